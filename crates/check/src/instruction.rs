@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use diag::{Code, Diagnostic, Span};
-use isa::{Effect, Form, Mod, Opcode, OperandKind, Picks, Presence, SelectError, Space, Type};
+use isa::{Effect, Form, Mod, Opcode, OperandKind, Picks, Presence, SelectError, Space, Token, Type};
 use smallvec::SmallVec;
 use syntax::tree::{Guard, Instruction as Tree, Operand as OperandTree};
 
@@ -416,13 +416,14 @@ impl<'a> BodyChecker<'_, 'a> {
 
 /// The operand of `tcgen05.ld` and `st` where only the constant of `.16x32bx2` can stand, if it is none.
 fn no_split(form: &Form, operands: &[Lowered]) -> Option<usize> {
+    let reduces = form.slots.iter().any(|slot| slot.choice(Token::Mod(Mod::Red)).is_some());
     let index = match form.action {
-        isa::Action::Effect(Effect::TensorLd) => 2,
+        isa::Action::Effect(Effect::TensorLd) => 2 + usize::from(reduces),
         isa::Action::Effect(Effect::TensorSt) => 1,
         _ => return None,
     };
     let is_constant = operands.get(index).is_some_and(|lowered| matches!(lowered.value, Value::Const(_)));
-    (operands.len() == 3 && !is_constant).then_some(index)
+    (operands.len() == 3 + usize::from(reduces) && !is_constant).then_some(index)
 }
 
 /// Does an instruction lack a modifier without which it has one operand too many?

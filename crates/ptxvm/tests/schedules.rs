@@ -2,7 +2,7 @@
 
 use ptxvm::{Device, Error, Module};
 
-/// Each block reads a counter, works for a while, and writes the next number: an update is lost where another block came between.
+/// Each block reads a counter, works a little, and writes the next number: an update is lost where another block came between.
 const LOSES_UPDATES: &str = "
 .version 7.0
 .target sm_80
@@ -16,7 +16,7 @@ const LOSES_UPDATES: &str = "
     mov.u32 %i, 0;
 LOOP:
     add.u32 %i, %i, 1;
-    setp.lt.u32 %p, %i, 40;
+    setp.lt.u32 %p, %i, 4;
     @%p bra LOOP;
     add.u32 %x, %x, 1;
     st.global.u32 [%counter], %x;

@@ -10,7 +10,7 @@ use isa::{Effect, Mod, Space, Type};
 use sem::matrix::Descriptor;
 use sem::tensor_memory::{
     Allocations, COLUMNS, Cell, Copy, Factor, Fragment, LANES, LANES_OF_WARP, Misuse, Multiplication, Part,
-    Shift,
+    Shift, reduce,
 };
 use vm::{Fault, FaultKind, shared_base};
 
@@ -109,6 +109,7 @@ impl Block<'_> {
     fn load_cells(&mut self, i: &Instruction, warp: usize, here: u32) -> Step {
         let Some(Operand::Vector(registers)) = i.operands.first() else { return Ok(()) };
         let (fragment, at) = self.fragment(i, registers.len(), warp, here)?;
+        let mut loaded = vec![Vec::new(); WARP_LANES];
         for (register, operand) in registers.iter().enumerate() {
             for lane in lanes(here) {
                 let mut cpu = self.cpu(warp * WARP_LANES + lane);
@@ -118,6 +119,14 @@ impl Block<'_> {
                     if fragment.packed { memory.get(cell) & 0xffff | next << 16 } else { memory.get(cell) }
                 };
                 cpu.set_operand(Some(operand), value.into(), Type::B32);
+                loaded[lane].push(u64::from(value));
+            }
+        }
+        if i.picks.has(Mod::Red) {
+            for lane in lanes(here) {
+                let reduced = reduce(&i.picks, loaded[lane].iter().copied());
+                let mut cpu = self.cpu(warp * WARP_LANES + lane);
+                cpu.set_operand(i.operands.get(1), reduced.into(), Type::B32);
             }
         }
         Ok(())

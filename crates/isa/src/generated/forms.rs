@@ -203,296 +203,309 @@ const G24: &[Gate] = &[
     ptx("Feature 'applypriority'", 7, 4, Stage::Form),
 ];
 const G25: &[Gate] = &[
+    ptx("Feature 'applypriority.async.bulk'", 9, 4, Stage::Form),
+    sm("Instruction 'applypriority.async.bulk'", &[Target::new(107, Suffix::Family)], Stage::Form),
+];
+const G26: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
 ];
-const G26: &[Gate] = &[
+const G27: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
 ];
-const G27: &[Gate] = &[
+const G28: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
 ];
-const G28: &[Gate] = &[
+const G29: &[Gate] = &[
     ptx("Feature '.acq_rel'", 6, 0, Stage::Result),
     sm("Feature '.acq_rel'", &[Target::sm(70)], Stage::Result),
 ];
-const G29: &[Gate] = &[
+const G30: &[Gate] = &[
     sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Result),
     ptx("Feature '.cluster scope'", 7, 8, Stage::Result),
 ];
-const G30: &[Gate] = &[ptx("Feature '::cta'", 7, 8, Stage::Modifier)];
-const G31: &[Gate] = &[
+const G31: &[Gate] = &[ptx("Feature '::cta'", 7, 8, Stage::Modifier)];
+const G32: &[Gate] = &[
     ptx("Feature '::cluster'", 7, 8, Stage::Modifier),
     sm("Feature '::cluster'", &[Target::sm(90)], Stage::Modifier),
 ];
-const G32: &[Gate] = &[
+const G33: &[Gate] = &[
     sm("Modifier '.L2::cache_hint'", &[Target::sm(80)], Stage::Late),
     ptx("Modifier '.L2::cache_hint'", 7, 4, Stage::Late),
 ];
-const G33: &[Gate] = &[
+const G34: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Early),
     ptx("Feature 'generic addressing'", 2, 0, Stage::Early),
 ];
-const G34: &[Gate] = &[
+const G35: &[Gate] = &[
     sm("Feature 'scopes on atomic operations'", &[Target::sm(60)], Stage::Result),
     ptx("Feature 'scopes on atomic operations'", 5, 0, Stage::Result),
 ];
-const G35: &[Gate] = &[sm("Feature 'shared storage'", &[Target::sm(12)], Stage::Form)];
-const G36: &[Gate] = &[
+const G36: &[Gate] = &[sm("Feature 'shared storage'", &[Target::sm(12)], Stage::Form)];
+const G37: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction '{atomic}'", 3, 1, Stage::Form),
 ];
-const G37: &[Gate] = &[sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form)];
-const G38: &[Gate] = &[
+const G38: &[Gate] = &[sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form)];
+const G39: &[Gate] = &[
     sm("Feature '.b128'", &[Target::sm(70)], Stage::Modifier),
     ptx("Feature '.b128'", 8, 3, Stage::Modifier),
 ];
-const G39: &[Gate] = &[
+const G40: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction '{atomic}'", 1, 2, Stage::Form),
 ];
-const G40: &[Gate] = &[
+const G41: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G41: &[Gate] = &[sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form)];
-const G42: &[Gate] = &[
+const G42: &[Gate] = &[sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form)];
+const G43: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction '{atomic}'", 6, 3, Stage::Form),
 ];
-const G43: &[Gate] = &[
+const G44: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction '{atomic}'", 5, 0, Stage::Form),
 ];
-const G44: &[Gate] = &[
+const G45: &[Gate] = &[
     ptx("Feature 'atom with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'atom with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G45: &[Gate] = &[
+const G46: &[Gate] = &[
     sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form),
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G46: &[Gate] = &[
+const G47: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction '{atomic}'", 6, 2, Stage::Form),
 ];
-const G47: &[Gate] = &[
+const G48: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction '{atomic}'", 7, 8, Stage::Form),
 ];
-const G48: &[Gate] = &[
+const G49: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction '{atomic}'", 7, 8, Stage::Form),
 ];
-const G49: &[Gate] = &[
+const G50: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction '{atomic}'", 8, 1, Stage::Form),
 ];
-const G50: &[Gate] = &[
+const G51: &[Gate] = &[
     sm("Feature 'atom instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'atom instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G51: &[Gate] = &[
+const G52: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction '{atomic}'", 7, 8, Stage::Form),
 ];
-const G52: &[Gate] = &[
+const G53: &[Gate] = &[
     sm("Instruction 'bar.cta'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.cta'", 7, 8, Stage::Form),
 ];
-const G53: &[Gate] = &[ptx("Feature 'bar.cta.arrive'", 7, 8, Stage::Form)];
-const G54: &[Gate] = &[
+const G54: &[Gate] = &[ptx("Feature 'bar.cta.arrive'", 7, 8, Stage::Form)];
+const G55: &[Gate] = &[
     sm("Instruction 'bar.arrive'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.arrive'", 2, 0, Stage::Form),
 ];
-const G55: &[Gate] = &[ptx("Feature 'bar.cta.red'", 7, 8, Stage::Form)];
-const G56: &[Gate] = &[
+const G56: &[Gate] = &[ptx("Feature 'bar.cta.red'", 7, 8, Stage::Form)];
+const G57: &[Gate] = &[
     sm("Instruction 'bar.red'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.red'", 2, 0, Stage::Form),
 ];
-const G57: &[Gate] = &[
+const G58: &[Gate] = &[
     ptx("Feature 'bar.warp'", 6, 0, Stage::Form),
     sm("Instruction 'bar.warp'", &[Target::sm(30)], Stage::Form),
 ];
-const G58: &[Gate] = &[
+const G59: &[Gate] = &[
     ptx("Feature '.aligned'", 6, 0, Stage::Token),
     sm("Feature '.aligned'", &[Target::sm(20)], Stage::Token),
 ];
-const G59: &[Gate] = &[ptx("Feature 'barrier.cta'", 7, 8, Stage::Form)];
-const G60: &[Gate] = &[
+const G60: &[Gate] = &[ptx("Feature 'barrier.cta'", 7, 8, Stage::Form)];
+const G61: &[Gate] = &[
     sm("Instruction 'barrier'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'barrier'", 6, 0, Stage::Form),
 ];
-const G61: &[Gate] = &[ptx("Modifier '.sem' on 'barrier.cluster'", 8, 0, Stage::Form)];
-const G62: &[Gate] = &[
+const G62: &[Gate] = &[ptx("Modifier '.sem' on 'barrier.cluster'", 8, 0, Stage::Form)];
+const G63: &[Gate] = &[
     ptx("Feature 'barrier.cluster.arrive'", 7, 8, Stage::Form),
     sm("Feature 'barrier.cluster.arrive'", &[Target::sm(90)], Stage::Form),
 ];
-const G63: &[Gate] = &[
+const G64: &[Gate] = &[
     ptx("Feature 'barrier.cluster.wait'", 7, 8, Stage::Form),
     sm("Feature 'barrier.cluster.wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G64: &[Gate] =
-    &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
 const G65: &[Gate] =
-    &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
 const G66: &[Gate] =
-    &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
 const G67: &[Gate] =
-    &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
+    &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
 const G68: &[Gate] =
+    &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
+const G69: &[Gate] =
     &[sm("Instruction 'brev'", &[Target::sm(20)], Stage::Form), ptx("Feature 'brev'", 2, 0, Stage::Form)];
-const G69: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
-const G70: &[Gate] = &[
+const G70: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
+const G71: &[Gate] = &[
     sm("Instruction 'brx.idx'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'brx.idx'", 6, 0, Stage::Form),
 ];
-const G71: &[Gate] =
-    &[ptx("Feature 'clmad.lo'", 9, 3, Stage::Form), sm("Feature 'clmad.lo'", &[Target::sm(80)], Stage::Form)];
 const G72: &[Gate] =
+    &[ptx("Feature 'clmad.lo'", 9, 3, Stage::Form), sm("Feature 'clmad.lo'", &[Target::sm(80)], Stage::Form)];
+const G73: &[Gate] =
     &[ptx("Feature 'clmad.hi'", 9, 3, Stage::Form), sm("Feature 'clmad.hi'", &[Target::sm(80)], Stage::Form)];
-const G73: &[Gate] = &[
+const G74: &[Gate] = &[
     sm("Feature '.mbarrier::complete_tx::bytes'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.mbarrier::complete_tx::bytes'", 8, 0, Stage::Form),
 ];
-const G74: &[Gate] = &[sm(
+const G75: &[Gate] = &[sm(
     "Feature '.multicast::cluster::all'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Form,
 )];
-const G75: &[Gate] = &[
+const G76: &[Gate] = &[
     ptx("Feature 'clusterlaunchcontrol.try_cancel.async'", 8, 6, Stage::Form),
     sm("Feature 'clusterlaunchcontrol.try_cancel.async'", &[Target::sm(100)], Stage::Form),
 ];
-const G76: &[Gate] = &[
+const G77: &[Gate] = &[
     ptx("Feature '.is_canceled'", 8, 6, Stage::Token),
     sm("Feature '.is_canceled'", &[Target::sm(100)], Stage::Token),
 ];
-const G77: &[Gate] = &[
+const G78: &[Gate] = &[
     ptx("Feature 'clusterlaunchcontrol.query_cancel'", 8, 6, Stage::Form),
     sm("Feature 'clusterlaunchcontrol.query_cancel'", &[Target::sm(100)], Stage::Form),
 ];
-const G78: &[Gate] = &[
+const G79: &[Gate] = &[
     ptx("Feature '.get_first_ctaid::x'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid::x'", &[Target::sm(100)], Stage::Token),
 ];
-const G79: &[Gate] = &[
+const G80: &[Gate] = &[
     ptx("Feature '.get_first_ctaid::y'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid::y'", &[Target::sm(100)], Stage::Token),
 ];
-const G80: &[Gate] = &[
+const G81: &[Gate] = &[
     ptx("Feature '.get_first_ctaid::z'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid::z'", &[Target::sm(100)], Stage::Token),
 ];
-const G81: &[Gate] = &[
+const G82: &[Gate] = &[
     ptx("Feature '.get_first_ctaid'", 8, 6, Stage::Token),
     sm("Feature '.get_first_ctaid'", &[Target::sm(100)], Stage::Token),
 ];
-const G82: &[Gate] =
+const G83: &[Gate] =
     &[sm("Instruction 'clz'", &[Target::sm(20)], Stage::Form), ptx("Feature 'clz'", 2, 0, Stage::Form)];
-const G83: &[Gate] = &[
+const G84: &[Gate] = &[
     sm("Instruction 'copysign'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'copysign'", 2, 0, Stage::Form),
 ];
-const G84: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
-const G85: &[Gate] = &[until("Feature 'cos'", 1, 4, 0, Stage::Form)];
-const G86: &[Gate] = &[ptx("Feature '.2pi'", 9, 5, Stage::Form)];
-const G87: &[Gate] = &[
+const G85: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
+const G86: &[Gate] = &[until("Feature 'cos'", 1, 4, 0, Stage::Form)];
+const G87: &[Gate] = &[ptx("Feature '.2pi'", 9, 5, Stage::Form)];
+const G88: &[Gate] = &[
     sm("Instruction 'cp'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G88: &[Gate] = &[
+const G89: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Form),
 ];
-const G89: &[Gate] = &[
+const G90: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Form),
     sm("Modifier '.L2::256B'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '256B cache prefetching'", 7, 4, Stage::Form),
 ];
-const G90: &[Gate] =
+const G91: &[Gate] =
     &[ptx("Feature 'cp.async'", 7, 0, Stage::Form), sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form)];
-const G91: &[Gate] = &[
+const G92: &[Gate] = &[
     ptx("Feature 'cp.async'", 7, 0, Stage::Form),
     sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'igonre-src on cp.async'", 7, 5, Stage::Form),
 ];
-const G92: &[Gate] = &[
+const G93: &[Gate] = &[
     ptx("Feature 'cp.async.commit_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.commit_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G93: &[Gate] = &[
+const G94: &[Gate] = &[
     ptx("Feature 'cp.async.wait_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G94: &[Gate] = &[
+const G95: &[Gate] = &[
     ptx("Feature 'cp.async.wait_all'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_all'", &[Target::sm(80)], Stage::Form),
 ];
-const G95: &[Gate] = &[
+const G96: &[Gate] = &[
     ptx("Feature 'cp.async.mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G96: &[Gate] = &[
+const G97: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G97: &[Gate] = &[
+const G98: &[Gate] = &[
     sm("Feature 'cp.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk'", 8, 0, Stage::Form),
 ];
-const G98: &[Gate] = &[
+const G99: &[Gate] = &[
     sm("Feature '.bulk_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.bulk_group'", 8, 0, Stage::Form),
 ];
-const G99: &[Gate] = &[
+const G100: &[Gate] = &[
     sm("Modifier '.multicast::cluster'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.multicast::cluster'", 8, 0, Stage::Form),
 ];
-const G100: &[Gate] = &[
+const G101: &[Gate] = &[
     sm("Feature '.cp_mask'", &[Target::sm(100)], Stage::Form),
     ptx("Feature '.cp_mask'", 8, 6, Stage::Form),
 ];
-const G101: &[Gate] = &[
+const G102: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk'", 8, 0, Stage::Form),
 ];
-const G102: &[Gate] = &[
+const G103: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
 ];
-const G103: &[Gate] = &[
+const G104: &[Gate] = &[
+    sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
+    sm(
+        "Illegal modifier '.evict_last' for instruction 'cp.async.bulk.prefetch'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G105: &[Gate] = &[
     sm("Feature 'cp.async.bulk.commit_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.commit_group'", 8, 0, Stage::Form),
 ];
-const G104: &[Gate] = &[
+const G106: &[Gate] = &[
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.read'", 8, 0, Stage::Token),
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.read'", 8, 0, Stage::Form),
 ];
-const G105: &[Gate] = &[
+const G107: &[Gate] = &[
     sm("Feature 'cp.async.bulk.wait_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.wait_group'", 8, 0, Stage::Form),
 ];
-const G106: &[Gate] = &[
+const G108: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk.tensor with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G107: &[Gate] = &[
+const G109: &[Gate] = &[
     sm("Feature '.tile'", &[Target::sm(90)], Stage::Modifier),
     ptx("Feature '.tile'", 8, 0, Stage::Modifier),
 ];
-const G108: &[Gate] = &[
+const G110: &[Gate] = &[
     ptx("Modifier '.cta_group::1' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
@@ -501,7 +514,7 @@ const G108: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G109: &[Gate] = &[
+const G111: &[Gate] = &[
     ptx("Modifier '.cta_group::2' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
@@ -510,31 +523,31 @@ const G109: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G110: &[Gate] = &[
+const G112: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G111: &[Gate] = &[sm(
+const G113: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G112: &[Gate] = &[sm(
+const G114: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G113: &[Gate] = &[sm(
+const G115: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G114: &[Gate] = &[sm(
+const G116: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G115: &[Gate] = &[
+const G117: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -543,7 +556,7 @@ const G115: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G116: &[Gate] = &[
+const G118: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -552,11 +565,11 @@ const G116: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G117: &[Gate] = &[
+const G119: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G118: &[Gate] = &[
+const G120: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -565,11 +578,11 @@ const G118: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G119: &[Gate] = &[
+const G121: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
 ];
-const G120: &[Gate] = &[
+const G122: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -578,7 +591,7 @@ const G120: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G121: &[Gate] = &[
+const G123: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -587,7 +600,7 @@ const G121: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G122: &[Gate] = &[
+const G124: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -596,54 +609,54 @@ const G122: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G123: &[Gate] = &[
+const G125: &[Gate] = &[
     sm("Feature 'createpolicy.range'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.range'", 7, 4, Stage::Form),
 ];
-const G124: &[Gate] = &[
+const G126: &[Gate] = &[
     sm("Feature 'createpolicy.fractional'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.fractional'", 7, 4, Stage::Form),
 ];
-const G125: &[Gate] = &[
+const G127: &[Gate] = &[
     sm("Feature 'createpolicy.cvt'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.cvt'", 7, 4, Stage::Form),
 ];
-const G126: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
-const G127: &[Gate] = &[
+const G128: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
+const G129: &[Gate] = &[
     sm("Feature 'cvt with {types}'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with {types}'", 7, 8, Stage::Form),
 ];
-const G128: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
-const G129: &[Gate] = &[
+const G130: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
+const G131: &[Gate] = &[
     sm("Feature '.pzo'", &[Target::new(107, Suffix::Family)], Stage::Form),
     ptx("Feature '.pzo'", 9, 4, Stage::Form),
 ];
-const G130: &[Gate] = &[
+const G132: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G131: &[Gate] = &[
+const G133: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G132: &[Gate] =
-    &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Form)];
-const G133: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
 const G134: &[Gate] =
+    &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Form)];
+const G135: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
+const G136: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G135: &[Gate] = &[
+const G137: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G136: &[Gate] = &[
+const G138: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G137: &[Gate] = &[
+const G139: &[Gate] = &[
     sm("Feature 'cvt{types}'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 0, Stage::Form),
 ];
-const G138: &[Gate] = &[
+const G140: &[Gate] = &[
     ptx("Feature '.rs'", 8, 7, Stage::Form),
     sm(
         "Feature '.rs'",
@@ -655,15 +668,15 @@ const G138: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G139: &[Gate] = &[
+const G141: &[Gate] = &[
     sm("Instruction 'cvt with {types}.rz'", &[Target::new(107, Suffix::Family)], Stage::Form),
     ptx("Feature 'cvt with {types}.rz'", 9, 4, Stage::Form),
 ];
-const G140: &[Gate] = &[
+const G142: &[Gate] = &[
     since("Feature 'cvt{types}'", 8, 1, [89, 90], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 8, Stage::Form),
 ];
-const G141: &[Gate] = &[
+const G143: &[Gate] = &[
     ptx("Feature '.scaled::n1::ue8m0'", 9, 4, Stage::Early),
     sm(
         "Illegal modifier '.scaled::n1::ue8m0' for instruction 'cvt'",
@@ -671,7 +684,7 @@ const G141: &[Gate] = &[
         Stage::Early,
     ),
 ];
-const G142: &[Gate] = &[
+const G144: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 8, 6, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -683,7 +696,7 @@ const G142: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G143: &[Gate] = &[
+const G145: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 9, 1, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -695,7 +708,7 @@ const G143: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G144: &[Gate] = &[
+const G146: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 9, 2, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -707,12 +720,12 @@ const G144: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G145: &[Gate] = &[ptx("Feature '.scaled::n2::ue8m0'", 9, 1, Stage::Form)];
-const G146: &[Gate] = &[
+const G147: &[Gate] = &[ptx("Feature '.scaled::n2::ue8m0'", 9, 1, Stage::Form)];
+const G148: &[Gate] = &[
     ptx("Feature 'cvt with .ue5m3x2'", 9, 4, Stage::Token),
     sm("Instruction 'cvt with .ue5m3x2'", &[Target::new(107, Suffix::Family)], Stage::Token),
 ];
-const G147: &[Gate] = &[
+const G149: &[Gate] = &[
     ptx("Feature 'cvt with .s2f6x2'", 9, 1, Stage::Form),
     sm(
         "Instruction 'cvt with .s2f6x2'",
@@ -727,7 +740,7 @@ const G147: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G148: &[Gate] = &[
+const G150: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -739,86 +752,86 @@ const G148: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G149: &[Gate] =
-    &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
-const G150: &[Gate] =
-    &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
 const G151: &[Gate] =
-    &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
+    &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
 const G152: &[Gate] =
-    &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
+    &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
 const G153: &[Gate] =
+    &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
+const G154: &[Gate] =
+    &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
+const G155: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G154: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G155: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G156: &[Gate] = &[
+const G156: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G157: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G158: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G157: &[Gate] =
+const G159: &[Gate] =
     &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
-const G158: &[Gate] = &[
+const G160: &[Gate] = &[
     sm("Instruction 'cvta.to'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'cvta.to'", 2, 0, Stage::Form),
 ];
-const G159: &[Gate] =
+const G161: &[Gate] =
     &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G160: &[Gate] = &[until("Feature 'div'", 1, 4, 0, Stage::Form)];
-const G161: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G162: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G163: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G164: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G165: &[Gate] =
-    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
-const G166: &[Gate] =
-    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+const G162: &[Gate] = &[until("Feature 'div'", 1, 4, 0, Stage::Form)];
+const G163: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G164: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G165: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G166: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
 const G167: &[Gate] =
+    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
+const G168: &[Gate] =
+    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+const G169: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G168: &[Gate] = &[until("Feature 'ex2'", 1, 4, 0, Stage::Form)];
-const G169: &[Gate] = &[
+const G170: &[Gate] = &[until("Feature 'ex2'", 1, 4, 0, Stage::Form)];
+const G171: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G170: &[Gate] = &[
+const G172: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G171: &[Gate] = &[
+const G173: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G172: &[Gate] =
+const G174: &[Gate] =
     &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
-const G173: &[Gate] =
+const G175: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G174: &[Gate] = &[
+const G176: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G175: &[Gate] = &[
+const G177: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G176: &[Gate] = &[
+const G178: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G177: &[Gate] = &[
+const G179: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G178: &[Gate] =
+const G180: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G179: &[Gate] = &[
+const G181: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G180: &[Gate] = &[
+const G182: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Early),
     sm(
         "Instruction 'fence.proxy with unidirection proxy fence'",
@@ -826,36 +839,36 @@ const G180: &[Gate] = &[
         Stage::Early,
     ),
 ];
-const G181: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
-const G182: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G183: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
-const G184: &[Gate] = &[
+const G183: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
+const G184: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G185: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
+const G186: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G185: &[Gate] = &[sm("Instruction 'fma.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G186: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G187: &[Gate] =
+const G187: &[Gate] = &[sm("Instruction 'fma.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G188: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G189: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G188: &[Gate] = &[
+const G190: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G189: &[Gate] = &[
+const G191: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G190: &[Gate] = &[
+const G192: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G191: &[Gate] = &[
+const G193: &[Gate] = &[
     ptx("Feature 'fma{types}'", 9, 4, Stage::Form),
     sm("Feature 'fma{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G192: &[Gate] = &[
+const G194: &[Gate] = &[
     ptx("Feature 'fma{types}'", 9, 4, Stage::Form),
     sm(
         "Instruction 'fma{types}'",
@@ -863,83 +876,87 @@ const G192: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G193: &[Gate] =
+const G195: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G194: &[Gate] = &[
+const G196: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G195: &[Gate] = &[
+const G197: &[Gate] = &[
     sm("Modifier '.launch_dependents'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.launch_dependents'", 7, 8, Stage::Token),
 ];
-const G196: &[Gate] =
+const G198: &[Gate] =
     &[sm("Modifier '.wait'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.wait'", 7, 8, Stage::Token)];
-const G197: &[Gate] = &[
+const G199: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G198: &[Gate] = &[
+const G200: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G199: &[Gate] = &[
+const G201: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G200: &[Gate] =
+const G202: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
-const G201: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G202: &[Gate] = &[
+const G203: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G204: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G203: &[Gate] = &[
+const G205: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G204: &[Gate] = &[
+const G206: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'generic addressing'", 2, 0, Stage::Form),
 ];
-const G205: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G206: &[Gate] = &[
+const G207: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G208: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G207: &[Gate] = &[
+const G209: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G208: &[Gate] = &[
+const G210: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G209: &[Gate] = &[
+const G211: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G210: &[Gate] = &[
+const G212: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G211: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G212: &[Gate] =
+const G213: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G214: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G213: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Feature '.acquire'", 9, 3, Stage::Token),
 ];
-const G214: &[Gate] =
+const G216: &[Gate] = &[
+    ptx("Feature '.proxy::readonly'", 9, 4, Stage::Form),
+    sm("Feature '.proxy::readonly'", &[Target::sm(90)], Stage::Form),
+];
+const G217: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G215: &[Gate] = &[
+const G218: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G216: &[Gate] = &[
+const G219: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Modifier '.m8n16' on 'ldmatrix'", 8, 6, Stage::Form),
@@ -953,12 +970,12 @@ const G216: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G217: &[Gate] = &[sm(
+const G220: &[Gate] = &[sm(
     "Feature '.m16n16'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G218: &[Gate] = &[
+const G221: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -972,7 +989,7 @@ const G218: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G219: &[Gate] = &[
+const G222: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -986,53 +1003,53 @@ const G219: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G220: &[Gate] =
+const G223: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G221: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
-const G222: &[Gate] =
+const G224: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
+const G225: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G223: &[Gate] = &[
+const G226: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G224: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
-const G225: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G226: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G227: &[Gate] =
-    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G228: &[Gate] =
-    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
-const G229: &[Gate] =
-    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
+const G227: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
+const G228: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G229: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
 const G230: &[Gate] =
-    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
 const G231: &[Gate] =
+    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
+const G232: &[Gate] =
+    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
+const G233: &[Gate] =
+    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+const G234: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G232: &[Gate] = &[
+const G235: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G233: &[Gate] =
+const G236: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G234: &[Gate] = &[
+const G237: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G235: &[Gate] = &[
+const G238: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G236: &[Gate] = &[
+const G239: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G237: &[Gate] = &[
+const G240: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G238: &[Gate] =
+const G241: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G239: &[Gate] = &[
+const G242: &[Gate] = &[
     ptx("Feature 'max.u8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'max.u8x4'",
@@ -1040,7 +1057,7 @@ const G239: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G240: &[Gate] = &[
+const G243: &[Gate] = &[
     sm(
         "Feature 'max.relu'",
         &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
@@ -1048,7 +1065,7 @@ const G240: &[Gate] = &[
     ),
     ptx("Feature 'max.relu'", 9, 2, Stage::Early),
 ];
-const G241: &[Gate] = &[
+const G244: &[Gate] = &[
     ptx("Feature 'max.s8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'max.s8x4'",
@@ -1056,43 +1073,43 @@ const G241: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G242: &[Gate] = &[
+const G245: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G243: &[Gate] = &[
+const G246: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G244: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G245: &[Gate] = &[
+const G247: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G248: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G246: &[Gate] = &[
+const G249: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G247: &[Gate] = &[
+const G250: &[Gate] = &[
     ptx("Feature '.shared::cluster'", 8, 0, Stage::Early),
     sm("Feature '.shared::cluster'", &[Target::sm(90)], Stage::Early),
 ];
-const G248: &[Gate] = &[
+const G251: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Early),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Early),
 ];
-const G249: &[Gate] = &[
+const G252: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G250: &[Gate] = &[
+const G253: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G251: &[Gate] = &[
+const G254: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -1105,45 +1122,45 @@ const G251: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G252: &[Gate] = &[
+const G255: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G253: &[Gate] = &[
+const G256: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G254: &[Gate] = &[
+const G257: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G255: &[Gate] = &[
+const G258: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G256: &[Gate] = &[
+const G259: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G257: &[Gate] = &[
+const G260: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Early),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Early),
 ];
-const G258: &[Gate] = &[
+const G261: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G259: &[Gate] = &[
+const G262: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G260: &[Gate] = &[
+const G263: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -1156,121 +1173,121 @@ const G260: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G261: &[Gate] = &[
+const G264: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G262: &[Gate] = &[
+const G265: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G263: &[Gate] = &[
+const G266: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G264: &[Gate] = &[
+const G267: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G265: &[Gate] = &[
+const G268: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G266: &[Gate] = &[
+const G269: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G267: &[Gate] = &[
+const G270: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G268: &[Gate] = &[
+const G271: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G269: &[Gate] = &[
+const G272: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G270: &[Gate] = &[
+const G273: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G271: &[Gate] = &[
+const G274: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G272: &[Gate] = &[
+const G275: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G273: &[Gate] = &[
+const G276: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G274: &[Gate] = &[
+const G277: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G275: &[Gate] = &[
+const G278: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G276: &[Gate] = &[
+const G279: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G277: &[Gate] = &[
+const G280: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G278: &[Gate] = &[
+const G281: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G279: &[Gate] = &[
+const G282: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G280: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G281: &[Gate] = &[
+const G283: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G284: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G282: &[Gate] = &[
+const G285: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G283: &[Gate] = &[
+const G286: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G284: &[Gate] = &[
+const G287: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G285: &[Gate] = &[
+const G288: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G286: &[Gate] =
+const G289: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G287: &[Gate] = &[
+const G290: &[Gate] = &[
     ptx("Feature 'min.u8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'min.u8x4'",
@@ -1278,7 +1295,7 @@ const G287: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G288: &[Gate] = &[
+const G291: &[Gate] = &[
     sm(
         "Feature 'min.relu'",
         &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
@@ -1286,7 +1303,7 @@ const G288: &[Gate] = &[
     ),
     ptx("Feature 'min.relu'", 9, 2, Stage::Early),
 ];
-const G289: &[Gate] = &[
+const G292: &[Gate] = &[
     ptx("Feature 'min.s8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'min.s8x4'",
@@ -1294,71 +1311,71 @@ const G289: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G290: &[Gate] = &[
+const G293: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G291: &[Gate] =
+const G294: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G292: &[Gate] = &[
+const G295: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G293: &[Gate] =
+const G296: &[Gate] =
     &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
-const G294: &[Gate] =
+const G297: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
-const G295: &[Gate] =
+const G298: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G296: &[Gate] = &[
+const G299: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G297: &[Gate] = &[
+const G300: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G298: &[Gate] = &[
+const G301: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G299: &[Gate] = &[
+const G302: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G300: &[Gate] =
+const G303: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G301: &[Gate] = &[
+const G304: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G302: &[Gate] =
+const G305: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G303: &[Gate] = &[
+const G306: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G304: &[Gate] =
+const G307: &[Gate] =
     &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
-const G305: &[Gate] = &[
+const G308: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G306: &[Gate] = &[
+const G309: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G307: &[Gate] = &[
+const G310: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G308: &[Gate] = &[
+const G311: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G309: &[Gate] = &[
+const G312: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1370,11 +1387,11 @@ const G309: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G310: &[Gate] =
+const G313: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
-const G311: &[Gate] =
+const G314: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G312: &[Gate] = &[
+const G315: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1386,11 +1403,11 @@ const G312: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G313: &[Gate] = &[
+const G316: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G314: &[Gate] = &[
+const G317: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1398,17 +1415,17 @@ const G314: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G315: &[Gate] = &[
+const G318: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G316: &[Gate] = &[
+const G319: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G317: &[Gate] = &[
+const G320: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1416,7 +1433,7 @@ const G317: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G318: &[Gate] = &[
+const G321: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1424,7 +1441,7 @@ const G318: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G319: &[Gate] = &[
+const G322: &[Gate] = &[
     ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf4'",
@@ -1436,7 +1453,7 @@ const G319: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G320: &[Gate] = &[
+const G323: &[Gate] = &[
     ptx("Feature '.block_scale'", 8, 6, Stage::Token),
     sm(
         "Feature '.block_scale'",
@@ -1448,7 +1465,7 @@ const G320: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G321: &[Gate] = &[
+const G324: &[Gate] = &[
     ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::2X'",
@@ -1462,11 +1479,11 @@ const G321: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G322: &[Gate] = &[
+const G325: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G323: &[Gate] = &[
+const G326: &[Gate] = &[
     ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
     sm(
         "Feature '.kind::mxf4nvf4'",
@@ -1478,7 +1495,7 @@ const G323: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G324: &[Gate] = &[
+const G327: &[Gate] = &[
     ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
     sm(
         "Feature '.scale_vec::4X'",
@@ -1492,8 +1509,8 @@ const G324: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G325: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G326: &[Gate] = &[
+const G328: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G329: &[Gate] = &[
     ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf8f6f4'",
@@ -1505,7 +1522,7 @@ const G326: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G327: &[Gate] = &[
+const G330: &[Gate] = &[
     ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::1X'",
@@ -1519,7 +1536,7 @@ const G327: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G328: &[Gate] = &[
+const G331: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1528,34 +1545,34 @@ const G328: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G329: &[Gate] = &[
+const G332: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G330: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G331: &[Gate] = &[
+const G333: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G334: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G332: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G333: &[Gate] = &[
+const G335: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G336: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G334: &[Gate] = &[
+const G337: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G335: &[Gate] = &[
+const G338: &[Gate] = &[
     ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
     sm("Feature 'mul{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G336: &[Gate] = &[
+const G339: &[Gate] = &[
     ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
     sm(
         "Instruction 'mul{types}'",
@@ -1563,11 +1580,11 @@ const G336: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G337: &[Gate] = &[
+const G340: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G338: &[Gate] = &[
+const G341: &[Gate] = &[
     sm(
         "Feature '.e5m2'",
         &[
@@ -1580,7 +1597,7 @@ const G338: &[Gate] = &[
     ),
     ptx("Feature '.e5m2'", 8, 6, Stage::Form),
 ];
-const G339: &[Gate] = &[
+const G342: &[Gate] = &[
     sm(
         "Feature '.e5m2x2'",
         &[
@@ -1593,7 +1610,7 @@ const G339: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
 ];
-const G340: &[Gate] = &[
+const G343: &[Gate] = &[
     sm(
         "Feature '.e5m2x4'",
         &[
@@ -1606,7 +1623,7 @@ const G340: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
 ];
-const G341: &[Gate] = &[
+const G344: &[Gate] = &[
     sm(
         "Feature '.e4m3'",
         &[
@@ -1619,7 +1636,7 @@ const G341: &[Gate] = &[
     ),
     ptx("Feature '.e4m3'", 8, 6, Stage::Form),
 ];
-const G342: &[Gate] = &[
+const G345: &[Gate] = &[
     sm(
         "Feature '.e4m3x2'",
         &[
@@ -1632,7 +1649,7 @@ const G342: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
 ];
-const G343: &[Gate] = &[
+const G346: &[Gate] = &[
     sm(
         "Feature '.e4m3x4'",
         &[
@@ -1645,24 +1662,24 @@ const G343: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
 ];
-const G344: &[Gate] = &[
+const G347: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G345: &[Gate] = &[
+const G348: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G346: &[Gate] = &[
+const G349: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G347: &[Gate] = &[
+const G350: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G348: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G349: &[Gate] = &[
+const G351: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G352: &[Gate] = &[
     ptx("Feature 'neg.s8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'neg.s8x4'",
@@ -1670,85 +1687,89 @@ const G349: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G350: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G351: &[Gate] = &[
+const G353: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G354: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G352: &[Gate] =
+const G355: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G353: &[Gate] = &[
+const G356: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G354: &[Gate] = &[
+const G357: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G355: &[Gate] = &[
+const G358: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G356: &[Gate] = &[
+const G359: &[Gate] = &[
+    ptx("Feature '.L1::32B'", 9, 4, Stage::Token),
+    sm("Feature '.L1::32B'", &[Target::sm(90)], Stage::Token),
+];
+const G360: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G357: &[Gate] =
+const G361: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G358: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
-const G359: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G360: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G361: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G362: &[Gate] = &[
+const G362: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
+const G363: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G364: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G365: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G366: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G363: &[Gate] =
+const G367: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G364: &[Gate] = &[
+const G368: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G365: &[Gate] = &[
+const G369: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G366: &[Gate] = &[
+const G370: &[Gate] = &[
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G367: &[Gate] = &[
+const G371: &[Gate] = &[
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red.async'", 8, 1, Stage::Form),
 ];
-const G368: &[Gate] = &[
+const G372: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G369: &[Gate] = &[
+const G373: &[Gate] = &[
     sm("Feature 'st.async/red.async with .release modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .release modifier'", 8, 7, Stage::Form),
 ];
-const G370: &[Gate] =
+const G374: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G371: &[Gate] = &[
+const G375: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G372: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
-const G373: &[Gate] = &[
+const G376: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
+const G377: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G374: &[Gate] = &[
+const G378: &[Gate] = &[
     ptx("Feature 'set{types}'", 9, 4, Stage::Form),
     sm("Instruction 'set{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G375: &[Gate] =
+const G379: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G376: &[Gate] = &[
+const G380: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1758,7 +1779,7 @@ const G376: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G377: &[Gate] = &[
+const G381: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1766,11 +1787,11 @@ const G377: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G378: &[Gate] = &[
+const G382: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G379: &[Gate] = &[
+const G383: &[Gate] = &[
     ptx("Feature 'setmaxnreg.inc'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.inc'",
@@ -1783,7 +1804,7 @@ const G379: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G380: &[Gate] = &[
+const G384: &[Gate] = &[
     ptx("Feature 'setmaxnreg.dec'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.dec'",
@@ -1796,89 +1817,89 @@ const G380: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G381: &[Gate] = &[
+const G385: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G382: &[Gate] = &[
+const G386: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G383: &[Gate] =
+const G387: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G384: &[Gate] = &[
+const G388: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Result),
 ];
-const G385: &[Gate] = &[
+const G389: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Result),
 ];
-const G386: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
-const G387: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
-const G388: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G389: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G390: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G391: &[Gate] = &[
+const G390: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
+const G391: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
+const G392: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G393: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G394: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G395: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G392: &[Gate] = &[
+const G396: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G393: &[Gate] = &[
+const G397: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G394: &[Gate] = &[
+const G398: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G395: &[Gate] = &[
+const G399: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G396: &[Gate] = &[
+const G400: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G397: &[Gate] = &[
+const G401: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Feature '.release'", 9, 3, Stage::Token),
 ];
-const G398: &[Gate] =
+const G402: &[Gate] =
     &[sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form), ptx("Feature 'st.async'", 8, 1, Stage::Form)];
-const G399: &[Gate] = &[
+const G403: &[Gate] = &[
     sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
 ];
-const G400: &[Gate] =
+const G404: &[Gate] =
     &[ptx("Feature 'st.bulk'", 8, 6, Stage::Form), sm("Feature 'st.bulk'", &[Target::sm(100)], Stage::Form)];
-const G401: &[Gate] = &[
+const G405: &[Gate] = &[
     ptx("Feature 'st.bulk'", 8, 6, Stage::Form),
     sm("Feature 'st.bulk'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.bulk with 32-bit size argument'", 9, 0, Stage::Form),
 ];
-const G402: &[Gate] = &[
+const G406: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G403: &[Gate] = &[
+const G407: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G404: &[Gate] =
+const G408: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G405: &[Gate] = &[sm(
+const G409: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G406: &[Gate] = &[
+const G410: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1892,26 +1913,26 @@ const G406: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G407: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G408: &[Gate] = &[
+const G411: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G412: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G409: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G410: &[Gate] = &[
+const G413: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G414: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G411: &[Gate] = &[
+const G415: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G412: &[Gate] = &[
+const G416: &[Gate] = &[
     ptx("Feature 'sub.sat'", 9, 2, Stage::Form),
     sm(
         "Feature 'sub.sat'",
@@ -1919,7 +1940,7 @@ const G412: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G413: &[Gate] = &[
+const G417: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 2, Stage::Form),
     sm(
         "Feature 'sub{types}'",
@@ -1927,22 +1948,22 @@ const G413: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G414: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G415: &[Gate] = &[
+const G418: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G419: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G416: &[Gate] = &[
+const G420: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G417: &[Gate] = &[
+const G421: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
     sm("Feature 'sub{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G418: &[Gate] = &[
+const G422: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
     sm(
         "Instruction 'sub{types}'",
@@ -1950,52 +1971,53 @@ const G418: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G419: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G420: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G421: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G422: &[Gate] = &[
+const G423: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G424: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G425: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G426: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G423: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G424: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G425: &[Gate] = &[
+const G427: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G428: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G429: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G426: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
-const G427: &[Gate] = &[
+const G430: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
+const G431: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G428: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
-const G429: &[Gate] = &[
+const G432: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
+const G433: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G430: &[Gate] = &[
+const G434: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G431: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
-const G432: &[Gate] =
+const G435: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
+const G436: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G433: &[Gate] =
+const G437: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G434: &[Gate] = &[
+const G438: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G435: &[Gate] = &[
+const G439: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G436: &[Gate] = &[
+const G440: &[Gate] = &[ptx("Modifier '.exclusive'", 9, 4, Stage::Token)];
+const G441: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -2003,7 +2025,7 @@ const G436: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G437: &[Gate] = &[
+const G442: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -2011,7 +2033,7 @@ const G437: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G438: &[Gate] = &[
+const G443: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -2019,7 +2041,7 @@ const G438: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G439: &[Gate] = &[
+const G444: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -2027,7 +2049,7 @@ const G439: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G440: &[Gate] = &[
+const G445: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -2035,27 +2057,27 @@ const G440: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G441: &[Gate] = &[sm(
+const G446: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G442: &[Gate] = &[sm(
+const G447: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G443: &[Gate] = &[sm(
+const G448: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G444: &[Gate] = &[sm(
+const G449: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G445: &[Gate] = &[
+const G450: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -2063,12 +2085,24 @@ const G445: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G446: &[Gate] = &[sm(
+const G451: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G447: &[Gate] = &[
+const G452: &[Gate] = &[
+    ptx("Feature 'tcgen05.ld.red'", 8, 8, Stage::Form),
+    sm(
+        "Instruction 'tcgen05.ld.red'",
+        &[
+            Target::new(103, Suffix::Family),
+            Target::new(107, Suffix::Family),
+            Target::new(110, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G453: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -2076,7 +2110,7 @@ const G447: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G448: &[Gate] = &[
+const G454: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -2084,22 +2118,22 @@ const G448: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G449: &[Gate] = &[sm(
+const G455: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G450: &[Gate] = &[sm(
+const G456: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G451: &[Gate] = &[sm(
+const G457: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G452: &[Gate] = &[
+const G458: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -2107,17 +2141,17 @@ const G452: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G453: &[Gate] = &[sm(
+const G459: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G454: &[Gate] = &[sm(
+const G460: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G455: &[Gate] = &[
+const G461: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -2130,7 +2164,7 @@ const G455: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G456: &[Gate] = &[
+const G462: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -2138,7 +2172,7 @@ const G456: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G457: &[Gate] = &[
+const G463: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -2146,7 +2180,7 @@ const G457: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G458: &[Gate] = &[
+const G464: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -2154,7 +2188,7 @@ const G458: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G459: &[Gate] = &[
+const G465: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -2162,7 +2196,7 @@ const G459: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G460: &[Gate] = &[
+const G466: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -2170,7 +2204,7 @@ const G460: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G461: &[Gate] = &[
+const G467: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -2178,7 +2212,7 @@ const G461: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G462: &[Gate] = &[
+const G468: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -2186,12 +2220,12 @@ const G462: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G463: &[Gate] = &[sm(
+const G469: &[Gate] = &[sm(
     "Feature '.kind::i8'",
     &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
     Stage::Form,
 )];
-const G464: &[Gate] = &[
+const G470: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -2199,7 +2233,7 @@ const G464: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G465: &[Gate] = &[
+const G471: &[Gate] = &[
     ptx("Feature '.ashift'", 8, 6, Stage::Token),
     sm(
         "Feature '.ashift'",
@@ -2207,7 +2241,7 @@ const G465: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G466: &[Gate] = &[
+const G472: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -2215,7 +2249,7 @@ const G466: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G467: &[Gate] = &[
+const G473: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -2223,7 +2257,7 @@ const G467: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G468: &[Gate] = &[sm(
+const G474: &[Gate] = &[sm(
     "Feature '.kind::mxf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2233,7 +2267,7 @@ const G468: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G469: &[Gate] = &[sm(
+const G475: &[Gate] = &[sm(
     "Feature '.kind::mxf4nvf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2243,7 +2277,7 @@ const G469: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G470: &[Gate] = &[
+const G476: &[Gate] = &[
     ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::fill'",
@@ -2251,7 +2285,7 @@ const G470: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G471: &[Gate] = &[
+const G477: &[Gate] = &[
     ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::use'",
@@ -2259,7 +2293,7 @@ const G471: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G472: &[Gate] = &[
+const G478: &[Gate] = &[
     ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::lastuse'",
@@ -2267,7 +2301,7 @@ const G472: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G473: &[Gate] = &[
+const G479: &[Gate] = &[
     ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::discard'",
@@ -2275,7 +2309,7 @@ const G473: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G474: &[Gate] = &[
+const G480: &[Gate] = &[
     ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::fill'",
@@ -2283,7 +2317,7 @@ const G474: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G475: &[Gate] = &[
+const G481: &[Gate] = &[
     ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::use'",
@@ -2291,7 +2325,7 @@ const G475: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G476: &[Gate] = &[
+const G482: &[Gate] = &[
     ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::lastuse'",
@@ -2299,7 +2333,7 @@ const G476: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G477: &[Gate] = &[
+const G483: &[Gate] = &[
     ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::discard'",
@@ -2307,7 +2341,7 @@ const G477: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G478: &[Gate] = &[
+const G484: &[Gate] = &[
     ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::fill'",
@@ -2315,7 +2349,7 @@ const G478: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G479: &[Gate] = &[
+const G485: &[Gate] = &[
     ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::use'",
@@ -2323,7 +2357,7 @@ const G479: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G480: &[Gate] = &[
+const G486: &[Gate] = &[
     ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::lastuse'",
@@ -2331,7 +2365,7 @@ const G480: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G481: &[Gate] = &[
+const G487: &[Gate] = &[
     ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::discard'",
@@ -2339,7 +2373,7 @@ const G481: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G482: &[Gate] = &[
+const G488: &[Gate] = &[
     ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::fill'",
@@ -2347,7 +2381,7 @@ const G482: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G483: &[Gate] = &[
+const G489: &[Gate] = &[
     ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::use'",
@@ -2355,7 +2389,7 @@ const G483: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G484: &[Gate] = &[
+const G490: &[Gate] = &[
     ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::lastuse'",
@@ -2363,7 +2397,7 @@ const G484: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G485: &[Gate] = &[
+const G491: &[Gate] = &[
     ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::discard'",
@@ -2371,7 +2405,7 @@ const G485: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G486: &[Gate] = &[
+const G492: &[Gate] = &[
     ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma.ws'",
@@ -2385,7 +2419,7 @@ const G486: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G487: &[Gate] = &[
+const G493: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -2393,7 +2427,7 @@ const G487: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G488: &[Gate] = &[
+const G494: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -2401,7 +2435,7 @@ const G488: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G489: &[Gate] = &[
+const G495: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -2413,7 +2447,7 @@ const G489: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G490: &[Gate] = &[
+const G496: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -2426,7 +2460,7 @@ const G490: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G491: &[Gate] = &[
+const G497: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.cp_fenceproxy'",
@@ -2434,149 +2468,149 @@ const G491: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G492: &[Gate] =
+const G498: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G493: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G494: &[Gate] = &[
+const G499: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G500: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G495: &[Gate] = &[
+const G501: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Modifier),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Modifier),
 ];
-const G496: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G497: &[Gate] = &[
+const G502: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G503: &[Gate] = &[
     sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
 ];
-const G498: &[Gate] = &[
+const G504: &[Gate] = &[
     sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
 ];
-const G499: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G500: &[Gate] = &[
+const G505: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G506: &[Gate] = &[
     sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
 ];
-const G501: &[Gate] = &[
+const G507: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex'", 4, 3, Stage::Modifier),
 ];
-const G502: &[Gate] = &[
+const G508: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.base'", 4, 3, Stage::Modifier),
 ];
-const G503: &[Gate] = &[
+const G509: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.level'", 4, 3, Stage::Modifier),
 ];
-const G504: &[Gate] = &[
+const G510: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.grad'", 4, 3, Stage::Modifier),
 ];
-const G505: &[Gate] = &[
+const G511: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Form),
 ];
-const G506: &[Gate] = &[
+const G512: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Form),
 ];
-const G507: &[Gate] = &[
+const G513: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Form),
 ];
-const G508: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G509: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
-const G510: &[Gate] = &[
+const G514: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G515: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
+const G516: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G511: &[Gate] = &[
+const G517: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G512: &[Gate] = &[
+const G518: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G513: &[Gate] = &[
+const G519: &[Gate] = &[
     sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tld4'", 4, 3, Stage::Modifier),
 ];
-const G514: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G515: &[Gate] = &[
+const G520: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G521: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G516: &[Gate] = &[
+const G522: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G517: &[Gate] =
-    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G518: &[Gate] =
-    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G519: &[Gate] =
-    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G520: &[Gate] =
-    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G521: &[Gate] =
-    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G522: &[Gate] =
-    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G523: &[Gate] =
-    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G524: &[Gate] =
-    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G525: &[Gate] =
-    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G526: &[Gate] =
-    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G527: &[Gate] =
-    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G528: &[Gate] =
-    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G529: &[Gate] =
-    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G530: &[Gate] =
-    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G531: &[Gate] =
+    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G532: &[Gate] =
+    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G533: &[Gate] =
+    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G534: &[Gate] =
+    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G535: &[Gate] =
+    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G536: &[Gate] =
+    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G537: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G532: &[Gate] = &[
+const G538: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G533: &[Gate] = &[
+const G539: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G534: &[Gate] = &[
+const G540: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Result),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Result),
 ];
-const G535: &[Gate] =
-    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G536: &[Gate] =
-    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G537: &[Gate] =
-    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G538: &[Gate] =
-    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G539: &[Gate] =
-    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G540: &[Gate] =
-    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G541: &[Gate] =
-    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
 const G542: &[Gate] =
+    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G543: &[Gate] =
+    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G544: &[Gate] =
+    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G545: &[Gate] =
+    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G546: &[Gate] =
+    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
+const G547: &[Gate] =
+    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G548: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G543: &[Gate] = &[
+const G549: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2584,16 +2618,16 @@ const G543: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G544: &[Gate] = &[
+const G550: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G545: &[Gate] = &[sm(
+const G551: &[Gate] = &[sm(
     "Instruction 'wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G546: &[Gate] = &[
+const G552: &[Gate] = &[
     ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with mixed integer types'",
@@ -2601,8 +2635,8 @@ const G546: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G547: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
-const G548: &[Gate] = &[
+const G553: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
+const G554: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2610,7 +2644,7 @@ const G548: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G549: &[Gate] = &[
+const G555: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with floating point types'",
@@ -2618,7 +2652,7 @@ const G549: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G550: &[Gate] = &[
+const G556: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with FP8 types'",
@@ -2626,12 +2660,12 @@ const G550: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G551: &[Gate] = &[sm(
+const G557: &[Gate] = &[sm(
     "Instruction 'Sparse wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G552: &[Gate] = &[
+const G558: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
@@ -2639,78 +2673,78 @@ const G552: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G553: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
-const G554: &[Gate] = &[
+const G559: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
+const G560: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G555: &[Gate] = &[
+const G561: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G556: &[Gate] = &[
+const G562: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G557: &[Gate] = &[
+const G563: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G558: &[Gate] = &[
+const G564: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G559: &[Gate] = &[
+const G565: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G560: &[Gate] = &[
+const G566: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G561: &[Gate] = &[
+const G567: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G562: &[Gate] = &[
+const G568: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G563: &[Gate] =
+const G569: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G564: &[Gate] = &[
+const G570: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G565: &[Gate] = &[
+const G571: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G566: &[Gate] = &[
+const G572: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G567: &[Gate] = &[
+const G573: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G568: &[Gate] = &[
+const G574: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G569: &[Gate] = &[
+const G575: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G570: &[Gate] = &[
+const G576: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -2762,96 +2796,97 @@ const C26: &[Choice] = &[ty(Type::U32), ty(Type::U64)];
 const C27: &[Choice] = &[ty(Type::Pred), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C28: &[Choice] = &[md(Mod::Global)];
 const C29: &[Choice] = &[md(Mod::L2EvictNormal)];
-const C30: &[Choice] = &[
-    md(Mod::Relaxed).gated(G25),
-    md(Mod::Acquire).gated(G26),
-    md(Mod::Release).gated(G27),
-    md(Mod::AcqRel).gated(G28),
+const C30: &[Choice] = &[md(Mod::Async)];
+const C31: &[Choice] = &[md(Mod::Bulk)];
+const C32: &[Choice] = &[md(Mod::BulkGroup)];
+const C33: &[Choice] = &[
+    md(Mod::Relaxed).gated(G26),
+    md(Mod::Acquire).gated(G27),
+    md(Mod::Release).gated(G28),
+    md(Mod::AcqRel).gated(G29),
 ];
-const C31: &[Choice] = &[md(Mod::Cta), md(Mod::Gpu), md(Mod::Sys), md(Mod::Cluster).gated(G29)];
-const C32: &[Choice] =
-    &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G30), md(Mod::SharedCluster).gated(G31)];
-const C33: &[Choice] = &[md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C34: &[Choice] = &[md(Mod::L2CacheHint).gated(G32)];
-const C35: &[Choice] = &[ty(Type::B32), ty(Type::B64)];
-const C36: &[Choice] = &[md(Mod::Exch)];
-const C37: &[Choice] = &[ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G38)];
-const C38: &[Choice] = &[md(Mod::Cas)];
-const C39: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G38)];
-const C40: &[Choice] = &[md(Mod::Add)];
-const C41: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::F64)];
-const C42: &[Choice] = &[md(Mod::Noftz)];
-const C43: &[Choice] = &[
-    ty(Type::F16).gated(G42),
-    ty(Type::F16x2).gated(G46),
-    ty(Type::Bf16).gated(G47),
-    ty(Type::Bf16x2).gated(G48),
+const C34: &[Choice] = &[md(Mod::Cta), md(Mod::Gpu), md(Mod::Sys), md(Mod::Cluster).gated(G30)];
+const C35: &[Choice] =
+    &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G31), md(Mod::SharedCluster).gated(G32)];
+const C36: &[Choice] = &[md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C37: &[Choice] = &[md(Mod::L2CacheHint).gated(G33)];
+const C38: &[Choice] = &[ty(Type::B32), ty(Type::B64)];
+const C39: &[Choice] = &[md(Mod::Exch)];
+const C40: &[Choice] = &[ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G39)];
+const C41: &[Choice] = &[md(Mod::Cas)];
+const C42: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G39)];
+const C43: &[Choice] = &[md(Mod::Add)];
+const C44: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::F64)];
+const C45: &[Choice] = &[md(Mod::Noftz)];
+const C46: &[Choice] = &[
+    ty(Type::F16).gated(G43),
+    ty(Type::F16x2).gated(G47),
+    ty(Type::Bf16).gated(G48),
+    ty(Type::Bf16x2).gated(G49),
 ];
-const C44: &[Choice] = &[md(Mod::Inc), md(Mod::Dec)];
-const C45: &[Choice] = &[ty(Type::U32)];
-const C46: &[Choice] = &[md(Mod::Min), md(Mod::Max)];
-const C47: &[Choice] = &[md(Mod::V2), md(Mod::V4)];
-const C48: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max)];
-const C49: &[Choice] = &[md(Mod::V2), md(Mod::V4), md(Mod::V8)];
-const C50: &[Choice] = &[ty(Type::F16), ty(Type::Bf16).gated(G3)];
-const C51: &[Choice] = &[md(Mod::Cta)];
-const C52: &[Choice] = &[md(Mod::Sync)];
-const C53: &[Choice] = &[md(Mod::Arrive)];
-const C54: &[Choice] = &[md(Mod::Red)];
-const C55: &[Choice] = &[md(Mod::Popc)];
-const C56: &[Choice] = &[md(Mod::And), md(Mod::Or)];
-const C57: &[Choice] = &[ty(Type::Pred)];
-const C58: &[Choice] = &[md(Mod::Warp)];
-const C59: &[Choice] = &[md(Mod::Aligned).gated(G58)];
-const C60: &[Choice] = &[md(Mod::Cluster)];
-const C61: &[Choice] = &[md(Mod::Release).gated(G27), md(Mod::Relaxed).gated(G25)];
-const C62: &[Choice] = &[md(Mod::Wait)];
-const C63: &[Choice] = &[md(Mod::Acquire).gated(G26)];
-const C64: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C65: &[Choice] = &[md(Mod::Shiftamt)];
-const C66: &[Choice] = &[md(Mod::Clamp), md(Mod::Wrap)];
-const C67: &[Choice] = &[md(Mod::Uni)];
-const C68: &[Choice] = &[md(Mod::Idx)];
-const C69: &[Choice] = &[md(Mod::Lo)];
-const C70: &[Choice] = &[ty(Type::U64), ty(Type::S64)];
-const C71: &[Choice] = &[md(Mod::Hi)];
-const C72: &[Choice] = &[md(Mod::TryCancel)];
-const C73: &[Choice] = &[md(Mod::Async)];
-const C74: &[Choice] = &[md(Mod::SharedCta).gated(G30)];
-const C75: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes).gated(G73)];
-const C76: &[Choice] = &[md(Mod::MulticastClusterAll)];
-const C77: &[Choice] = &[ty(Type::B128).gated(G38)];
-const C78: &[Choice] = &[md(Mod::QueryCancel)];
-const C79: &[Choice] = &[md(Mod::IsCanceled).gated(G76)];
-const C80: &[Choice] = &[
-    md(Mod::GetFirstCtaidX).gated(G78),
-    md(Mod::GetFirstCtaidY).gated(G79),
-    md(Mod::GetFirstCtaidZ).gated(G80),
+const C47: &[Choice] = &[md(Mod::Inc), md(Mod::Dec)];
+const C48: &[Choice] = &[ty(Type::U32)];
+const C49: &[Choice] = &[md(Mod::Min), md(Mod::Max)];
+const C50: &[Choice] = &[md(Mod::V2), md(Mod::V4)];
+const C51: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max)];
+const C52: &[Choice] = &[md(Mod::V2), md(Mod::V4), md(Mod::V8)];
+const C53: &[Choice] = &[ty(Type::F16), ty(Type::Bf16).gated(G3)];
+const C54: &[Choice] = &[md(Mod::Cta)];
+const C55: &[Choice] = &[md(Mod::Sync)];
+const C56: &[Choice] = &[md(Mod::Arrive)];
+const C57: &[Choice] = &[md(Mod::Red)];
+const C58: &[Choice] = &[md(Mod::Popc)];
+const C59: &[Choice] = &[md(Mod::And), md(Mod::Or)];
+const C60: &[Choice] = &[ty(Type::Pred)];
+const C61: &[Choice] = &[md(Mod::Warp)];
+const C62: &[Choice] = &[md(Mod::Aligned).gated(G59)];
+const C63: &[Choice] = &[md(Mod::Cluster)];
+const C64: &[Choice] = &[md(Mod::Release).gated(G28), md(Mod::Relaxed).gated(G26)];
+const C65: &[Choice] = &[md(Mod::Wait)];
+const C66: &[Choice] = &[md(Mod::Acquire).gated(G27)];
+const C67: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
+const C68: &[Choice] = &[md(Mod::Shiftamt)];
+const C69: &[Choice] = &[md(Mod::Clamp), md(Mod::Wrap)];
+const C70: &[Choice] = &[md(Mod::Uni)];
+const C71: &[Choice] = &[md(Mod::Idx)];
+const C72: &[Choice] = &[md(Mod::Lo)];
+const C73: &[Choice] = &[ty(Type::U64), ty(Type::S64)];
+const C74: &[Choice] = &[md(Mod::Hi)];
+const C75: &[Choice] = &[md(Mod::TryCancel)];
+const C76: &[Choice] = &[md(Mod::SharedCta).gated(G31)];
+const C77: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes).gated(G74)];
+const C78: &[Choice] = &[md(Mod::MulticastClusterAll)];
+const C79: &[Choice] = &[ty(Type::B128).gated(G39)];
+const C80: &[Choice] = &[md(Mod::QueryCancel)];
+const C81: &[Choice] = &[md(Mod::IsCanceled).gated(G77)];
+const C82: &[Choice] = &[
+    md(Mod::GetFirstCtaidX).gated(G79),
+    md(Mod::GetFirstCtaidY).gated(G80),
+    md(Mod::GetFirstCtaidZ).gated(G81),
 ];
-const C81: &[Choice] = &[md(Mod::GetFirstCtaid).gated(G81)];
-const C82: &[Choice] = &[md(Mod::V4)];
-const C83: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C84: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
-const C85: &[Choice] = &[md(Mod::Approx).gated(G84)];
-const C86: &[Choice] = &[md(Mod::N2pi)];
-const C87: &[Choice] = &[md(Mod::Ca).gated(G87), md(Mod::Cg).gated(G87)];
-const C88: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta)];
-const C89: &[Choice] = &[md(Mod::L264B).gated(G88), md(Mod::L2128B).gated(G88), md(Mod::L2256B).gated(G89)];
-const C90: &[Choice] = &[md(Mod::CommitGroup)];
-const C91: &[Choice] = &[md(Mod::WaitGroup)];
-const C92: &[Choice] = &[md(Mod::WaitAll)];
-const C93: &[Choice] = &[md(Mod::Mbarrier)];
-const C94: &[Choice] = &[md(Mod::Noinc)];
-const C95: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G30)];
-const C96: &[Choice] = &[ty(Type::B64)];
-const C97: &[Choice] = &[md(Mod::Bulk)];
-const C98: &[Choice] = &[md(Mod::SharedCluster).gated(G31), md(Mod::SharedCta).gated(G96)];
-const C99: &[Choice] = &[md(Mod::SharedCluster).gated(G31)];
-const C100: &[Choice] = &[md(Mod::BulkGroup).gated(G98)];
-const C101: &[Choice] = &[md(Mod::MulticastCluster).gated(G99)];
-const C102: &[Choice] = &[md(Mod::CpMask)];
-const C103: &[Choice] = &[md(Mod::Reduce)];
-const C104: &[Choice] = &[
+const C83: &[Choice] = &[md(Mod::GetFirstCtaid).gated(G82)];
+const C84: &[Choice] = &[md(Mod::V4)];
+const C85: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C86: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
+const C87: &[Choice] = &[md(Mod::Approx).gated(G85)];
+const C88: &[Choice] = &[md(Mod::N2pi)];
+const C89: &[Choice] = &[md(Mod::Ca).gated(G88), md(Mod::Cg).gated(G88)];
+const C90: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta)];
+const C91: &[Choice] = &[md(Mod::L264B).gated(G89), md(Mod::L2128B).gated(G89), md(Mod::L2256B).gated(G90)];
+const C92: &[Choice] = &[md(Mod::CommitGroup)];
+const C93: &[Choice] = &[md(Mod::WaitGroup)];
+const C94: &[Choice] = &[md(Mod::WaitAll)];
+const C95: &[Choice] = &[md(Mod::Mbarrier)];
+const C96: &[Choice] = &[md(Mod::Noinc)];
+const C97: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G31)];
+const C98: &[Choice] = &[ty(Type::B64)];
+const C99: &[Choice] = &[md(Mod::SharedCluster).gated(G32), md(Mod::SharedCta).gated(G97)];
+const C100: &[Choice] = &[md(Mod::SharedCluster).gated(G32)];
+const C101: &[Choice] = &[md(Mod::BulkGroup).gated(G99)];
+const C102: &[Choice] = &[md(Mod::MulticastCluster).gated(G100)];
+const C103: &[Choice] = &[md(Mod::CpMask)];
+const C104: &[Choice] = &[md(Mod::Reduce)];
+const C105: &[Choice] = &[
     md(Mod::Add),
     md(Mod::Min),
     md(Mod::Max),
@@ -2861,7 +2896,7 @@ const C104: &[Choice] = &[
     md(Mod::Or),
     md(Mod::Xor),
 ];
-const C105: &[Choice] = &[
+const C106: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
     ty(Type::B32),
@@ -2873,33 +2908,34 @@ const C105: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C106: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
-const C107: &[Choice] = &[md(Mod::Prefetch)];
-const C108: &[Choice] = &[md(Mod::L2)];
-const C109: &[Choice] = &[md(Mod::Read).gated(G104)];
-const C110: &[Choice] = &[md(Mod::Tensor)];
-const C111: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C112: &[Choice] = &[md(Mod::SharedCluster).gated(G31), md(Mod::SharedCta).gated(G106)];
-const C113: &[Choice] = &[md(Mod::Tile).gated(G107)];
-const C114: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
-const C115: &[Choice] = &[md(Mod::N3d)];
-const C116: &[Choice] = &[md(Mod::Im2col)];
-const C117: &[Choice] = &[md(Mod::N4d)];
-const C118: &[Choice] = &[md(Mod::N5d)];
-const C119: &[Choice] = &[md(Mod::N2d)];
-const C120: &[Choice] = &[md(Mod::TileGather4)];
-const C121: &[Choice] = &[md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C122: &[Choice] = &[md(Mod::Im2colW)];
-const C123: &[Choice] = &[md(Mod::Im2colW128)];
-const C124: &[Choice] = &[md(Mod::Im2colNoOffs)];
-const C125: &[Choice] = &[md(Mod::TileScatter4)];
-const C126: &[Choice] = &[md(Mod::Range)];
-const C127: &[Choice] =
+const C107: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
+const C108: &[Choice] = &[md(Mod::Prefetch)];
+const C109: &[Choice] = &[md(Mod::L2)];
+const C110: &[Choice] = &[md(Mod::L2EvictLast)];
+const C111: &[Choice] = &[md(Mod::Read).gated(G106)];
+const C112: &[Choice] = &[md(Mod::Tensor)];
+const C113: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
+const C114: &[Choice] = &[md(Mod::SharedCluster).gated(G32), md(Mod::SharedCta).gated(G108)];
+const C115: &[Choice] = &[md(Mod::Tile).gated(G109)];
+const C116: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
+const C117: &[Choice] = &[md(Mod::N3d)];
+const C118: &[Choice] = &[md(Mod::Im2col)];
+const C119: &[Choice] = &[md(Mod::N4d)];
+const C120: &[Choice] = &[md(Mod::N5d)];
+const C121: &[Choice] = &[md(Mod::N2d)];
+const C122: &[Choice] = &[md(Mod::TileGather4)];
+const C123: &[Choice] = &[md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
+const C124: &[Choice] = &[md(Mod::Im2colW)];
+const C125: &[Choice] = &[md(Mod::Im2colW128)];
+const C126: &[Choice] = &[md(Mod::Im2colNoOffs)];
+const C127: &[Choice] = &[md(Mod::TileScatter4)];
+const C128: &[Choice] = &[md(Mod::Range)];
+const C129: &[Choice] =
     &[md(Mod::L2EvictLast), md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C128: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C129: &[Choice] = &[md(Mod::Fractional)];
-const C130: &[Choice] = &[md(Mod::Cvt)];
-const C131: &[Choice] = &[
+const C130: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
+const C131: &[Choice] = &[md(Mod::Fractional)];
+const C132: &[Choice] = &[md(Mod::Cvt)];
+const C133: &[Choice] = &[
     ty(Type::U8),
     ty(Type::U16),
     ty(Type::U32),
@@ -2909,98 +2945,98 @@ const C131: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C132: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
-const C133: &[Choice] = &[ty(Type::F16)];
-const C134: &[Choice] = &[ty(Type::Bf16).gated(G3)];
-const C135: &[Choice] = &[md(Mod::Pzo).gated(G129)];
-const C136: &[Choice] = &[md(Mod::Rm), md(Mod::Rp)];
-const C137: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C138: &[Choice] = &[md(Mod::Relu).gated(G132)];
-const C139: &[Choice] = &[md(Mod::Rna)];
-const C140: &[Choice] = &[ty(Type::Tf32).gated(G134)];
-const C141: &[Choice] = &[md(Mod::Rs).gated(G138)];
-const C142: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
-const C143: &[Choice] = &[md(Mod::ScaledN1Ue8m0).gated(G141)];
-const C144: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C145: &[Choice] = &[ty(Type::E2m1x2)];
-const C146: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2), ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C147: &[Choice] = &[md(Mod::ScaledN2Ue8m0).gated(G145)];
-const C148: &[Choice] = &[md(Mod::Rn), md(Mod::Rz), md(Mod::Rp)];
-const C149: &[Choice] = &[ty(Type::Ue5m3x2)];
-const C150: &[Choice] = &[ty(Type::S2f6x2)];
-const C151: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
-const C152: &[Choice] = &[ty(Type::Ue8m0x2)];
-const C153: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
-const C154: &[Choice] = &[ty(Type::E2m1x4)];
-const C155: &[Choice] = &[md(Mod::Pack)];
-const C156: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
-const C157: &[Choice] = &[
-    ty(Type::U2).gated(G150),
-    ty(Type::S2).gated(G151),
-    ty(Type::U4).gated(G152),
-    ty(Type::S4).gated(G153),
+const C134: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
+const C135: &[Choice] = &[ty(Type::F16)];
+const C136: &[Choice] = &[ty(Type::Bf16).gated(G3)];
+const C137: &[Choice] = &[md(Mod::Pzo).gated(G131)];
+const C138: &[Choice] = &[md(Mod::Rm), md(Mod::Rp)];
+const C139: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
+const C140: &[Choice] = &[md(Mod::Relu).gated(G134)];
+const C141: &[Choice] = &[md(Mod::Rna)];
+const C142: &[Choice] = &[ty(Type::Tf32).gated(G136)];
+const C143: &[Choice] = &[md(Mod::Rs).gated(G140)];
+const C144: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
+const C145: &[Choice] = &[md(Mod::ScaledN1Ue8m0).gated(G143)];
+const C146: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
+const C147: &[Choice] = &[ty(Type::E2m1x2)];
+const C148: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2), ty(Type::E2m3x2), ty(Type::E3m2x2)];
+const C149: &[Choice] = &[md(Mod::ScaledN2Ue8m0).gated(G147)];
+const C150: &[Choice] = &[md(Mod::Rn), md(Mod::Rz), md(Mod::Rp)];
+const C151: &[Choice] = &[ty(Type::Ue5m3x2)];
+const C152: &[Choice] = &[ty(Type::S2f6x2)];
+const C153: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
+const C154: &[Choice] = &[ty(Type::Ue8m0x2)];
+const C155: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
+const C156: &[Choice] = &[ty(Type::E2m1x4)];
+const C157: &[Choice] = &[md(Mod::Pack)];
+const C158: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
+const C159: &[Choice] = &[
+    ty(Type::U2).gated(G152),
+    ty(Type::S2).gated(G153),
+    ty(Type::U4).gated(G154),
+    ty(Type::S4).gated(G155),
     ty(Type::U8),
     ty(Type::S8),
 ];
-const C158: &[Choice] = &[
+const C160: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Shared),
-    md(Mod::SharedCta).gated(G30),
-    md(Mod::SharedCluster).gated(G31),
+    md(Mod::SharedCta).gated(G31),
+    md(Mod::SharedCluster).gated(G32),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G154),
+    md(Mod::ParamEntry).gated(G156),
 ];
-const C159: &[Choice] = &[md(Mod::To)];
-const C160: &[Choice] = &[md(Mod::Full)];
-const C161: &[Choice] =
+const C161: &[Choice] = &[md(Mod::To)];
+const C162: &[Choice] = &[md(Mod::Full)];
+const C163: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
-const C162: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
-const C163: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C164: &[Choice] = &[ty(Type::Bf16).gated(G170), ty(Type::Bf16x2).gated(G171)];
-const C165: &[Choice] = &[
-    md(Mod::Sc).gated(G172),
-    md(Mod::AcqRel).gated(G28),
-    md(Mod::Acquire).gated(G26),
-    md(Mod::Release).gated(G27),
+const C164: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
+const C165: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
+const C166: &[Choice] = &[ty(Type::Bf16).gated(G172), ty(Type::Bf16x2).gated(G173)];
+const C167: &[Choice] = &[
+    md(Mod::Sc).gated(G174),
+    md(Mod::AcqRel).gated(G29),
+    md(Mod::Acquire).gated(G27),
+    md(Mod::Release).gated(G28),
 ];
-const C166: &[Choice] = &[md(Mod::Async).gated(G173)];
-const C167: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G176)];
-const C168: &[Choice] = &[md(Mod::Release).gated(G27)];
-const C169: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G176)];
-const C170: &[Choice] = &[md(Mod::MbarrierInit).gated(G177)];
-const C171: &[Choice] =
-    &[md(Mod::SyncRestrictSharedCluster).gated(G176), md(Mod::SyncRestrictSharedCta).gated(G176)];
-const C172: &[Choice] = &[md(Mod::Proxy)];
-const C173: &[Choice] = &[md(Mod::Alias).gated(G178)];
-const C174: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G30), md(Mod::SharedCluster).gated(G31)];
-const C175: &[Choice] = &[md(Mod::TensormapGeneric)];
-const C176: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C177: &[Choice] = &[md(Mod::Oob).gated(G187)];
-const C178: &[Choice] = &[ty(Type::F16).gated(G188), ty(Type::Bf16).gated(G189)];
-const C179: &[Choice] = &[md(Mod::LaunchDependents).gated(G195), md(Mod::Wait).gated(G196)];
-const C180: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C181: &[Choice] = &[md(Mod::Weak).gated(G200)];
-const C182: &[Choice] = &[
+const C168: &[Choice] = &[md(Mod::Async).gated(G175)];
+const C169: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G178)];
+const C170: &[Choice] = &[md(Mod::Release).gated(G28)];
+const C171: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G178)];
+const C172: &[Choice] = &[md(Mod::MbarrierInit).gated(G179)];
+const C173: &[Choice] =
+    &[md(Mod::SyncRestrictSharedCluster).gated(G178), md(Mod::SyncRestrictSharedCta).gated(G178)];
+const C174: &[Choice] = &[md(Mod::Proxy)];
+const C175: &[Choice] = &[md(Mod::Alias).gated(G180)];
+const C176: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G31), md(Mod::SharedCluster).gated(G32)];
+const C177: &[Choice] = &[md(Mod::TensormapGeneric)];
+const C178: &[Choice] = &[md(Mod::AsyncGeneric)];
+const C179: &[Choice] = &[md(Mod::Oob).gated(G189)];
+const C180: &[Choice] = &[ty(Type::F16).gated(G190), ty(Type::Bf16).gated(G191)];
+const C181: &[Choice] = &[md(Mod::LaunchDependents).gated(G197), md(Mod::Wait).gated(G198)];
+const C182: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
+const C183: &[Choice] = &[md(Mod::Weak).gated(G202)];
+const C184: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G154),
-    md(Mod::ParamFunc).gated(G201),
+    md(Mod::ParamEntry).gated(G156),
+    md(Mod::ParamFunc).gated(G203),
     md(Mod::Shared),
-    md(Mod::SharedCta).gated(G30),
-    md(Mod::SharedCluster).gated(G31),
+    md(Mod::SharedCta).gated(G31),
+    md(Mod::SharedCluster).gated(G32),
 ];
-const C183: &[Choice] = &[
-    md(Mod::Ca).gated(G202),
-    md(Mod::Cg).gated(G202),
-    md(Mod::Cs).gated(G202),
-    md(Mod::Lu).gated(G202),
-    md(Mod::Cv).gated(G202),
+const C185: &[Choice] = &[
+    md(Mod::Ca).gated(G204),
+    md(Mod::Cg).gated(G204),
+    md(Mod::Cs).gated(G204),
+    md(Mod::Lu).gated(G204),
+    md(Mod::Cv).gated(G204),
 ];
-const C184: &[Choice] = &[
+const C186: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
     ty(Type::B32),
@@ -3015,111 +3051,128 @@ const C184: &[Choice] = &[
     ty(Type::S64),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::B128).gated(G38),
+    ty(Type::B128).gated(G39),
 ];
-const C185: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G206),
-    md(Mod::L1EvictUnchanged).gated(G207),
-    md(Mod::L1EvictFirst).gated(G208),
-    md(Mod::L1EvictLast).gated(G209),
-    md(Mod::L1NoAllocate).gated(G210),
+const C187: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G208),
+    md(Mod::L1EvictUnchanged).gated(G209),
+    md(Mod::L1EvictFirst).gated(G210),
+    md(Mod::L1EvictLast).gated(G211),
+    md(Mod::L1NoAllocate).gated(G212),
 ];
-const C186: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C187: &[Choice] = &[md(Mod::Volatile).gated(G211)];
-const C188: &[Choice] = &[md(Mod::Relaxed).gated(G25), md(Mod::Acquire).gated(G26)];
-const C189: &[Choice] = &[md(Mod::Mmio).gated(G212)];
-const C190: &[Choice] = &[md(Mod::Relaxed).gated(G25), md(Mod::Acquire).gated(G213)];
-const C191: &[Choice] = &[md(Mod::Sys)];
-const C192: &[Choice] = &[md(Mod::Ca).gated(G202), md(Mod::Cg).gated(G202), md(Mod::Cs).gated(G202)];
-const C193: &[Choice] = &[md(Mod::Nc).gated(G214)];
-const C194: &[Choice] = &[md(Mod::M8n8)];
-const C195: &[Choice] = &[md(Mod::X1)];
-const C196: &[Choice] = &[md(Mod::Trans)];
-const C197: &[Choice] = &[ty(Type::B16)];
-const C198: &[Choice] = &[md(Mod::X2)];
-const C199: &[Choice] = &[md(Mod::X4)];
-const C200: &[Choice] = &[md(Mod::M8n16)];
-const C201: &[Choice] = &[md(Mod::B8x16)];
-const C202: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C203: &[Choice] = &[md(Mod::M16n16).gated(G217)];
-const C204: &[Choice] = &[ty(Type::B8)];
-const C205: &[Choice] = &[md(Mod::Or), md(Mod::And)];
-const C206: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
-const C207: &[Choice] = &[md(Mod::Wide)];
-const C208: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
-const C209: &[Choice] = &[md(Mod::Any)];
-const C210: &[Choice] = &[md(Mod::All)];
-const C211: &[Choice] = &[md(Mod::NaN).gated(G231)];
-const C212: &[Choice] = &[md(Mod::Xorsign).gated(G232)];
-const C213: &[Choice] = &[md(Mod::Abs).gated(G233)];
-const C214: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G236)];
-const C215: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G237)];
-const C216: &[Choice] = &[ty(Type::U8x4)];
-const C217: &[Choice] = &[ty(Type::S8x4)];
-const C218: &[Choice] = &[md(Mod::Init)];
-const C219: &[Choice] = &[md(Mod::Inval)];
-const C220: &[Choice] = &[md(Mod::ExpectTx)];
-const C221: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G30), md(Mod::SharedCluster).gated(G31)];
-const C222: &[Choice] = &[md(Mod::Relaxed).gated(G25)];
-const C223: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G29)];
-const C224: &[Choice] = &[md(Mod::CompleteTx)];
-const C225: &[Choice] = &[md(Mod::Release).gated(G249), md(Mod::Relaxed).gated(G250)];
-const C226: &[Choice] = &[md(Mod::NoComplete)];
-const C227: &[Choice] = &[md(Mod::Release).gated(G255), md(Mod::Relaxed).gated(G256)];
-const C228: &[Choice] = &[md(Mod::ArriveDrop)];
-const C229: &[Choice] = &[md(Mod::Release).gated(G258), md(Mod::Relaxed).gated(G259)];
-const C230: &[Choice] = &[md(Mod::Release).gated(G264), md(Mod::Relaxed).gated(G265)];
-const C231: &[Choice] = &[md(Mod::TestWait)];
-const C232: &[Choice] = &[md(Mod::Acquire).gated(G267), md(Mod::Relaxed).gated(G268)];
-const C233: &[Choice] = &[md(Mod::Parity)];
-const C234: &[Choice] = &[md(Mod::Acquire).gated(G270), md(Mod::Relaxed).gated(G271)];
-const C235: &[Choice] = &[md(Mod::TryWait)];
-const C236: &[Choice] = &[md(Mod::Acquire).gated(G273), md(Mod::Relaxed).gated(G274)];
-const C237: &[Choice] = &[md(Mod::Acquire).gated(G276), md(Mod::Relaxed).gated(G277)];
-const C238: &[Choice] = &[md(Mod::PendingCount)];
-const C239: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G279)];
-const C240: &[Choice] = &[md(Mod::Alias).gated(G178), md(Mod::Async).gated(G173)];
-const C241: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G284)];
-const C242: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G285)];
-const C243: &[Choice] = &[md(Mod::M8n8k4)];
-const C244: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
-const C245: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
-const C246: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C247: &[Choice] = &[md(Mod::Row)];
-const C248: &[Choice] = &[md(Mod::Col)];
-const C249: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C250: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C251: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C252: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
-const C253: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C254: &[Choice] = &[ty(Type::U4).gated(G152), ty(Type::S4).gated(G153)];
-const C255: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C256: &[Choice] = &[ty(Type::B1).gated(G304)];
-const C257: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
-const C258: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C259: &[Choice] = &[md(Mod::KindF8f6f4).gated(G309)];
-const C260: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
-const C261: &[Choice] = &[md(Mod::M16n8k32)];
-const C262: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C263: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G315)];
-const C264: &[Choice] = &[md(Mod::M16n8k16)];
-const C265: &[Choice] = &[md(Mod::M16n8k8)];
-const C266: &[Choice] = &[md(Mod::M16n8k64)];
-const C267: &[Choice] = &[md(Mod::M16n8k128)];
-const C268: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C269: &[Choice] = &[md(Mod::KindMxf4).gated(G319)];
-const C270: &[Choice] = &[md(Mod::BlockScale).gated(G320)];
-const C271: &[Choice] = &[md(Mod::ScaleVec2X).gated(G321)];
-const C272: &[Choice] = &[ty(Type::E2m1)];
-const C273: &[Choice] = &[ty(Type::Ue8m0)];
-const C274: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G323)];
-const C275: &[Choice] = &[md(Mod::ScaleVec2X).gated(G321), md(Mod::ScaleVec4X).gated(G324)];
-const C276: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C277: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G326)];
-const C278: &[Choice] = &[md(Mod::ScaleVec1X).gated(G327)];
-const C279: &[Choice] = &[
+const C188: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
+const C189: &[Choice] = &[md(Mod::Volatile).gated(G213)];
+const C190: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Acquire).gated(G27)];
+const C191: &[Choice] = &[md(Mod::Mmio).gated(G214)];
+const C192: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Acquire).gated(G215)];
+const C193: &[Choice] = &[md(Mod::Sys)];
+const C194: &[Choice] = &[
+    ty(Type::B8),
+    ty(Type::B16),
+    ty(Type::B32),
+    ty(Type::B64),
+    ty(Type::U8),
+    ty(Type::U16),
+    ty(Type::U32),
+    ty(Type::U64),
+    ty(Type::S8),
+    ty(Type::S16),
+    ty(Type::S32),
+    ty(Type::S64),
+    ty(Type::F32),
+    ty(Type::F64),
+];
+const C195: &[Choice] = &[md(Mod::ProxyReadonly)];
+const C196: &[Choice] = &[md(Mod::Nc).gated(G217)];
+const C197: &[Choice] = &[md(Mod::Ca).gated(G204), md(Mod::Cg).gated(G204), md(Mod::Cs).gated(G204)];
+const C198: &[Choice] = &[md(Mod::M8n8)];
+const C199: &[Choice] = &[md(Mod::X1)];
+const C200: &[Choice] = &[md(Mod::Trans)];
+const C201: &[Choice] = &[ty(Type::B16)];
+const C202: &[Choice] = &[md(Mod::X2)];
+const C203: &[Choice] = &[md(Mod::X4)];
+const C204: &[Choice] = &[md(Mod::M8n16)];
+const C205: &[Choice] = &[md(Mod::B8x16)];
+const C206: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
+const C207: &[Choice] = &[md(Mod::M16n16).gated(G220)];
+const C208: &[Choice] = &[ty(Type::B8)];
+const C209: &[Choice] = &[md(Mod::Or), md(Mod::And)];
+const C210: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
+const C211: &[Choice] = &[md(Mod::Wide)];
+const C212: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
+const C213: &[Choice] = &[md(Mod::Any)];
+const C214: &[Choice] = &[md(Mod::All)];
+const C215: &[Choice] = &[md(Mod::NaN).gated(G234)];
+const C216: &[Choice] = &[md(Mod::Xorsign).gated(G235)];
+const C217: &[Choice] = &[md(Mod::Abs).gated(G236)];
+const C218: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G239)];
+const C219: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G240)];
+const C220: &[Choice] = &[ty(Type::U8x4)];
+const C221: &[Choice] = &[ty(Type::S8x4)];
+const C222: &[Choice] = &[md(Mod::Init)];
+const C223: &[Choice] = &[md(Mod::Inval)];
+const C224: &[Choice] = &[md(Mod::ExpectTx)];
+const C225: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G31), md(Mod::SharedCluster).gated(G32)];
+const C226: &[Choice] = &[md(Mod::Relaxed).gated(G26)];
+const C227: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G30)];
+const C228: &[Choice] = &[md(Mod::CompleteTx)];
+const C229: &[Choice] = &[md(Mod::Release).gated(G252), md(Mod::Relaxed).gated(G253)];
+const C230: &[Choice] = &[md(Mod::NoComplete)];
+const C231: &[Choice] = &[md(Mod::Release).gated(G258), md(Mod::Relaxed).gated(G259)];
+const C232: &[Choice] = &[md(Mod::ArriveDrop)];
+const C233: &[Choice] = &[md(Mod::Release).gated(G261), md(Mod::Relaxed).gated(G262)];
+const C234: &[Choice] = &[md(Mod::Release).gated(G267), md(Mod::Relaxed).gated(G268)];
+const C235: &[Choice] = &[md(Mod::TestWait)];
+const C236: &[Choice] = &[md(Mod::Acquire).gated(G270), md(Mod::Relaxed).gated(G271)];
+const C237: &[Choice] = &[md(Mod::Parity)];
+const C238: &[Choice] = &[md(Mod::Acquire).gated(G273), md(Mod::Relaxed).gated(G274)];
+const C239: &[Choice] = &[md(Mod::TryWait)];
+const C240: &[Choice] = &[md(Mod::Acquire).gated(G276), md(Mod::Relaxed).gated(G277)];
+const C241: &[Choice] = &[md(Mod::Acquire).gated(G279), md(Mod::Relaxed).gated(G280)];
+const C242: &[Choice] = &[md(Mod::PendingCount)];
+const C243: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G282)];
+const C244: &[Choice] = &[md(Mod::Alias).gated(G180), md(Mod::Async).gated(G175)];
+const C245: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G287)];
+const C246: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G288)];
+const C247: &[Choice] = &[md(Mod::M8n8k4)];
+const C248: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
+const C249: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
+const C250: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C251: &[Choice] = &[md(Mod::Row)];
+const C252: &[Choice] = &[md(Mod::Col)];
+const C253: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C254: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C255: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C256: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
+const C257: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
+const C258: &[Choice] = &[ty(Type::U4).gated(G154), ty(Type::S4).gated(G155)];
+const C259: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
+const C260: &[Choice] = &[ty(Type::B1).gated(G307)];
+const C261: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
+const C262: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C263: &[Choice] = &[md(Mod::KindF8f6f4).gated(G312)];
+const C264: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
+const C265: &[Choice] = &[md(Mod::M16n8k32)];
+const C266: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
+const C267: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G318)];
+const C268: &[Choice] = &[md(Mod::M16n8k16)];
+const C269: &[Choice] = &[md(Mod::M16n8k8)];
+const C270: &[Choice] = &[md(Mod::M16n8k64)];
+const C271: &[Choice] = &[md(Mod::M16n8k128)];
+const C272: &[Choice] = &[md(Mod::SpOrderedMetadata)];
+const C273: &[Choice] = &[md(Mod::KindMxf4).gated(G322)];
+const C274: &[Choice] = &[md(Mod::BlockScale).gated(G323)];
+const C275: &[Choice] = &[md(Mod::ScaleVec2X).gated(G324)];
+const C276: &[Choice] = &[ty(Type::E2m1)];
+const C277: &[Choice] = &[ty(Type::Ue8m0)];
+const C278: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G326)];
+const C279: &[Choice] = &[md(Mod::ScaleVec2X).gated(G324), md(Mod::ScaleVec4X).gated(G327)];
+const C280: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
+const C281: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G329)];
+const C282: &[Choice] = &[md(Mod::ScaleVec1X).gated(G330)];
+const C283: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
     ty(Type::B32),
@@ -3132,9 +3185,9 @@ const C279: &[Choice] = &[
     ty(Type::S64),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::B128).gated(G38),
+    ty(Type::B128).gated(G39),
 ];
-const C280: &[Choice] = &[
+const C284: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3147,29 +3200,29 @@ const C280: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C281: &[Choice] = &[ty(Type::Bf16).gated(G333), ty(Type::Bf16x2).gated(G334)];
-const C282: &[Choice] = &[md(Mod::LdReduce)];
-const C283: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C284: &[Choice] =
+const C285: &[Choice] = &[ty(Type::Bf16).gated(G336), ty(Type::Bf16x2).gated(G337)];
+const C286: &[Choice] = &[md(Mod::LdReduce)];
+const C287: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C288: &[Choice] =
     &[ty(Type::B32), ty(Type::B64), ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C285: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
-const C286: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
-const C287: &[Choice] = &[
+const C289: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
+const C290: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
+const C291: &[Choice] = &[
     ty(Type::F16),
     ty(Type::F16x2),
     ty(Type::Bf16).gated(G3),
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G338),
-    ty(Type::E5m2x2).gated(G339),
-    ty(Type::E5m2x4).gated(G340),
-    ty(Type::E4m3).gated(G341),
-    ty(Type::E4m3x2).gated(G342),
-    ty(Type::E4m3x4).gated(G343),
+    ty(Type::E5m2).gated(G341),
+    ty(Type::E5m2x2).gated(G342),
+    ty(Type::E5m2x4).gated(G343),
+    ty(Type::E4m3).gated(G344),
+    ty(Type::E4m3x2).gated(G345),
+    ty(Type::E4m3x4).gated(G346),
 ];
-const C288: &[Choice] = &[md(Mod::St)];
-const C289: &[Choice] = &[
+const C292: &[Choice] = &[md(Mod::St)];
+const C293: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -3182,14 +3235,14 @@ const C289: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G338),
-    ty(Type::E5m2x2).gated(G339),
-    ty(Type::E5m2x4).gated(G340),
-    ty(Type::E4m3).gated(G341),
-    ty(Type::E4m3x2).gated(G342),
-    ty(Type::E4m3x4).gated(G343),
+    ty(Type::E5m2).gated(G341),
+    ty(Type::E5m2x2).gated(G342),
+    ty(Type::E5m2x4).gated(G343),
+    ty(Type::E4m3).gated(G344),
+    ty(Type::E4m3x2).gated(G345),
+    ty(Type::E4m3x4).gated(G346),
 ];
-const C290: &[Choice] = &[
+const C294: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -3203,19 +3256,21 @@ const C290: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C291: &[Choice] = &[md(Mod::Mask)];
-const C292: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
-const C293: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C294: &[Choice] = &[md(Mod::L2EvictLast).gated(G354), md(Mod::L2EvictNormal).gated(G354)];
-const C295: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C296: &[Choice] = &[md(Mod::Tensormap).gated(G355)];
-const C297: &[Choice] = &[md(Mod::L1)];
-const C298: &[Choice] =
+const C295: &[Choice] = &[md(Mod::Mask)];
+const C296: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
+const C297: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
+const C298: &[Choice] = &[md(Mod::L2EvictLast).gated(G357), md(Mod::L2EvictNormal).gated(G357)];
+const C299: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
+const C300: &[Choice] = &[md(Mod::Tensormap).gated(G358)];
+const C301: &[Choice] = &[md(Mod::L132B).gated(G359)];
+const C302: &[Choice] = &[md(Mod::ValidAddr)];
+const C303: &[Choice] = &[md(Mod::L1)];
+const C304: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C299: &[Choice] = &[md(Mod::Relaxed).gated(G25), md(Mod::Release).gated(G27)];
-const C300: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
-const C301: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
-const C302: &[Choice] = &[
+const C305: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Release).gated(G28)];
+const C306: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
+const C307: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
+const C308: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -3235,9 +3290,9 @@ const C302: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C303: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C304: &[Choice] = &[ty(Type::U8x4), ty(Type::S8x4), ty(Type::U16x2), ty(Type::S16x2)];
-const C305: &[Choice] = &[
+const C309: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C310: &[Choice] = &[ty(Type::U8x4), ty(Type::S8x4), ty(Type::U16x2), ty(Type::S16x2)];
+const C311: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3251,7 +3306,7 @@ const C305: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C306: &[Choice] = &[
+const C312: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3266,13 +3321,13 @@ const C306: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C307: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C308: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C309: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C310: &[Choice] = &[md(Mod::Inc).gated(G379), md(Mod::Dec).gated(G380)];
-const C311: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C312: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C313: &[Choice] = &[
+const C313: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C314: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C315: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C316: &[Choice] = &[md(Mod::Inc).gated(G383), md(Mod::Dec).gated(G384)];
+const C317: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C318: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C319: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3283,27 +3338,27 @@ const C313: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C314: &[Choice] = &[
+const C320: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G201),
+    md(Mod::ParamFunc).gated(G203),
     md(Mod::Shared),
-    md(Mod::SharedCta).gated(G30),
-    md(Mod::SharedCluster).gated(G31),
+    md(Mod::SharedCta).gated(G31),
+    md(Mod::SharedCluster).gated(G32),
 ];
-const C315: &[Choice] =
-    &[md(Mod::Wb).gated(G391), md(Mod::Cg).gated(G391), md(Mod::Cs).gated(G391), md(Mod::Wt).gated(G391)];
-const C316: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G392),
-    md(Mod::L1EvictUnchanged).gated(G393),
-    md(Mod::L1EvictFirst).gated(G394),
-    md(Mod::L1EvictLast).gated(G395),
-    md(Mod::L1NoAllocate).gated(G396),
+const C321: &[Choice] =
+    &[md(Mod::Wb).gated(G395), md(Mod::Cg).gated(G395), md(Mod::Cs).gated(G395), md(Mod::Wt).gated(G395)];
+const C322: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G396),
+    md(Mod::L1EvictUnchanged).gated(G397),
+    md(Mod::L1EvictFirst).gated(G398),
+    md(Mod::L1EvictLast).gated(G399),
+    md(Mod::L1NoAllocate).gated(G400),
 ];
-const C317: &[Choice] = &[md(Mod::Relaxed).gated(G25), md(Mod::Release).gated(G397)];
-const C318: &[Choice] = &[md(Mod::SharedCluster).gated(G31), md(Mod::Shared), md(Mod::SharedCta).gated(G30)];
-const C319: &[Choice] = &[
+const C323: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Release).gated(G401)];
+const C324: &[Choice] = &[md(Mod::SharedCluster).gated(G32), md(Mod::Shared), md(Mod::SharedCta).gated(G31)];
+const C325: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -3313,49 +3368,50 @@ const C319: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C320: &[Choice] = &[md(Mod::M16n8).gated(G405)];
-const C321: &[Choice] = &[ty(Type::Bf16).gated(G410), ty(Type::Bf16x2).gated(G411)];
-const C322: &[Choice] = &[ty(Type::F16).gated(G415), ty(Type::Bf16).gated(G416)];
-const C323: &[Choice] = &[md(Mod::B)];
-const C324: &[Choice] = &[
+const C326: &[Choice] = &[md(Mod::M16n8).gated(G409)];
+const C327: &[Choice] = &[ty(Type::Bf16).gated(G414), ty(Type::Bf16x2).gated(G415)];
+const C328: &[Choice] = &[ty(Type::F16).gated(G419), ty(Type::Bf16).gated(G420)];
+const C329: &[Choice] = &[md(Mod::B)];
+const C330: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G420),
-    md(Mod::A1d).gated(G421),
-    md(Mod::A2d).gated(G421),
+    md(Mod::N3d).gated(G424),
+    md(Mod::A1d).gated(G425),
+    md(Mod::A2d).gated(G425),
 ];
-const C325: &[Choice] =
-    &[md(Mod::Ca).gated(G422), md(Mod::Cg).gated(G422), md(Mod::Cs).gated(G422), md(Mod::Cv).gated(G422)];
-const C326: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C327: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
-const C328: &[Choice] = &[
+const C331: &[Choice] =
+    &[md(Mod::Ca).gated(G426), md(Mod::Cg).gated(G426), md(Mod::Cs).gated(G426), md(Mod::Cv).gated(G426)];
+const C332: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C333: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
+const C334: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G423),
-    md(Mod::MemoryLayout).gated(G424),
+    md(Mod::ArraySize).gated(G427),
+    md(Mod::MemoryLayout).gated(G428),
 ];
-const C329: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
-const C330: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
-const C331: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
-const C332: &[Choice] = &[md(Mod::P)];
-const C333: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G427)];
-const C334: &[Choice] =
-    &[md(Mod::Wb).gated(G429), md(Mod::Cg).gated(G429), md(Mod::Cs).gated(G429), md(Mod::Wt).gated(G429)];
-const C335: &[Choice] = &[ty(Type::Bf16).gated(G434), ty(Type::Bf16x2).gated(G435)];
-const C336: &[Choice] = &[md(Mod::Alloc)];
-const C337: &[Choice] = &[md(Mod::Dealloc)];
-const C338: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C339: &[Choice] = &[md(Mod::Ld)];
-const C340: &[Choice] = &[
-    md(Mod::N16x64b).gated(G441),
-    md(Mod::N16x128b).gated(G442),
-    md(Mod::N16x256b).gated(G443),
-    md(Mod::N32x32b).gated(G444),
+const C335: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C336: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C337: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C338: &[Choice] = &[md(Mod::P)];
+const C339: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G431)];
+const C340: &[Choice] =
+    &[md(Mod::Wb).gated(G433), md(Mod::Cg).gated(G433), md(Mod::Cs).gated(G433), md(Mod::Wt).gated(G433)];
+const C341: &[Choice] = &[ty(Type::Bf16).gated(G438), ty(Type::Bf16x2).gated(G439)];
+const C342: &[Choice] = &[md(Mod::Alloc)];
+const C343: &[Choice] = &[md(Mod::Exclusive).gated(G440)];
+const C344: &[Choice] = &[md(Mod::Dealloc)];
+const C345: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C346: &[Choice] = &[md(Mod::Ld)];
+const C347: &[Choice] = &[
+    md(Mod::N16x64b).gated(G446),
+    md(Mod::N16x128b).gated(G447),
+    md(Mod::N16x256b).gated(G448),
+    md(Mod::N32x32b).gated(G449),
 ];
-const C341: &[Choice] = &[
+const C348: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -3365,69 +3421,72 @@ const C341: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C342: &[Choice] = &[md(Mod::Pack16b)];
-const C343: &[Choice] = &[md(Mod::N16x32bx2).gated(G446)];
-const C344: &[Choice] = &[md(Mod::Unpack16b)];
-const C345: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C346: &[Choice] = &[md(Mod::Cp)];
-const C347: &[Choice] =
-    &[md(Mod::N128x256b).gated(G449), md(Mod::N4x256b).gated(G450), md(Mod::N128x128b).gated(G451)];
-const C348: &[Choice] = &[md(Mod::N64x128b).gated(G453)];
-const C349: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C350: &[Choice] = &[md(Mod::N32x128b).gated(G454)];
-const C351: &[Choice] = &[md(Mod::Warpx4)];
-const C352: &[Choice] = &[md(Mod::Shift)];
-const C353: &[Choice] = &[md(Mod::Down)];
-const C354: &[Choice] = &[md(Mod::Mma)];
-const C355: &[Choice] = &[
-    md(Mod::KindF16).gated(G456),
-    md(Mod::KindTf32).gated(G457),
-    md(Mod::KindF8f6f4).gated(G309),
-    md(Mod::KindI8).gated(G458),
-];
-const C356: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G459),
-    md(Mod::CollectorAUse).gated(G460),
-    md(Mod::CollectorALastuse).gated(G461),
-    md(Mod::CollectorADiscard).gated(G462),
-];
-const C357: &[Choice] = &[md(Mod::CtaGroup1)];
-const C358: &[Choice] = &[md(Mod::CtaGroup2)];
-const C359: &[Choice] = &[md(Mod::Ashift).gated(G465)];
-const C360: &[Choice] = &[md(Mod::Sp)];
-const C361: &[Choice] =
-    &[md(Mod::KindMxf8f6f4).gated(G326), md(Mod::KindMxf4).gated(G319), md(Mod::KindMxf4nvf4).gated(G323)];
-const C362: &[Choice] = &[
-    md(Mod::ScaleVec1X).gated(G327),
-    md(Mod::ScaleVec2X).gated(G321),
-    md(Mod::ScaleVec4X).gated(G324),
-    md(Mod::Block16).gated(G466),
-    md(Mod::Block32).gated(G467),
-];
-const C363: &[Choice] = &[md(Mod::Ws)];
+const C349: &[Choice] = &[md(Mod::Pack16b)];
+const C350: &[Choice] = &[md(Mod::N16x32bx2).gated(G451)];
+const C351: &[Choice] = &[md(Mod::N32x32b).gated(G449)];
+const C352: &[Choice] =
+    &[md(Mod::X2), md(Mod::X4), md(Mod::X8), md(Mod::X16), md(Mod::X32), md(Mod::X64), md(Mod::X128)];
+const C353: &[Choice] = &[md(Mod::Unpack16b)];
+const C354: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C355: &[Choice] = &[md(Mod::Cp)];
+const C356: &[Choice] =
+    &[md(Mod::N128x256b).gated(G455), md(Mod::N4x256b).gated(G456), md(Mod::N128x128b).gated(G457)];
+const C357: &[Choice] = &[md(Mod::N64x128b).gated(G459)];
+const C358: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C359: &[Choice] = &[md(Mod::N32x128b).gated(G460)];
+const C360: &[Choice] = &[md(Mod::Warpx4)];
+const C361: &[Choice] = &[md(Mod::Shift)];
+const C362: &[Choice] = &[md(Mod::Down)];
+const C363: &[Choice] = &[md(Mod::Mma)];
 const C364: &[Choice] = &[
-    md(Mod::CollectorB0Fill).gated(G470),
-    md(Mod::CollectorB0Use).gated(G471),
-    md(Mod::CollectorB0Lastuse).gated(G472),
-    md(Mod::CollectorB0Discard).gated(G473),
-    md(Mod::CollectorB1Fill).gated(G474),
-    md(Mod::CollectorB1Use).gated(G475),
-    md(Mod::CollectorB1Lastuse).gated(G476),
-    md(Mod::CollectorB1Discard).gated(G477),
-    md(Mod::CollectorB2Fill).gated(G478),
-    md(Mod::CollectorB2Use).gated(G479),
-    md(Mod::CollectorB2Lastuse).gated(G480),
-    md(Mod::CollectorB2Discard).gated(G481),
-    md(Mod::CollectorB3Fill).gated(G482),
-    md(Mod::CollectorB3Use).gated(G483),
-    md(Mod::CollectorB3Lastuse).gated(G484),
-    md(Mod::CollectorB3Discard).gated(G485),
+    md(Mod::KindF16).gated(G462),
+    md(Mod::KindTf32).gated(G463),
+    md(Mod::KindF8f6f4).gated(G312),
+    md(Mod::KindI8).gated(G464),
 ];
-const C365: &[Choice] = &[md(Mod::Commit)];
-const C366: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C367: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C368: &[Choice] = &[md(Mod::Replace)];
-const C369: &[Choice] = &[
+const C365: &[Choice] = &[
+    md(Mod::CollectorAFill).gated(G465),
+    md(Mod::CollectorAUse).gated(G466),
+    md(Mod::CollectorALastuse).gated(G467),
+    md(Mod::CollectorADiscard).gated(G468),
+];
+const C366: &[Choice] = &[md(Mod::CtaGroup1)];
+const C367: &[Choice] = &[md(Mod::CtaGroup2)];
+const C368: &[Choice] = &[md(Mod::Ashift).gated(G471)];
+const C369: &[Choice] = &[md(Mod::Sp)];
+const C370: &[Choice] =
+    &[md(Mod::KindMxf8f6f4).gated(G329), md(Mod::KindMxf4).gated(G322), md(Mod::KindMxf4nvf4).gated(G326)];
+const C371: &[Choice] = &[
+    md(Mod::ScaleVec1X).gated(G330),
+    md(Mod::ScaleVec2X).gated(G324),
+    md(Mod::ScaleVec4X).gated(G327),
+    md(Mod::Block16).gated(G472),
+    md(Mod::Block32).gated(G473),
+];
+const C372: &[Choice] = &[md(Mod::Ws)];
+const C373: &[Choice] = &[
+    md(Mod::CollectorB0Fill).gated(G476),
+    md(Mod::CollectorB0Use).gated(G477),
+    md(Mod::CollectorB0Lastuse).gated(G478),
+    md(Mod::CollectorB0Discard).gated(G479),
+    md(Mod::CollectorB1Fill).gated(G480),
+    md(Mod::CollectorB1Use).gated(G481),
+    md(Mod::CollectorB1Lastuse).gated(G482),
+    md(Mod::CollectorB1Discard).gated(G483),
+    md(Mod::CollectorB2Fill).gated(G484),
+    md(Mod::CollectorB2Use).gated(G485),
+    md(Mod::CollectorB2Lastuse).gated(G486),
+    md(Mod::CollectorB2Discard).gated(G487),
+    md(Mod::CollectorB3Fill).gated(G488),
+    md(Mod::CollectorB3Use).gated(G489),
+    md(Mod::CollectorB3Lastuse).gated(G490),
+    md(Mod::CollectorB3Discard).gated(G491),
+];
+const C374: &[Choice] = &[md(Mod::Commit)];
+const C375: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C376: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C377: &[Choice] = &[md(Mod::Replace)];
+const C378: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -3436,11 +3495,11 @@ const C369: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C370: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G30)];
-const C371: &[Choice] = &[md(Mod::B1024)];
-const C372: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C373: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C374: &[Choice] = &[
+const C379: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G31)];
+const C380: &[Choice] = &[md(Mod::B1024)];
+const C381: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C382: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C383: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -3448,62 +3507,62 @@ const C374: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C375: &[Choice] = &[
+const C384: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G493),
-    md(Mod::Acube).gated(G493),
-    md(Mod::N2dms).gated(G494),
-    md(Mod::A2dms).gated(G494),
+    md(Mod::Cube).gated(G499),
+    md(Mod::Acube).gated(G499),
+    md(Mod::N2dms).gated(G500),
+    md(Mod::A2dms).gated(G500),
 ];
-const C376: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G495)];
-const C377: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C378: &[Choice] = &[md(Mod::Base)];
-const C379: &[Choice] = &[md(Mod::Level)];
-const C380: &[Choice] = &[md(Mod::Grad)];
-const C381: &[Choice] = &[
+const C385: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G501)];
+const C386: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C387: &[Choice] = &[md(Mod::Base)];
+const C388: &[Choice] = &[md(Mod::Level)];
+const C389: &[Choice] = &[md(Mod::Grad)];
+const C390: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G493),
-    md(Mod::Acube).gated(G493),
+    md(Mod::Cube).gated(G499),
+    md(Mod::Acube).gated(G499),
 ];
-const C382: &[Choice] = &[md(Mod::V2)];
-const C383: &[Choice] = &[ty(Type::F16x2).gated(G495)];
-const C384: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C385: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G505), md(Mod::Cube).gated(G506), md(Mod::Acube).gated(G507)];
-const C386: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G510), md(Mod::Cube).gated(G511), md(Mod::Acube).gated(G512)];
-const C387: &[Choice] = &[
+const C391: &[Choice] = &[md(Mod::V2)];
+const C392: &[Choice] = &[ty(Type::F16x2).gated(G501)];
+const C393: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C394: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G511), md(Mod::Cube).gated(G512), md(Mod::Acube).gated(G513)];
+const C395: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G516), md(Mod::Cube).gated(G517), md(Mod::Acube).gated(G518)];
+const C396: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G423),
-    md(Mod::NumMipmapLevels).gated(G514),
-    md(Mod::NumSamples).gated(G515),
+    md(Mod::ArraySize).gated(G427),
+    md(Mod::NumMipmapLevels).gated(G520),
+    md(Mod::NumSamples).gated(G521),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G424),
+    md(Mod::MemoryLayout).gated(G428),
 ];
-const C388: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C389: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C390: &[Choice] = &[md(Mod::Po)];
-const C391: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C392: &[Choice] = &[md(Mod::Ballot)];
-const C393: &[Choice] = &[md(Mod::MmaAsync)];
-const C394: &[Choice] = &[
+const C397: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C398: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C399: &[Choice] = &[md(Mod::Po)];
+const C400: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C401: &[Choice] = &[md(Mod::Ballot)];
+const C402: &[Choice] = &[md(Mod::MmaAsync)];
+const C403: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -3537,7 +3596,7 @@ const C394: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C395: &[Choice] = &[
+const C404: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -3571,7 +3630,7 @@ const C395: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C396: &[Choice] = &[
+const C405: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3605,7 +3664,7 @@ const C396: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C397: &[Choice] = &[
+const C406: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3625,8 +3684,8 @@ const C397: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C398: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C399: &[Choice] = &[
+const C407: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C408: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -3646,8 +3705,8 @@ const C399: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C400: &[Choice] = &[md(Mod::And)];
-const C401: &[Choice] = &[
+const C409: &[Choice] = &[md(Mod::And)];
+const C410: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3681,7 +3740,7 @@ const C401: &[Choice] = &[
     md(Mod::M64n248k64),
     md(Mod::M64n256k64),
 ];
-const C402: &[Choice] = &[
+const C411: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3701,17 +3760,17 @@ const C402: &[Choice] = &[
     md(Mod::M64n240k64),
     md(Mod::M64n256k64),
 ];
-const C403: &[Choice] = &[md(Mod::Fence)];
-const C404: &[Choice] = &[md(Mod::Load)];
-const C405: &[Choice] = &[md(Mod::A)];
-const C406: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C407: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G30)];
-const C408: &[Choice] = &[md(Mod::M16n16k8)];
-const C409: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C410: &[Choice] = &[md(Mod::M8n8k32)];
-const C411: &[Choice] = &[md(Mod::M8n8k128)];
-const C412: &[Choice] = &[md(Mod::C)];
-const C413: &[Choice] = &[
+const C412: &[Choice] = &[md(Mod::Fence)];
+const C413: &[Choice] = &[md(Mod::Load)];
+const C414: &[Choice] = &[md(Mod::A)];
+const C415: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C416: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G31)];
+const C417: &[Choice] = &[md(Mod::M16n16k8)];
+const C418: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C419: &[Choice] = &[md(Mod::M8n8k32)];
+const C420: &[Choice] = &[md(Mod::M8n8k128)];
+const C421: &[Choice] = &[md(Mod::C)];
+const C422: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -3719,14 +3778,14 @@ const C413: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C414: &[Choice] =
+const C423: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C415: &[Choice] = &[md(Mod::Store)];
-const C416: &[Choice] = &[md(Mod::D)];
-const C417: &[Choice] = &[ty(Type::U8)];
-const C418: &[Choice] = &[ty(Type::S8)];
-const C419: &[Choice] = &[ty(Type::U4).gated(G152)];
-const C420: &[Choice] = &[ty(Type::S4).gated(G153)];
+const C424: &[Choice] = &[md(Mod::Store)];
+const C425: &[Choice] = &[md(Mod::D)];
+const C426: &[Choice] = &[ty(Type::U8)];
+const C427: &[Choice] = &[ty(Type::S8)];
+const C428: &[Choice] = &[ty(Type::U4).gated(G154)];
+const C429: &[Choice] = &[ty(Type::S4).gated(G155)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::F16, Type::F16x2];
@@ -4439,16 +4498,35 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::ApplyPriority),
     },
     Form {
+        opcode: Opcode::Applypriority,
+        syntax: "applypriority.async.bulk{.global}.completion_mechanism.L2::evict_normal [a], size:u32",
+        section: "9.7.9.16",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            optional("global", C28),
+            slot("completion_mechanism", C32),
+            slot("L2::evict_normal", C29),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[read("a", Kind::Address, Ty::None), read("size", Kind::Source, Ty::Fixed(Type::U32))],
+        rules: &[],
+        gates: G25,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::ApplyPriority),
+    },
+    Form {
         opcode: Opcode::Atom,
         syntax: "atom{.sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C30),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("bitwise", C33),
-            optional("cache_hint", C34),
-            slot("type", C35),
+            optional("sem", C33),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("bitwise", C36),
+            optional("cache_hint", C37),
+            slot("type", C38),
         ],
         ignored: T0,
         head: 0,
@@ -4460,16 +4538,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G37) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G37,
+        gates: G38,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4478,12 +4556,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.exch{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C30),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("exch", C36),
-            optional("cache_hint", C34),
-            slot("type", C37),
+            optional("sem", C33),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("exch", C39),
+            optional("cache_hint", C37),
+            slot("type", C40),
         ],
         ignored: T0,
         head: 0,
@@ -4495,18 +4573,18 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M6)], then: Consequence::Gates(G39) },
-            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M4)], then: Consequence::Gates(G40) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G41) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M6)], then: Consequence::Gates(G40) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M4)], then: Consequence::Gates(G41) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G42) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G37,
+        gates: G38,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4515,11 +4593,11 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.cas.type d, [a], b, c",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C30),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("cas", C38),
-            slot("type", C39),
+            optional("sem", C33),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("cas", C41),
+            slot("type", C42),
         ],
         ignored: T0,
         head: 0,
@@ -4530,15 +4608,15 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G42) },
-            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M6)], then: Consequence::Gates(G39) },
-            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M4)], then: Consequence::Gates(G40) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G41) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G43) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M6)], then: Consequence::Gates(G40) },
+            Rule { when: &[Condition::TypeIn(0, T3), Condition::Has(M4)], then: Consequence::Gates(G41) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G42) },
         ],
-        gates: G37,
+        gates: G38,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4547,12 +4625,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.add{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C30),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("add", C40),
-            optional("cache_hint", C34),
-            slot("type", C41),
+            optional("sem", C33),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("add", C43),
+            optional("cache_hint", C37),
+            slot("type", C44),
         ],
         ignored: T0,
         head: 0,
@@ -4564,18 +4642,18 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G43) },
-            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M6)], then: Consequence::Gates(G39) },
-            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M4)], then: Consequence::Gates(G40) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G44) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M6)], then: Consequence::Gates(G40) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M4)], then: Consequence::Gates(G41) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G37,
+        gates: G38,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4584,12 +4662,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C30),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("add", C40),
-            optional("noftz", C42),
-            optional("cache_hint", C34),
+            optional("sem", C33),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("add", C43),
+            optional("noftz", C45),
+            optional("cache_hint", C37),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -4602,16 +4680,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G45,
+        gates: G46,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4620,13 +4698,13 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C30),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("add", C40),
-            slot("noftz", C42),
-            optional("cache_hint", C34),
-            slot("type", C43),
+            optional("sem", C33),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("add", C43),
+            slot("noftz", C45),
+            optional("cache_hint", C37),
+            slot("type", C46),
         ],
         ignored: T0,
         head: 0,
@@ -4638,15 +4716,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G37,
+        gates: G38,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4655,12 +4733,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.step{.cache_hint}.u32 d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C30),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("step", C44),
-            optional("cache_hint", C34),
-            slot("u32", C45),
+            optional("sem", C33),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("step", C47),
+            optional("cache_hint", C37),
+            slot("u32", C48),
         ],
         ignored: T0,
         head: 0,
@@ -4672,15 +4750,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G37,
+        gates: G38,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4689,11 +4767,11 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.minmax{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C30),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("minmax", C46),
-            optional("cache_hint", C34),
+            optional("sem", C33),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("minmax", C49),
+            optional("cache_hint", C37),
             slot("type", C17),
         ],
         ignored: T0,
@@ -4706,16 +4784,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G37) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G37,
+        gates: G38,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4724,13 +4802,13 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C30),
-            optional("scope", C31),
+            optional("sem", C33),
+            optional("scope", C34),
             optional("global", C28),
-            slot("add", C40),
-            optional("noftz", C42),
-            optional("cache_hint", C34),
-            slot("vec", C47),
+            slot("add", C43),
+            optional("noftz", C45),
+            optional("cache_hint", C37),
+            slot("vec", C50),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -4743,14 +4821,14 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G50) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G50) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G51) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) },
         ],
-        gates: G37,
+        gates: G38,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4759,14 +4837,14 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C30),
-            optional("scope", C31),
+            optional("sem", C33),
+            optional("scope", C34),
             optional("global", C28),
-            slot("op", C48),
-            slot("noftz", C42),
-            optional("cache_hint", C34),
-            slot("vec", C49),
-            slot("type", C50),
+            slot("op", C51),
+            slot("noftz", C45),
+            optional("cache_hint", C37),
+            slot("vec", C52),
+            slot("type", C53),
         ],
         ignored: T0,
         head: 0,
@@ -4778,15 +4856,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G50) },
-            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T8)], then: Consequence::Gates(G42) },
-            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T9)], then: Consequence::Gates(G51) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G50) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G51) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T8)], then: Consequence::Gates(G43) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T9)], then: Consequence::Gates(G52) },
         ],
-        gates: G37,
+        gates: G38,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4795,13 +4873,13 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C30),
-            optional("scope", C31),
+            optional("sem", C33),
+            optional("scope", C34),
             optional("global", C28),
-            slot("op", C48),
-            slot("noftz", C42),
-            optional("cache_hint", C34),
-            slot("vec", C47),
+            slot("op", C51),
+            slot("noftz", C45),
+            optional("cache_hint", C37),
+            slot("vec", C50),
             slot("type", C19),
         ],
         ignored: T0,
@@ -4814,15 +4892,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G50) },
-            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T10)], then: Consequence::Gates(G46) },
-            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T11)], then: Consequence::Gates(G51) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G50) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G51) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T10)], then: Consequence::Gates(G47) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T11)], then: Consequence::Gates(G52) },
         ],
-        gates: G37,
+        gates: G38,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -4830,14 +4908,14 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.sync a:u32{, b:u32}",
         section: "9.7.13.1",
-        slots: &[optional("cta", C51), slot("sync", C52)],
+        slots: &[optional("cta", C54), slot("sync", C55)],
         ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G52) }],
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G53) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
@@ -4846,15 +4924,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.arrive a:u32, b:u32",
         section: "9.7.13.1",
-        slots: &[optional("cta", C51), slot("arrive", C53)],
+        slots: &[optional("cta", C54), slot("arrive", C56)],
         ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G53) }],
-        gates: G54,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G54) }],
+        gates: G55,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4862,7 +4940,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C51), slot("red", C54), slot("popc", C55), slot("u32", C45)],
+        slots: &[optional("cta", C54), slot("red", C57), slot("popc", C58), slot("u32", C48)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4870,8 +4948,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G56) }],
+        gates: G57,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4879,7 +4957,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C51), slot("red", C54), slot("popc", C55), slot("u32", C45)],
+        slots: &[optional("cta", C54), slot("red", C57), slot("popc", C58), slot("u32", C48)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4888,8 +4966,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G56) }],
+        gates: G57,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4897,7 +4975,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.op.pred d, a:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C51), slot("red", C54), slot("op", C56), slot("pred", C57)],
+        slots: &[optional("cta", C54), slot("red", C57), slot("op", C59), slot("pred", C60)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4905,8 +4983,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G56) }],
+        gates: G57,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4914,7 +4992,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.op.pred d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C51), slot("red", C54), slot("op", C56), slot("pred", C57)],
+        slots: &[optional("cta", C54), slot("red", C57), slot("op", C59), slot("pred", C60)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4923,8 +5001,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G56) }],
+        gates: G57,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4932,12 +5010,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bar,
         syntax: "bar.warp.sync membermask:b32",
         section: "9.7.13.2",
-        slots: &[slot("warp", C58), slot("sync", C52)],
+        slots: &[slot("warp", C61), slot("sync", C55)],
         ignored: &[],
         head: 1,
         operands: &[read("membermask", Kind::Source, Ty::Fixed(Type::B32))],
         rules: &[],
-        gates: G57,
+        gates: G58,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarWarpSync),
     },
@@ -4945,15 +5023,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Barrier,
         syntax: "barrier{.cta}.sync{.aligned} a:u32{, b:u32}",
         section: "9.7.13.1",
-        slots: &[optional("cta", C51), slot("sync", C52), optional("aligned", C59)],
+        slots: &[optional("cta", C54), slot("sync", C55), optional("aligned", C62)],
         ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G59) }],
-        gates: G60,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G60) }],
+        gates: G61,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4961,15 +5039,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Barrier,
         syntax: "barrier{.cta}.arrive{.aligned} a:u32, b:u32",
         section: "9.7.13.1",
-        slots: &[optional("cta", C51), slot("arrive", C53), optional("aligned", C59)],
+        slots: &[optional("cta", C54), slot("arrive", C56), optional("aligned", C62)],
         ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G59) }],
-        gates: G60,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G60) }],
+        gates: G61,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -4978,11 +5056,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.popc{.aligned}.u32 d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C51),
-            slot("red", C54),
-            slot("popc", C55),
-            optional("aligned", C59),
-            slot("u32", C45),
+            optional("cta", C54),
+            slot("red", C57),
+            slot("popc", C58),
+            optional("aligned", C62),
+            slot("u32", C48),
         ],
         ignored: &[],
         head: 0,
@@ -4991,8 +5069,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G59) }],
-        gates: G60,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G60) }],
+        gates: G61,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -5001,11 +5079,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.popc{.aligned}.u32 d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C51),
-            slot("red", C54),
-            slot("popc", C55),
-            optional("aligned", C59),
-            slot("u32", C45),
+            optional("cta", C54),
+            slot("red", C57),
+            slot("popc", C58),
+            optional("aligned", C62),
+            slot("u32", C48),
         ],
         ignored: &[],
         head: 0,
@@ -5015,8 +5093,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G59) }],
-        gates: G60,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G60) }],
+        gates: G61,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -5025,11 +5103,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.op{.aligned}.pred d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C51),
-            slot("red", C54),
-            slot("op", C56),
-            optional("aligned", C59),
-            slot("pred", C57),
+            optional("cta", C54),
+            slot("red", C57),
+            slot("op", C59),
+            optional("aligned", C62),
+            slot("pred", C60),
         ],
         ignored: &[],
         head: 0,
@@ -5038,8 +5116,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G59) }],
-        gates: G60,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G60) }],
+        gates: G61,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -5048,11 +5126,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.op{.aligned}.pred d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C51),
-            slot("red", C54),
-            slot("op", C56),
-            optional("aligned", C59),
-            slot("pred", C57),
+            optional("cta", C54),
+            slot("red", C57),
+            slot("op", C59),
+            optional("aligned", C62),
+            slot("pred", C60),
         ],
         ignored: &[],
         head: 0,
@@ -5062,8 +5140,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G59) }],
-        gates: G60,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G60) }],
+        gates: G61,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -5072,16 +5150,16 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier.cluster.arrive{.cluster_sem}{.aligned}",
         section: "9.7.13.3",
         slots: &[
-            slot("cluster", C60),
-            slot("arrive", C53),
-            optional("cluster_sem", C61),
-            optional("aligned", C59),
+            slot("cluster", C63),
+            slot("arrive", C56),
+            optional("cluster_sem", C64),
+            optional("aligned", C62),
         ],
         ignored: &[],
         head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G61) }],
-        gates: G62,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G62) }],
+        gates: G63,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -5089,12 +5167,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Barrier,
         syntax: "barrier.cluster.wait{.acquire}{.aligned}",
         section: "9.7.13.3",
-        slots: &[slot("cluster", C60), slot("wait", C62), optional("acquire", C63), optional("aligned", C59)],
+        slots: &[slot("cluster", C63), slot("wait", C65), optional("acquire", C66), optional("aligned", C62)],
         ignored: &[],
         head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G61) }],
-        gates: G63,
+        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G62) }],
+        gates: G64,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -5102,7 +5180,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bfe,
         syntax: "bfe.type d, a, b:u32, c:u32",
         section: "9.7.1.19",
-        slots: &[slot("type", C64)],
+        slots: &[slot("type", C67)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5112,7 +5190,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G64,
+        gates: G65,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfe"),
     },
@@ -5120,7 +5198,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bfi,
         syntax: "bfi.type d, a, b, pos:u32, len:u32",
         section: "9.7.1.20",
-        slots: &[slot("type", C35)],
+        slots: &[slot("type", C38)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5131,7 +5209,7 @@ pub static FORMS: &[Form] = &[
             read("len", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G65,
+        gates: G66,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfi"),
     },
@@ -5139,12 +5217,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bfind,
         syntax: "bfind{.shiftamt}.type d:u32, a",
         section: "9.7.1.16",
-        slots: &[optional("shiftamt", C65), slot("type", C64)],
+        slots: &[optional("shiftamt", C68), slot("type", C67)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G66,
+        gates: G67,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfind"),
     },
@@ -5152,7 +5230,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bmsk,
         syntax: "bmsk.mode.b32 d:u32, a:u32, b:u32",
         section: "9.7.1.22",
-        slots: &[slot("mode", C66), slot("b32", C6)],
+        slots: &[slot("mode", C69), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5161,7 +5239,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G67,
+        gates: G68,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bmsk"),
     },
@@ -5169,7 +5247,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Bra,
         syntax: "bra{.uni} target<label>",
         section: "9.7.12.3",
-        slots: &[optional("uni", C67)],
+        slots: &[optional("uni", C70)],
         ignored: &[],
         head: 0,
         operands: &[read("target", Kind::Label, Ty::None)],
@@ -5182,12 +5260,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Brev,
         syntax: "brev.type d, a",
         section: "9.7.1.18",
-        slots: &[slot("type", C35)],
+        slots: &[slot("type", C38)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G68,
+        gates: G69,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::brev"),
     },
@@ -5200,7 +5278,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G69,
+        gates: G70,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Brkpt),
     },
@@ -5208,7 +5286,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Brx,
         syntax: "brx.idx{.uni} index:u32, list<targets>",
         section: "9.7.12.4",
-        slots: &[slot("idx", C68), optional("uni", C67)],
+        slots: &[slot("idx", C71), optional("uni", C70)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -5216,7 +5294,7 @@ pub static FORMS: &[Form] = &[
             read("list", Kind::BranchTargets, Ty::None),
         ],
         rules: &[],
-        gates: G70,
+        gates: G71,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BrxIdx),
     },
@@ -5224,7 +5302,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Call,
         syntax: "call{.uni} callee<call>",
         section: "9.7.12.5",
-        slots: &[optional("uni", C67)],
+        slots: &[optional("uni", C70)],
         ignored: &[],
         head: 0,
         operands: &[read("callee", Kind::Call, Ty::None)],
@@ -5237,25 +5315,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Clmad,
         syntax: "clmad.lo.type d, a, b, c",
         section: "9.7.1.25",
-        slots: &[slot("lo", C69), slot("type", C70)],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(0)),
-            read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: G71,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("integer::clmad"),
-    },
-    Form {
-        opcode: Opcode::Clmad,
-        syntax: "clmad.hi.type d, a, b, c",
-        section: "9.7.1.25",
-        slots: &[slot("hi", C71), slot("type", C70)],
+        slots: &[slot("lo", C72), slot("type", C73)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -5270,22 +5330,40 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::clmad"),
     },
     Form {
+        opcode: Opcode::Clmad,
+        syntax: "clmad.hi.type d, a, b, c",
+        section: "9.7.1.25",
+        slots: &[slot("hi", C74), slot("type", C73)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G73,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("integer::clmad"),
+    },
+    Form {
         opcode: Opcode::Clusterlaunchcontrol,
         syntax: "clusterlaunchcontrol.try_cancel.async{.shared::cta}.bulk_mbarrier{.multicast::cluster::all}.b128 [dst], [mbar]",
         section: "9.7.13.16.1",
         slots: &[
-            slot("try_cancel", C72),
-            slot("async", C73),
-            optional("shared::cta", C74),
-            slot("bulk_mbarrier", C75),
-            optional("multicast::cluster::all", C76),
-            slot("b128", C77),
+            slot("try_cancel", C75),
+            slot("async", C30),
+            optional("shared::cta", C76),
+            slot("bulk_mbarrier", C77),
+            optional("multicast::cluster::all", C78),
+            slot("b128", C79),
         ],
         ignored: &[],
         head: 2,
         operands: &[read("dst", Kind::Address, Ty::None), read("mbar", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G74) }],
-        gates: G75,
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G75) }],
+        gates: G76,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TryCancel),
     },
@@ -5293,12 +5371,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Clusterlaunchcontrol,
         syntax: "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 d, a:b128",
         section: "9.7.13.16.2",
-        slots: &[slot("query_cancel", C78), slot("is_canceled", C79), slot("pred", C57), slot("b128", C77)],
+        slots: &[slot("query_cancel", C80), slot("is_canceled", C81), slot("pred", C60), slot("b128", C79)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B128))],
         rules: &[],
-        gates: G77,
+        gates: G78,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -5306,12 +5384,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Clusterlaunchcontrol,
         syntax: "clusterlaunchcontrol.query_cancel.coordinate.b32.b128 d, a:b128",
         section: "9.7.13.16.2",
-        slots: &[slot("query_cancel", C78), slot("coordinate", C80), slot("b32", C6), slot("b128", C77)],
+        slots: &[slot("query_cancel", C80), slot("coordinate", C82), slot("b32", C6), slot("b128", C79)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B128))],
         rules: &[],
-        gates: G77,
+        gates: G78,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -5320,11 +5398,11 @@ pub static FORMS: &[Form] = &[
         syntax: "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 d.vec, a:b128",
         section: "9.7.13.16.2",
         slots: &[
-            slot("query_cancel", C78),
-            slot("get_first_ctaid", C81),
-            slot("v4", C82),
+            slot("query_cancel", C80),
+            slot("get_first_ctaid", C83),
+            slot("v4", C84),
             slot("b32", C6),
-            slot("b128", C77),
+            slot("b128", C79),
         ],
         ignored: &[],
         head: 1,
@@ -5333,7 +5411,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::B128)),
         ],
         rules: &[],
-        gates: G77,
+        gates: G78,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -5341,12 +5419,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Clz,
         syntax: "clz.type d:u32, a",
         section: "9.7.1.15",
-        slots: &[slot("type", C35)],
+        slots: &[slot("type", C38)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G82,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::clz"),
     },
@@ -5354,7 +5432,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cnot,
         syntax: "cnot.bits d, a",
         section: "9.7.8.5",
-        slots: &[slot("bits", C83)],
+        slots: &[slot("bits", C85)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -5367,7 +5445,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Copysign,
         syntax: "copysign.type d, a, b",
         section: "9.7.3.2",
-        slots: &[slot("type", C84)],
+        slots: &[slot("type", C86)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5376,7 +5454,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G83,
+        gates: G84,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::copysign"),
     },
@@ -5384,11 +5462,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cos,
         syntax: "cos.approx{.ftz}.f32 d, a",
         section: "9.7.3.19",
-        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C87), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G85) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G86) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::cos_approx"),
@@ -5397,12 +5475,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cos,
         syntax: "cos.approx.ftz.2pi.f32 d, a",
         section: "9.7.3.19",
-        slots: &[slot("approx", C85), slot("ftz", C0), slot("2pi", C86), slot("f32", C1)],
+        slots: &[slot("approx", C87), slot("ftz", C0), slot("2pi", C88), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G86,
+        gates: G87,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::cos_cycles"),
     },
@@ -5411,11 +5489,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global{.prefetch_size} [dst], [src], cp-size<imm>:u32{, src-size:u32}",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C73),
-            slot("level", C87),
-            slot("cta_space", C88),
+            slot("async", C30),
+            slot("level", C89),
+            slot("cta_space", C90),
             slot("global", C28),
-            optional("prefetch_size", C89),
+            optional("prefetch_size", C91),
         ],
         ignored: &[],
         head: 1,
@@ -5426,7 +5504,7 @@ pub static FORMS: &[Form] = &[
             read("src-size", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G90,
+        gates: G91,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5435,12 +5513,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, cache-policy:b64",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C73),
-            slot("level", C87),
-            slot("cta_space", C88),
+            slot("async", C30),
+            slot("level", C89),
+            slot("cta_space", C90),
             slot("global", C28),
-            slot("L2::cache_hint", C34),
-            optional("prefetch_size", C89),
+            slot("L2::cache_hint", C37),
+            optional("prefetch_size", C91),
         ],
         ignored: &[],
         head: 1,
@@ -5451,7 +5529,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G90,
+        gates: G91,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5460,12 +5538,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, src-size:u32, cache-policy:b64",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C73),
-            slot("level", C87),
-            slot("cta_space", C88),
+            slot("async", C30),
+            slot("level", C89),
+            slot("cta_space", C90),
             slot("global", C28),
-            slot("L2::cache_hint", C34),
-            optional("prefetch_size", C89),
+            slot("L2::cache_hint", C37),
+            optional("prefetch_size", C91),
         ],
         ignored: &[],
         head: 1,
@@ -5477,7 +5555,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G90,
+        gates: G91,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5486,11 +5564,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global{.prefetch_size} [dst], [src], cp-size<imm>:u32, {!}ignore-src",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C73),
-            slot("level", C87),
-            slot("cta_space", C88),
+            slot("async", C30),
+            slot("level", C89),
+            slot("cta_space", C90),
             slot("global", C28),
-            optional("prefetch_size", C89),
+            optional("prefetch_size", C91),
         ],
         ignored: &[],
         head: 1,
@@ -5501,7 +5579,7 @@ pub static FORMS: &[Form] = &[
             read("ignore-src", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G91,
+        gates: G92,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5510,12 +5588,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, {!}ignore-src, cache-policy:b64",
         section: "9.7.9.25.3.1",
         slots: &[
-            slot("async", C73),
-            slot("level", C87),
-            slot("cta_space", C88),
+            slot("async", C30),
+            slot("level", C89),
+            slot("cta_space", C90),
             slot("global", C28),
-            slot("L2::cache_hint", C34),
-            optional("prefetch_size", C89),
+            slot("L2::cache_hint", C37),
+            optional("prefetch_size", C91),
         ],
         ignored: &[],
         head: 1,
@@ -5527,7 +5605,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G91,
+        gates: G92,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -5535,23 +5613,10 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.commit_group",
         section: "9.7.9.25.3.2",
-        slots: &[slot("async", C73), slot("commit_group", C90)],
+        slots: &[slot("async", C30), slot("commit_group", C92)],
         ignored: &[],
         head: 2,
         operands: &[],
-        rules: &[],
-        gates: G92,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::CpAsyncGroup),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.wait_group n<imm>:u32",
-        section: "9.7.9.25.3.3",
-        slots: &[slot("async", C73), slot("wait_group", C91)],
-        ignored: &[],
-        head: 2,
-        operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
         gates: G93,
         carry: CarryFlag { reads: false, writes: false },
@@ -5559,14 +5624,27 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
+        syntax: "cp.async.wait_group n<imm>:u32",
+        section: "9.7.9.25.3.3",
+        slots: &[slot("async", C30), slot("wait_group", C93)],
+        ignored: &[],
+        head: 2,
+        operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
+        rules: &[],
+        gates: G94,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncGroup),
+    },
+    Form {
+        opcode: Opcode::Cp,
         syntax: "cp.async.wait_all",
         section: "9.7.9.25.3.3",
-        slots: &[slot("async", C73), slot("wait_all", C92)],
+        slots: &[slot("async", C30), slot("wait_all", C94)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G94,
+        gates: G95,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5575,18 +5653,18 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.mbarrier.arrive{.noinc}{.cta_space}.b64 [a]",
         section: "9.7.13.15.17",
         slots: &[
-            slot("async", C73),
-            slot("mbarrier", C93),
-            slot("arrive", C53),
-            optional("noinc", C94),
-            optional("cta_space", C95),
-            slot("b64", C96),
+            slot("async", C30),
+            slot("mbarrier", C95),
+            slot("arrive", C56),
+            optional("noinc", C96),
+            optional("cta_space", C97),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 3,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G95,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncArrive),
     },
@@ -5595,11 +5673,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.target.global.bulk_mbarrier [dst], [src], size<in 0..1048560>:u32, [mbar]",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("target", C98),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("target", C99),
             slot("global", C28),
-            slot("bulk_mbarrier", C75),
+            slot("bulk_mbarrier", C77),
         ],
         ignored: &[],
         head: 2,
@@ -5610,7 +5688,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G97,
+        gates: G98,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5619,12 +5697,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.target.global.bulk_mbarrier.L2::cache_hint [dst], [src], size<in 0..1048560>:u32, [mbar], cache-policy:b64",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("target", C98),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("target", C99),
             slot("global", C28),
-            slot("bulk_mbarrier", C75),
-            slot("L2::cache_hint", C34),
+            slot("bulk_mbarrier", C77),
+            slot("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 2,
@@ -5636,7 +5714,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G97,
+        gates: G98,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5645,11 +5723,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.shared::cluster.shared::cta.bulk_mbarrier [dst], [src], size<in 0..1048560>:u32, [mbar]",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("shared::cluster", C99),
-            slot("shared::cta", C74),
-            slot("bulk_mbarrier", C75),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("shared::cluster", C100),
+            slot("shared::cta", C76),
+            slot("bulk_mbarrier", C77),
         ],
         ignored: &[],
         head: 2,
@@ -5660,7 +5738,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G97,
+        gates: G98,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5669,11 +5747,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.global.shared::cta.bulk_group [dst], [src], size<in 0..1048560>:u32",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
+            slot("async", C30),
+            slot("bulk", C31),
             slot("global", C28),
-            slot("shared::cta", C74),
-            slot("bulk_group", C100),
+            slot("shared::cta", C76),
+            slot("bulk_group", C101),
         ],
         ignored: &[],
         head: 2,
@@ -5683,7 +5761,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
         ],
         rules: &[],
-        gates: G97,
+        gates: G98,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5692,12 +5770,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [dst], [src], size<in 0..1048560>:u32, cache-policy:b64",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
+            slot("async", C30),
+            slot("bulk", C31),
             slot("global", C28),
-            slot("shared::cta", C74),
-            slot("bulk_group", C100),
-            slot("L2::cache_hint", C34),
+            slot("shared::cta", C76),
+            slot("bulk_group", C101),
+            slot("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 2,
@@ -5708,7 +5786,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G97,
+        gates: G98,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5717,13 +5795,13 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.shared::cluster.global.bulk_mbarrier.multicast{.L2::cache_hint} [dst], [src], size<in 0..1048560>:u32, [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("shared::cluster", C99),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("shared::cluster", C100),
             slot("global", C28),
-            slot("bulk_mbarrier", C75),
-            slot("multicast", C101),
-            optional("L2::cache_hint", C34),
+            slot("bulk_mbarrier", C77),
+            slot("multicast", C102),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 2,
@@ -5736,8 +5814,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) }],
-        gates: G97,
+        rules: &[Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G101) }],
+        gates: G98,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5746,12 +5824,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [dst], [src], size<in 0..1048560>:u32, mask:u16",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
+            slot("async", C30),
+            slot("bulk", C31),
             slot("global", C28),
-            slot("shared::cta", C74),
-            slot("bulk_group", C100),
-            slot("cp_mask", C102),
+            slot("shared::cta", C76),
+            slot("bulk_group", C101),
+            slot("cp_mask", C103),
         ],
         ignored: &[],
         head: 2,
@@ -5761,8 +5839,8 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) }],
-        gates: G97,
+        rules: &[Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G101) }],
+        gates: G98,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5771,13 +5849,13 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask [dst], [src], size<in 0..1048560>:u32, cache-policy:b64, mask:u16",
         section: "9.7.9.25.4.1",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
+            slot("async", C30),
+            slot("bulk", C31),
             slot("global", C28),
-            slot("shared::cta", C74),
-            slot("bulk_group", C100),
-            slot("L2::cache_hint", C34),
-            slot("cp_mask", C102),
+            slot("shared::cta", C76),
+            slot("bulk_group", C101),
+            slot("L2::cache_hint", C37),
+            slot("cp_mask", C103),
         ],
         ignored: &[],
         head: 2,
@@ -5788,8 +5866,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G100) }],
-        gates: G97,
+        rules: &[Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G101) }],
+        gates: G98,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5798,16 +5876,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.reduction{.noftz}.type [dst], [src], size<in 0..1048560>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.2",
         slots: &[
-            slot("reduce", C103),
-            slot("async", C73),
-            slot("bulk", C97),
+            slot("reduce", C104),
+            slot("async", C30),
+            slot("bulk", C31),
             slot("global", C28),
-            slot("shared::cta", C74),
-            slot("bulk_group", C100),
-            optional("L2::cache_hint", C34),
-            slot("reduction", C104),
-            optional("noftz", C42),
-            slot("type", C105),
+            slot("shared::cta", C76),
+            slot("bulk_group", C101),
+            optional("L2::cache_hint", C37),
+            slot("reduction", C105),
+            optional("noftz", C45),
+            slot("type", C106),
         ],
         ignored: T0,
         head: 3,
@@ -5848,7 +5926,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M7)),
             },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5857,14 +5935,14 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.shared::cluster.shared::cta.bulk_mbarrier.reduction.type [dst], [src], size<in 0..1048560>:u32, [mbar]",
         section: "9.7.9.25.4.2",
         slots: &[
-            slot("reduce", C103),
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("shared::cluster", C99),
-            slot("shared::cta", C74),
-            slot("bulk_mbarrier", C75),
-            slot("reduction", C104),
-            slot("type", C106),
+            slot("reduce", C104),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("shared::cluster", C100),
+            slot("shared::cta", C76),
+            slot("bulk_mbarrier", C77),
+            slot("reduction", C105),
+            slot("type", C107),
         ],
         ignored: T0,
         head: 3,
@@ -5892,7 +5970,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5901,12 +5979,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [src], size:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.3",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("prefetch", C107),
-            slot("L2", C108),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("prefetch", C108),
+            slot("L2", C109),
             slot("global", C28),
-            optional("L2::cache_hint", C34),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -5917,7 +5995,27 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G102,
+        gates: G103,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.L2.global.L2::evict_last [src], size:u32",
+        section: "9.7.9.25.4.3",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("prefetch", C108),
+            slot("L2", C109),
+            slot("global", C28),
+            slot("L2::evict_last", C110),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[read("src", Kind::Address, Ty::None), read("size", Kind::Source, Ty::Fixed(Type::U32))],
+        rules: &[],
+        gates: G104,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5925,12 +6023,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.bulk.commit_group",
         section: "9.7.9.25.5.1",
-        slots: &[slot("async", C73), slot("bulk", C97), slot("commit_group", C90)],
+        slots: &[slot("async", C30), slot("bulk", C31), slot("commit_group", C92)],
         ignored: &[],
         head: 3,
         operands: &[],
         rules: &[],
-        gates: G103,
+        gates: G105,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5938,12 +6036,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.bulk.wait_group{.read} n<imm>:u32",
         section: "9.7.9.25.5.1",
-        slots: &[slot("async", C73), slot("bulk", C97), slot("wait_group", C91), optional("read", C109)],
+        slots: &[slot("async", C30), slot("bulk", C31), slot("wait_group", C93), optional("read", C111)],
         ignored: &[],
         head: 3,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G105,
+        gates: G107,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -5952,16 +6050,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C111),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C113),
+            slot("target", C114),
             slot("global", C28),
-            optional("tile", C113),
-            slot("bulk_mbarrier", C75),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            optional("tile", C115),
+            slot("bulk_mbarrier", C77),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -5973,10 +6071,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -5985,17 +6083,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C111),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C113),
+            slot("target", C114),
             slot("global", C28),
-            optional("tile", C113),
-            slot("bulk_mbarrier", C75),
-            slot("multicast", C101),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            optional("tile", C115),
+            slot("bulk_mbarrier", C77),
+            slot("multicast", C102),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6008,10 +6106,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6020,16 +6118,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C115),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C117),
+            slot("target", C114),
             slot("global", C28),
-            slot("im2col", C116),
-            slot("bulk_mbarrier", C75),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            slot("im2col", C118),
+            slot("bulk_mbarrier", C77),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6042,10 +6140,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6054,17 +6152,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C115),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C117),
+            slot("target", C114),
             slot("global", C28),
-            slot("im2col", C116),
-            slot("bulk_mbarrier", C75),
-            slot("multicast", C101),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            slot("im2col", C118),
+            slot("bulk_mbarrier", C77),
+            slot("multicast", C102),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6078,10 +6176,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6090,16 +6188,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C117),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C119),
+            slot("target", C114),
             slot("global", C28),
-            slot("im2col", C116),
-            slot("bulk_mbarrier", C75),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            slot("im2col", C118),
+            slot("bulk_mbarrier", C77),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6112,10 +6210,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6124,17 +6222,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C117),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C119),
+            slot("target", C114),
             slot("global", C28),
-            slot("im2col", C116),
-            slot("bulk_mbarrier", C75),
-            slot("multicast", C101),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            slot("im2col", C118),
+            slot("bulk_mbarrier", C77),
+            slot("multicast", C102),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6148,10 +6246,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6160,16 +6258,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C118),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C120),
+            slot("target", C114),
             slot("global", C28),
-            slot("im2col", C116),
-            slot("bulk_mbarrier", C75),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            slot("im2col", C118),
+            slot("bulk_mbarrier", C77),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6182,10 +6280,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6194,17 +6292,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C118),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C120),
+            slot("target", C114),
             slot("global", C28),
-            slot("im2col", C116),
-            slot("bulk_mbarrier", C75),
-            slot("multicast", C101),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            slot("im2col", C118),
+            slot("bulk_mbarrier", C77),
+            slot("multicast", C102),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6218,10 +6316,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6230,16 +6328,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C119),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C121),
+            slot("target", C114),
             slot("global", C28),
-            slot("tile::gather4", C120),
-            slot("bulk_mbarrier", C75),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            slot("tile::gather4", C122),
+            slot("bulk_mbarrier", C77),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6251,12 +6349,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G111) },
-            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G114) },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6265,17 +6363,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C119),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C121),
+            slot("target", C114),
             slot("global", C28),
-            slot("tile::gather4", C120),
-            slot("bulk_mbarrier", C75),
-            slot("multicast", C101),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            slot("tile::gather4", C122),
+            slot("bulk_mbarrier", C77),
+            slot("multicast", C102),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6288,12 +6386,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G111) },
-            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G114) },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6302,16 +6400,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C121),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C123),
+            slot("target", C114),
             slot("global", C28),
-            slot("im2col::w", C122),
-            slot("bulk_mbarrier", C75),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            slot("im2col::w", C124),
+            slot("bulk_mbarrier", C77),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6324,12 +6422,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G115) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G116) },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6338,17 +6436,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C121),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C123),
+            slot("target", C114),
             slot("global", C28),
-            slot("im2col::w", C122),
-            slot("bulk_mbarrier", C75),
-            slot("multicast", C101),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            slot("im2col::w", C124),
+            slot("bulk_mbarrier", C77),
+            slot("multicast", C102),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6362,12 +6460,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G115) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G116) },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6376,16 +6474,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C121),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C123),
+            slot("target", C114),
             slot("global", C28),
-            slot("im2col::w::128", C123),
-            slot("bulk_mbarrier", C75),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            slot("im2col::w::128", C125),
+            slot("bulk_mbarrier", C77),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6398,10 +6496,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
         ],
-        gates: G115,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6410,17 +6508,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C121),
-            slot("target", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C123),
+            slot("target", C114),
             slot("global", C28),
-            slot("im2col::w::128", C123),
-            slot("bulk_mbarrier", C75),
-            slot("multicast", C101),
-            optional("cta_group", C114),
-            optional("L2::cache_hint", C34),
+            slot("im2col::w::128", C125),
+            slot("bulk_mbarrier", C77),
+            slot("multicast", C102),
+            optional("cta_group", C116),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6434,10 +6532,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
         ],
-        gates: G115,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6446,15 +6544,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.global.shared::cta{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C111),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C113),
             slot("global", C28),
-            slot("shared::cta", C74),
-            optional("tile", C113),
-            slot("bulk_group", C100),
-            optional("L2::cache_hint", C34),
+            slot("shared::cta", C76),
+            optional("tile", C115),
+            slot("bulk_group", C101),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6474,7 +6572,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
             },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6483,15 +6581,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.global.shared::cta.im2col_no_offs.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C111),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C113),
             slot("global", C28),
-            slot("shared::cta", C74),
-            slot("im2col_no_offs", C124),
-            slot("bulk_group", C100),
-            optional("L2::cache_hint", C34),
+            slot("shared::cta", C76),
+            slot("im2col_no_offs", C126),
+            slot("bulk_group", C101),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
@@ -6511,7 +6609,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
             },
         ],
-        gates: G110,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6520,126 +6618,18 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.tensor.dim.global.shared::cta.tile::scatter4.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C119),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C121),
             slot("global", C28),
-            slot("shared::cta", C74),
-            slot("tile::scatter4", C125),
-            slot("bulk_group", C100),
-            optional("L2::cache_hint", C34),
+            slot("shared::cta", C76),
+            slot("tile::scatter4", C127),
+            slot("bulk_group", C101),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 3,
-        operands: &[
-            read("tensor", Kind::Address, Ty::None),
-            read("src", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[],
-        gates: G116,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::CopyTensor),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.3",
-        slots: &[
-            slot("reduce", C103),
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C111),
-            slot("global", C28),
-            slot("shared::cta", C74),
-            slot("reduction", C104),
-            optional("tile", C113),
-            slot("bulk_group", C100),
-            optional("L2::cache_hint", C34),
-        ],
-        ignored: &[],
-        head: 4,
-        operands: &[
-            read("tensor", Kind::Address, Ty::None),
-            read("src", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M23)),
-            },
-            Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
-            },
-        ],
-        gates: G117,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::CopyTensor),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction.im2col_no_offs.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.3",
-        slots: &[
-            slot("reduce", C103),
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C111),
-            slot("global", C28),
-            slot("shared::cta", C74),
-            slot("reduction", C104),
-            slot("im2col_no_offs", C124),
-            slot("bulk_group", C100),
-            optional("L2::cache_hint", C34),
-        ],
-        ignored: &[],
-        head: 4,
-        operands: &[
-            read("tensor", Kind::Address, Ty::None),
-            read("src", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M23)),
-            },
-            Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
-            },
-        ],
-        gates: G117,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::CopyTensor),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction.tile::scatter4.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.3",
-        slots: &[
-            slot("reduce", C103),
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("tensor", C110),
-            slot("dim", C119),
-            slot("global", C28),
-            slot("shared::cta", C74),
-            slot("reduction", C104),
-            slot("tile::scatter4", C125),
-            slot("bulk_group", C100),
-            optional("L2::cache_hint", C34),
-        ],
-        ignored: &[],
-        head: 4,
         operands: &[
             read("tensor", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
@@ -6653,18 +6643,126 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
+        syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.3",
+        slots: &[
+            slot("reduce", C104),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C113),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("reduction", C105),
+            optional("tile", C115),
+            slot("bulk_group", C101),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M23)),
+            },
+            Rule {
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
+            },
+        ],
+        gates: G119,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction.im2col_no_offs.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.3",
+        slots: &[
+            slot("reduce", C104),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C113),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("reduction", C105),
+            slot("im2col_no_offs", C126),
+            slot("bulk_group", C101),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M23)),
+            },
+            Rule {
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
+            },
+        ],
+        gates: G119,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction.tile::scatter4.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.3",
+        slots: &[
+            slot("reduce", C104),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C112),
+            slot("dim", C121),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("reduction", C105),
+            slot("tile::scatter4", C127),
+            slot("bulk_group", C101),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G120,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global{.tile}{.L2::cache_hint} [tensor]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("prefetch", C107),
-            slot("tensor", C110),
-            slot("dim", C111),
-            slot("L2", C108),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("prefetch", C108),
+            slot("tensor", C112),
+            slot("dim", C113),
+            slot("L2", C109),
             slot("global", C28),
-            optional("tile", C113),
-            optional("L2::cache_hint", C34),
+            optional("tile", C115),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 4,
@@ -6674,7 +6772,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G119,
+        gates: G121,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6683,15 +6781,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("prefetch", C107),
-            slot("tensor", C110),
-            slot("dim", C115),
-            slot("L2", C108),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("prefetch", C108),
+            slot("tensor", C112),
+            slot("dim", C117),
+            slot("L2", C109),
             slot("global", C28),
-            slot("im2col", C116),
-            optional("L2::cache_hint", C34),
+            slot("im2col", C118),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 4,
@@ -6702,7 +6800,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G119,
+        gates: G121,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6711,98 +6809,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("prefetch", C107),
-            slot("tensor", C110),
-            slot("dim", C117),
-            slot("L2", C108),
-            slot("global", C28),
-            slot("im2col", C116),
-            optional("L2::cache_hint", C34),
-        ],
-        ignored: &[],
-        head: 4,
-        operands: &[
-            read("tensor", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[],
-        gates: G119,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.4",
-        slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("prefetch", C107),
-            slot("tensor", C110),
-            slot("dim", C118),
-            slot("L2", C108),
-            slot("global", C28),
-            slot("im2col", C116),
-            optional("L2::cache_hint", C34),
-        ],
-        ignored: &[],
-        head: 4,
-        operands: &[
-            read("tensor", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(3)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[],
-        gates: G119,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.tile::gather4{.L2::cache_hint} [tensor]{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.4",
-        slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("prefetch", C107),
-            slot("tensor", C110),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("prefetch", C108),
+            slot("tensor", C112),
             slot("dim", C119),
-            slot("L2", C108),
+            slot("L2", C109),
             slot("global", C28),
-            slot("tile::gather4", C120),
-            optional("L2::cache_hint", C34),
-        ],
-        ignored: &[],
-        head: 4,
-        operands: &[
-            read("tensor", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[],
-        gates: G120,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col::w{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.4",
-        slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("prefetch", C107),
-            slot("tensor", C110),
-            slot("dim", C121),
-            slot("L2", C108),
-            slot("global", C28),
-            slot("im2col::w", C122),
-            optional("L2::cache_hint", C34),
+            slot("im2col", C118),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 4,
@@ -6819,18 +6834,73 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col::w::128{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{.L2::cache_hint} [tensor], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
-            slot("async", C73),
-            slot("bulk", C97),
-            slot("prefetch", C107),
-            slot("tensor", C110),
-            slot("dim", C121),
-            slot("L2", C108),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("prefetch", C108),
+            slot("tensor", C112),
+            slot("dim", C120),
+            slot("L2", C109),
             slot("global", C28),
-            slot("im2col::w::128", C123),
-            optional("L2::cache_hint", C34),
+            slot("im2col", C118),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(3)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G121,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.tile::gather4{.L2::cache_hint} [tensor]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("prefetch", C108),
+            slot("tensor", C112),
+            slot("dim", C121),
+            slot("L2", C109),
+            slot("global", C28),
+            slot("tile::gather4", C122),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G122,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col::w{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("prefetch", C108),
+            slot("tensor", C112),
+            slot("dim", C123),
+            slot("L2", C109),
+            slot("global", C28),
+            slot("im2col::w", C124),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 4,
@@ -6841,7 +6911,35 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G122,
+        gates: G123,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.prefetch.tensor.dim.L2.global.im2col::w::128{.L2::cache_hint} [tensor], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("prefetch", C108),
+            slot("tensor", C112),
+            slot("dim", C123),
+            slot("L2", C109),
+            slot("global", C28),
+            slot("im2col::w::128", C125),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G124,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6850,11 +6948,11 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.range{.global}.primary{.secondary}.b64 d:b64, [a], size:u32, total-size:u32",
         section: "9.7.9.18",
         slots: &[
-            slot("range", C126),
+            slot("range", C128),
             optional("global", C28),
-            slot("primary", C127),
-            optional("secondary", C128),
-            slot("b64", C96),
+            slot("primary", C129),
+            optional("secondary", C130),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
@@ -6865,7 +6963,7 @@ pub static FORMS: &[Form] = &[
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G123,
+        gates: G125,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6874,10 +6972,10 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.fractional.primary{.secondary}.b64 d:b64{, fraction:f32}",
         section: "9.7.9.18",
         slots: &[
-            slot("fractional", C129),
-            slot("primary", C127),
-            optional("secondary", C128),
-            slot("b64", C96),
+            slot("fractional", C131),
+            slot("primary", C129),
+            optional("secondary", C130),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
@@ -6886,7 +6984,7 @@ pub static FORMS: &[Form] = &[
             read("fraction", Kind::Source, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G124,
+        gates: G126,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6894,7 +6992,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Createpolicy,
         syntax: "createpolicy.cvt.L2.b64 d:b64, access-property:b64",
         section: "9.7.9.18",
-        slots: &[slot("cvt", C130), slot("L2", C108), slot("b64", C96)],
+        slots: &[slot("cvt", C132), slot("L2", C109), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -6902,7 +7000,7 @@ pub static FORMS: &[Form] = &[
             read("access-property", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G125,
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6910,7 +7008,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.dtype.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("dtype", C131), slot("atype", C131)],
+        slots: &[optional("sat", C8), slot("dtype", C133), slot("atype", C133)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6959,7 +7057,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C132), optional("sat", C8), slot("dtype", C131), slot("f16", C133)],
+        slots: &[slot("irnd", C134), optional("sat", C8), slot("dtype", C133), slot("f16", C135)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6968,7 +7066,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G126),
+            then: Consequence::Gates(G128),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -6979,10 +7077,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.irnd{.ftz}{.sat}.dtype.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("irnd", C132),
+            slot("irnd", C134),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("dtype", C131),
+            slot("dtype", C133),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -6993,7 +7091,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G126),
+            then: Consequence::Gates(G128),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7003,7 +7101,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C132), optional("sat", C8), slot("dtype", C131), slot("f64", C2)],
+        slots: &[slot("irnd", C134), optional("sat", C8), slot("dtype", C133), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7012,7 +7110,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G126),
+            then: Consequence::Gates(G128),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7022,7 +7120,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd.dtype.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C132), slot("dtype", C131), slot("bf16", C134)],
+        slots: &[slot("irnd", C134), slot("dtype", C133), slot("bf16", C136)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7030,7 +7128,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G127,
+        gates: G129,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
     },
@@ -7038,7 +7136,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C133), slot("atype", C131)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C135), slot("atype", C133)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7047,7 +7145,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(1, T34)],
-            then: Consequence::Gates(G128),
+            then: Consequence::Gates(G130),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7062,7 +7160,7 @@ pub static FORMS: &[Form] = &[
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
-            slot("atype", C131),
+            slot("atype", C133),
         ],
         ignored: T0,
         head: 0,
@@ -7072,7 +7170,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(1, T34)],
-            then: Consequence::Gates(G128),
+            then: Consequence::Gates(G130),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7082,7 +7180,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f64.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C131)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C133)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7091,7 +7189,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M26), Condition::TypeIn(1, T34)],
-            then: Consequence::Gates(G128),
+            then: Consequence::Gates(G130),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7101,7 +7199,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C134), slot("atype", C131)],
+        slots: &[slot("rnd", C7), slot("bf16", C136), slot("atype", C133)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7109,7 +7207,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G127,
+        gates: G129,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -7117,7 +7215,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C132), optional("sat", C8), slot("f16", C133), slot("f16", C133)],
+        slots: &[optional("irnd", C134), optional("sat", C8), slot("f16", C135), slot("f16", C135)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7134,7 +7232,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.irnd}{.ftz}{.sat}.f32.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            optional("irnd", C132),
+            optional("irnd", C134),
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
@@ -7155,7 +7253,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f64.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C132), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
+        slots: &[optional("irnd", C134), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7175,7 +7273,7 @@ pub static FORMS: &[Form] = &[
             slot("rnd", C7),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("f16", C133),
+            slot("f16", C135),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7193,7 +7291,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C133), slot("f64", C2)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C135), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7209,7 +7307,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.ftz}{.sat}.f32.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C133)],
+        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C135)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7225,7 +7323,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.f64.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C133)],
+        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C135)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7260,8 +7358,8 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("rnd", C7),
             optional("ftz", C0),
-            optional("pzo", C135),
-            slot("bf16", C134),
+            optional("pzo", C137),
+            slot("bf16", C136),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7279,7 +7377,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.updown.pzo.f16.f32 d+, a+:f32",
         section: "9.7.9.21",
-        slots: &[slot("updown", C136), slot("pzo", C135), slot("f16", C133), slot("f32", C1)],
+        slots: &[slot("updown", C138), slot("pzo", C137), slot("f16", C135), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7302,7 +7400,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G126) }],
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G128) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -7311,15 +7409,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}{.ftz}.f32.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C134)],
+        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C136)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G130) }],
-        gates: G131,
+        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G132) }],
+        gates: G133,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7327,7 +7425,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}.bf16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C132), slot("bf16", C134), slot("bf16", C134)],
+        slots: &[optional("irnd", C134), slot("bf16", C136), slot("bf16", C136)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7335,7 +7433,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G127,
+        gates: G129,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7343,7 +7441,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f16", C133), slot("bf16", C134)],
+        slots: &[optional("rnd", C7), slot("f16", C135), slot("bf16", C136)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7351,7 +7449,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G127,
+        gates: G129,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7359,7 +7457,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.bf16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("bf16", C134), slot("f16", C133)],
+        slots: &[optional("rnd", C7), slot("bf16", C136), slot("f16", C135)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7367,7 +7465,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[],
-        gates: G127,
+        gates: G129,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7375,7 +7473,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C134), slot("f64", C2)],
+        slots: &[slot("rnd", C7), slot("bf16", C136), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7383,7 +7481,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[],
-        gates: G127,
+        gates: G129,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7391,7 +7489,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f64.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C134)],
+        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C136)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7399,7 +7497,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G127,
+        gates: G129,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7408,11 +7506,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.f16.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
-            optional("relu", C138),
+            slot("frnd2", C139),
+            optional("relu", C140),
             optional("satfinite", C23),
-            optional("pzo", C135),
-            slot("f16", C133),
+            optional("pzo", C137),
+            slot("f16", C135),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7421,7 +7519,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -7431,17 +7529,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.bf16.f32 d, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
-            optional("relu", C138),
+            slot("frnd2", C139),
+            optional("relu", C140),
             optional("satfinite", C23),
-            optional("pzo", C135),
-            slot("bf16", C134),
+            optional("pzo", C137),
+            slot("bf16", C136),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::F32))],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -7450,14 +7548,14 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
-        slots: &[slot("rna", C139), optional("satfinite", C23), slot("tf32", C140), slot("f32", C1)],
+        slots: &[slot("rna", C141), optional("satfinite", C23), slot("tf32", C142), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -7467,11 +7565,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.satfinite}{.relu}{.pzo}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             optional("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("tf32", C140),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("tf32", C142),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7480,8 +7578,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
-        gates: G136,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G137) }],
+        gates: G138,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -7490,10 +7588,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.f16x2.f32 d+, a+:f32, b+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
-            optional("relu", C138),
+            slot("frnd2", C139),
+            optional("relu", C140),
             optional("satfinite", C23),
-            optional("pzo", C135),
+            optional("pzo", C137),
             slot("f16x2", C22),
             slot("f32", C1),
         ],
@@ -7504,8 +7602,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
             read("b", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
-        gates: G137,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
+        gates: G139,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7514,10 +7612,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.bf16x2.f32 d, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
-            optional("relu", C138),
+            slot("frnd2", C139),
+            optional("relu", C140),
             optional("satfinite", C23),
-            optional("pzo", C135),
+            optional("pzo", C137),
             slot("bf16x2", C21),
             slot("f32", C1),
         ],
@@ -7528,8 +7626,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
-        gates: G137,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
+        gates: G139,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7538,8 +7636,8 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C141),
-            optional("relu", C138),
+            slot("rs", C143),
+            optional("relu", C140),
             optional("satfinite", C23),
             slot("f16x2", C22),
             slot("f32", C1),
@@ -7552,8 +7650,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
-        gates: G137,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
+        gates: G139,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -7562,8 +7660,8 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C141),
-            optional("relu", C138),
+            slot("rs", C143),
+            optional("relu", C140),
             optional("satfinite", C23),
             slot("bf16x2", C21),
             slot("f32", C1),
@@ -7576,8 +7674,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G133) }],
-        gates: G137,
+        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
+        gates: G139,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -7586,11 +7684,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.f8x2type.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("f8x2type", C142),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("f8x2type", C144),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7600,8 +7698,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G140,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7610,11 +7708,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.f8x2type.f16x2 d:b16, a:f16x2",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("f8x2type", C142),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("f8x2type", C144),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -7623,8 +7721,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G140,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7633,12 +7731,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.f8x2type.f32 d:b16, a:f32, b:f32, scale<reg>:b8",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("scaled::n1::ue8m0", C143),
-            slot("f8x2type", C142),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("scaled::n1::ue8m0", C145),
+            slot("f8x2type", C144),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7649,8 +7747,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G140,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7659,12 +7757,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.f8x2type.f16x2 d:b16, a:f16x2, scale<reg>:b8",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("scaled::n1::ue8m0", C143),
-            slot("f8x2type", C142),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("scaled::n1::ue8m0", C145),
+            slot("f8x2type", C144),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -7674,8 +7772,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G140,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7683,12 +7781,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f8x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C138), slot("f16x2", C22), slot("f8x2type", C142)],
+        slots: &[slot("rn", C10), optional("relu", C140), slot("f16x2", C22), slot("f8x2type", C144)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G140,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7697,11 +7795,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.f6x2type.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("f6x2type", C144),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("f6x2type", C146),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7711,8 +7809,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G142,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7721,11 +7819,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.e2m1x2.f32 d:b8, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("e2m1x2", C145),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("e2m1x2", C147),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7735,8 +7833,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G142,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7745,12 +7843,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.f6x2type.f32 d:b16, a:f32, b:f32, scale<reg>:b8",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("scaled::n1::ue8m0", C143),
-            slot("f6x2type", C144),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("scaled::n1::ue8m0", C145),
+            slot("f6x2type", C146),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7761,8 +7859,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G142,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7771,12 +7869,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.e2m1x2.f32 d:b8, a:f32, b:f32, scale<reg>:b8",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("scaled::n1::ue8m0", C143),
-            slot("e2m1x2", C145),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("scaled::n1::ue8m0", C145),
+            slot("e2m1x2", C147),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7787,8 +7885,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G142,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7796,12 +7894,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f6x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C138), slot("f16x2", C22), slot("f6x2type", C144)],
+        slots: &[slot("rn", C10), optional("relu", C140), slot("f16x2", C22), slot("f6x2type", C146)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G142,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7809,12 +7907,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.e2m1x2 d, a:b8",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C138), slot("f16x2", C22), slot("e2m1x2", C145)],
+        slots: &[slot("rn", C10), optional("relu", C140), slot("f16x2", C22), slot("e2m1x2", C147)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G142,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7823,11 +7921,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.f6x2type.f16x2 d:b16, a:f16x2",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("f6x2type", C144),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("f6x2type", C146),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -7836,8 +7934,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G143,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7846,11 +7944,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.e2m1x2.f16x2 d:b8, a:f16x2",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("e2m1x2", C145),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("e2m1x2", C147),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -7859,8 +7957,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G143,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7869,11 +7967,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.smallx2type.bf16x2 d:b16, a:bf16x2",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("smallx2type", C146),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("smallx2type", C148),
             slot("bf16x2", C21),
         ],
         ignored: T0,
@@ -7882,8 +7980,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G143,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7892,11 +7990,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.e2m1x2.bf16x2 d:b8, a:bf16x2",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("e2m1x2", C145),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("e2m1x2", C147),
             slot("bf16x2", C21),
         ],
         ignored: T0,
@@ -7905,8 +8003,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G143,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7915,12 +8013,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.f6x2type.f16x2 d:b16, a:f16x2, scale<reg>:b8",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("scaled::n1::ue8m0", C143),
-            slot("f6x2type", C144),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("scaled::n1::ue8m0", C145),
+            slot("f6x2type", C146),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -7930,8 +8028,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G143,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7940,12 +8038,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.e2m1x2.f16x2 d:b8, a:f16x2, scale<reg>:b8",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("scaled::n1::ue8m0", C143),
-            slot("e2m1x2", C145),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("scaled::n1::ue8m0", C145),
+            slot("e2m1x2", C147),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -7955,8 +8053,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G143,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7965,12 +8063,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.smallx2type.bf16x2 d:b16, a:bf16x2, scale<reg>:b8",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("scaled::n1::ue8m0", C143),
-            slot("smallx2type", C146),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("scaled::n1::ue8m0", C145),
+            slot("smallx2type", C148),
             slot("bf16x2", C21),
         ],
         ignored: T0,
@@ -7980,8 +8078,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G143,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7990,12 +8088,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.e2m1x2.bf16x2 d:b8, a:bf16x2, scale<reg>:b8",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            optional("pzo", C135),
-            slot("scaled::n1::ue8m0", C143),
-            slot("e2m1x2", C145),
+            optional("relu", C140),
+            optional("pzo", C137),
+            slot("scaled::n1::ue8m0", C145),
+            slot("e2m1x2", C147),
             slot("bf16x2", C21),
         ],
         ignored: T0,
@@ -8005,8 +8103,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G143,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8016,16 +8114,16 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            optional("relu", C138),
+            optional("relu", C140),
             optional("satfinite", C23),
             slot("bf16x2", C21),
-            slot("smallx2type", C146),
+            slot("smallx2type", C148),
         ],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G144,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8035,16 +8133,16 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            optional("relu", C138),
+            optional("relu", C140),
             optional("satfinite", C23),
             slot("bf16x2", C21),
-            slot("e2m1x2", C145),
+            slot("e2m1x2", C147),
         ],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
         rules: &[],
-        gates: G144,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8054,11 +8152,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            optional("relu", C138),
+            optional("relu", C140),
             optional("satfinite", C23),
-            slot("scaled::n2::ue8m0", C147),
+            slot("scaled::n2::ue8m0", C149),
             slot("bf16x2", C21),
-            slot("smallx2type", C146),
+            slot("smallx2type", C148),
         ],
         ignored: T0,
         head: 0,
@@ -8068,7 +8166,7 @@ pub static FORMS: &[Form] = &[
             read("scales", Kind::Register, Ty::Fixed(Type::B16)),
         ],
         rules: &[],
-        gates: G144,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8078,11 +8176,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            optional("relu", C138),
+            optional("relu", C140),
             optional("satfinite", C23),
-            slot("scaled::n2::ue8m0", C147),
+            slot("scaled::n2::ue8m0", C149),
             slot("bf16x2", C21),
-            slot("e2m1x2", C145),
+            slot("e2m1x2", C147),
         ],
         ignored: T0,
         head: 0,
@@ -8092,7 +8190,7 @@ pub static FORMS: &[Form] = &[
             read("scales", Kind::Register, Ty::Fixed(Type::B16)),
         ],
         rules: &[],
-        gates: G144,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8100,7 +8198,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.frnd3{.satfinite}.ue5m3x2.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
-        slots: &[slot("frnd3", C148), optional("satfinite", C23), slot("ue5m3x2", C149), slot("f32", C1)],
+        slots: &[slot("frnd3", C150), optional("satfinite", C23), slot("ue5m3x2", C151), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8109,7 +8207,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G146,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -8118,16 +8216,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd3{.satfinite}.ue5m3x2.packedtype d:b16, a:packedtype",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd3", C148),
+            slot("frnd3", C150),
             optional("satfinite", C23),
-            slot("ue5m3x2", C149),
+            slot("ue5m3x2", C151),
             slot("packedtype", C19),
         ],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
-        gates: G146,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8136,10 +8234,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.satfinite}.scaled::n1::ue8m0.ue5m3x2.f32 d:b16, a:f32, b:f32, scale<reg>:b8",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             optional("satfinite", C23),
-            slot("scaled::n1::ue8m0", C143),
-            slot("ue5m3x2", C149),
+            slot("scaled::n1::ue8m0", C145),
+            slot("ue5m3x2", C151),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -8151,7 +8249,7 @@ pub static FORMS: &[Form] = &[
             read("scale", Kind::Register, Ty::Fixed(Type::B8)),
         ],
         rules: &[],
-        gates: G146,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -8160,10 +8258,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.satfinite}.scaled::n1::ue8m0.ue5m3x2.packedtype d:b16, a:packedtype, scale<reg>:b8",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             optional("satfinite", C23),
-            slot("scaled::n1::ue8m0", C143),
-            slot("ue5m3x2", C149),
+            slot("scaled::n1::ue8m0", C145),
+            slot("ue5m3x2", C151),
             slot("packedtype", C19),
         ],
         ignored: T0,
@@ -8174,7 +8272,7 @@ pub static FORMS: &[Form] = &[
             read("scale", Kind::Register, Ty::Fixed(Type::B8)),
         ],
         rules: &[],
-        gates: G146,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8182,12 +8280,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn.f16x2.ue5m3x2 d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), slot("f16x2", C22), slot("ue5m3x2", C149)],
+        slots: &[slot("rn", C10), slot("f16x2", C22), slot("ue5m3x2", C151)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G146,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8195,12 +8293,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.satfinite}.bf16x2.ue5m3x2 d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("satfinite", C23), slot("bf16x2", C21), slot("ue5m3x2", C149)],
+        slots: &[slot("rn", C10), optional("satfinite", C23), slot("bf16x2", C21), slot("ue5m3x2", C151)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G146,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8211,9 +8309,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("rn", C10),
             optional("satfinite", C23),
-            slot("scaled::n2::ue8m0", C147),
+            slot("scaled::n2::ue8m0", C149),
             slot("bf16x2", C21),
-            slot("ue5m3x2", C149),
+            slot("ue5m3x2", C151),
         ],
         ignored: T0,
         head: 0,
@@ -8223,7 +8321,7 @@ pub static FORMS: &[Form] = &[
             read("scales", Kind::Register, Ty::Fixed(Type::B16)),
         ],
         rules: &[],
-        gates: G146,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8232,10 +8330,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}.s2f6x2.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            slot("s2f6x2", C150),
+            optional("relu", C140),
+            slot("s2f6x2", C152),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -8245,8 +8343,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G147,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -8255,10 +8353,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}.s2f6x2.bf16x2 d:b16, a:bf16x2",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            slot("s2f6x2", C150),
+            optional("relu", C140),
+            slot("s2f6x2", C152),
             slot("bf16x2", C21),
         ],
         ignored: T0,
@@ -8267,8 +8365,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G147,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8277,11 +8375,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}.scaled::n2::ue8m0.s2f6x2.f32 d:b16, a:f32, b:f32, scales<reg>:b16",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            slot("scaled::n2::ue8m0", C147),
-            slot("s2f6x2", C150),
+            optional("relu", C140),
+            slot("scaled::n2::ue8m0", C149),
+            slot("s2f6x2", C152),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -8292,8 +8390,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scales", Kind::Register, Ty::Fixed(Type::B16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G147,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -8302,11 +8400,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}.scaled::n2::ue8m0.s2f6x2.bf16x2 d:b16, a:bf16x2, scales<reg>:b16",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C137),
+            slot("frnd2", C139),
             slot("satfinite", C23),
-            optional("relu", C138),
-            slot("scaled::n2::ue8m0", C147),
-            slot("s2f6x2", C150),
+            optional("relu", C140),
+            slot("scaled::n2::ue8m0", C149),
+            slot("s2f6x2", C152),
             slot("bf16x2", C21),
         ],
         ignored: T0,
@@ -8316,8 +8414,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
             read("scales", Kind::Register, Ty::Fixed(Type::B16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G147,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8327,16 +8425,16 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            optional("relu", C138),
+            optional("relu", C140),
             optional("satfinite", C23),
             slot("bf16x2", C21),
-            slot("s2f6x2", C150),
+            slot("s2f6x2", C152),
         ],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G147,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8346,11 +8444,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            optional("relu", C138),
+            optional("relu", C140),
             optional("satfinite", C23),
-            slot("scaled::n2::ue8m0", C147),
+            slot("scaled::n2::ue8m0", C149),
             slot("bf16x2", C21),
-            slot("s2f6x2", C150),
+            slot("s2f6x2", C152),
         ],
         ignored: T0,
         head: 0,
@@ -8359,8 +8457,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::B16)),
             read("scales", Kind::Register, Ty::Fixed(Type::B16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G139) }],
-        gates: G147,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8368,7 +8466,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
-        slots: &[slot("frnd3", C151), optional("satfinite", C23), slot("ue8m0x2", C152), slot("f32", C1)],
+        slots: &[slot("frnd3", C153), optional("satfinite", C23), slot("ue8m0x2", C154), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8377,7 +8475,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G148,
+        gates: G150,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -8385,7 +8483,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.bf16x2 d:b16, a:bf16x2",
         section: "9.7.9.21",
-        slots: &[slot("frnd3", C151), optional("satfinite", C23), slot("ue8m0x2", C152), slot("bf16x2", C21)],
+        slots: &[slot("frnd3", C153), optional("satfinite", C23), slot("ue8m0x2", C154), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8393,7 +8491,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[],
-        gates: G148,
+        gates: G150,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8401,12 +8499,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn.bf16x2.ue8m0x2 d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), slot("bf16x2", C21), slot("ue8m0x2", C152)],
+        slots: &[slot("rn", C10), slot("bf16x2", C21), slot("ue8m0x2", C154)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G148,
+        gates: G150,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8415,8 +8513,8 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f8x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C141),
-            optional("relu", C138),
+            slot("rs", C143),
+            optional("relu", C140),
             slot("satfinite", C23),
             slot("f8x4type", C24),
             slot("f32", C1),
@@ -8438,10 +8536,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f6x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C141),
-            optional("relu", C138),
+            slot("rs", C143),
+            optional("relu", C140),
             slot("satfinite", C23),
-            slot("f6x4type", C153),
+            slot("f6x4type", C155),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -8461,10 +8559,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.e2m1x4.f32 d:b16, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C141),
-            optional("relu", C138),
+            slot("rs", C143),
+            optional("relu", C140),
             slot("satfinite", C23),
-            slot("e2m1x4", C154),
+            slot("e2m1x4", C156),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -8483,7 +8581,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.pack.sat.convertType.s32 d+:u32, a+:s32, b+:s32",
         section: "9.7.9.22",
-        slots: &[slot("pack", C155), slot("sat", C8), slot("convertType", C156), slot("s32", C13)],
+        slots: &[slot("pack", C157), slot("sat", C8), slot("convertType", C158), slot("s32", C13)],
         ignored: T0,
         head: 1,
         operands: &[
@@ -8492,7 +8590,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::S32)).wider(),
         ],
         rules: &[],
-        gates: G149,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -8501,9 +8599,9 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.pack.sat.convertType.s32.b32 d+:u32, a+:s32, b+:s32, c+:b32",
         section: "9.7.9.22",
         slots: &[
-            slot("pack", C155),
+            slot("pack", C157),
             slot("sat", C8),
-            slot("convertType", C157),
+            slot("convertType", C159),
             slot("s32", C13),
             slot("b32", C6),
         ],
@@ -8516,7 +8614,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::B32)).wider(),
         ],
         rules: &[],
-        gates: G149,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -8524,15 +8622,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("space", C158), slot("size", C26)],
+        slots: &[slot("space", C160), slot("size", C26)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G155) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G156) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G157) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G158) },
         ],
-        gates: G157,
+        gates: G159,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -8540,15 +8638,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.to.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("to", C159), slot("space", C158), slot("size", C26)],
+        slots: &[slot("to", C161), slot("space", C160), slot("size", C26)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G155) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G156) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G157) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G158) },
         ],
-        gates: G158,
+        gates: G160,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -8556,7 +8654,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Discard,
         syntax: "discard{.global}.L2 [a], size<imm 128>:u32",
         section: "9.7.9.17",
-        slots: &[optional("global", C28), slot("L2", C108)],
+        slots: &[optional("global", C28), slot("L2", C109)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8564,7 +8662,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G159,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -8572,7 +8670,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.approx{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C87), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8580,7 +8678,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G160) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G162) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -8598,8 +8696,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G161) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G162) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G163) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G164) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -8618,8 +8716,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G160) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G163) },
+            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G162) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G165) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -8629,7 +8727,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.full{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("full", C160), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("full", C162), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8638,7 +8736,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G164,
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -8646,7 +8744,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.type d, a, b",
         section: "9.7.1.8",
-        slots: &[slot("type", C161)],
+        slots: &[slot("type", C163)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8663,7 +8761,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Dp2a,
         syntax: "dp2a.mode.atype.btype d:u32, a:atype, b:btype, c:u32",
         section: "9.7.1.24",
-        slots: &[slot("mode", C162), slot("atype", C163), slot("btype", C163)],
+        slots: &[slot("mode", C164), slot("atype", C165), slot("btype", C165)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8673,7 +8771,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G165,
+        gates: G167,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -8681,7 +8779,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Dp4a,
         syntax: "dp4a.atype.btype d:u32, a:atype, b:btype, c:u32",
         section: "9.7.1.23",
-        slots: &[slot("atype", C163), slot("btype", C163)],
+        slots: &[slot("atype", C165), slot("btype", C165)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8691,7 +8789,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G166,
+        gates: G168,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -8699,7 +8797,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Elect,
         syntax: "elect.sync d|p:b32, membermask:b32",
         section: "9.7.13.15",
-        slots: &[slot("sync", C52)],
+        slots: &[slot("sync", C55)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8707,7 +8805,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G167,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -8715,11 +8813,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx{.ftz}.f32 d, a",
         section: "9.7.3.21",
-        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C87), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G168) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G170) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::ex2_approx"),
@@ -8728,12 +8826,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx.half d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C85), slot("half", C3)],
+        slots: &[slot("approx", C87), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G169,
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -8741,7 +8839,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx.ftz.bhalf d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C85), slot("ftz", C0), slot("bhalf", C164)],
+        slots: &[slot("approx", C87), slot("ftz", C0), slot("bhalf", C166)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -8767,15 +8865,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence{.order}{.async}.scope",
         section: "9.7.13.4",
-        slots: &[optional("order", C165), optional("async", C166), slot("scope", C31)],
+        slots: &[optional("order", C167), optional("async", C168), slot("scope", C34)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G174) },
+            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G176) },
         ],
-        gates: G175,
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8784,19 +8882,19 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.acquire.sync_restrict::shared::cluster{.async}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("acquire", C63),
-            slot("sync_restrict::shared::cluster", C167),
-            optional("async", C166),
-            slot("cluster", C60),
+            slot("acquire", C66),
+            slot("sync_restrict::shared::cluster", C169),
+            optional("async", C168),
+            slot("cluster", C63),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G174) },
+            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G176) },
         ],
-        gates: G175,
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8805,19 +8903,19 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.release.sync_restrict::shared::cta{.async}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("release", C168),
-            slot("sync_restrict::shared::cta", C169),
-            optional("async", C166),
-            slot("cluster", C60),
+            slot("release", C170),
+            slot("sync_restrict::shared::cta", C171),
+            optional("async", C168),
+            slot("cluster", C63),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G174) },
+            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G176) },
         ],
-        gates: G175,
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8826,20 +8924,20 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.mbarrier_init.release{.sync_restrict}{.async}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("mbarrier_init", C170),
-            slot("release", C168),
-            optional("sync_restrict", C171),
-            optional("async", C166),
-            slot("cluster", C60),
+            slot("mbarrier_init", C172),
+            slot("release", C170),
+            optional("sync_restrict", C173),
+            optional("async", C168),
+            slot("cluster", C63),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G29) },
-            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G174) },
+            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G176) },
         ],
-        gates: G175,
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8847,12 +8945,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.proxy.alias{.sync_restrict}",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C172), slot("alias", C173), optional("sync_restrict", C171)],
+        slots: &[slot("proxy", C174), slot("alias", C175), optional("sync_restrict", C173)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G179,
+        gates: G181,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8861,16 +8959,16 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async{.async_space}{.sync_restrict}",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C172),
-            slot("async", C166),
-            optional("async_space", C174),
-            optional("sync_restrict", C171),
+            slot("proxy", C174),
+            slot("async", C168),
+            optional("async_space", C176),
+            optional("sync_restrict", C173),
         ],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G179,
+        gates: G181,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8879,18 +8977,18 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.release{.sync_restrict}{.ignored_space}.scope",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C172),
-            slot("tensormap::generic", C175),
-            slot("release", C168),
-            optional("sync_restrict", C171),
-            optional("ignored_space", C32),
-            slot("scope", C31),
+            slot("proxy", C174),
+            slot("tensormap::generic", C177),
+            slot("release", C170),
+            optional("sync_restrict", C173),
+            optional("ignored_space", C35),
+            slot("scope", C34),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G180,
+        gates: G182,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8899,10 +8997,10 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm 128>:u32",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C172),
-            slot("tensormap::generic", C175),
-            slot("acquire", C63),
-            slot("scope", C31),
+            slot("proxy", C174),
+            slot("tensormap::generic", C177),
+            slot("acquire", C66),
+            slot("scope", C34),
         ],
         ignored: &[],
         head: 0,
@@ -8911,7 +9009,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G180,
+        gates: G182,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8920,18 +9018,18 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster{.ignored_space}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C172),
-            slot("async::generic", C176),
-            slot("acquire", C63),
-            slot("sync_restrict::shared::cluster", C167),
-            optional("ignored_space", C32),
-            slot("cluster", C60),
+            slot("proxy", C174),
+            slot("async::generic", C178),
+            slot("acquire", C66),
+            slot("sync_restrict::shared::cluster", C169),
+            optional("ignored_space", C35),
+            slot("cluster", C63),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G180,
+        gates: G182,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8940,18 +9038,18 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta{.ignored_space}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C172),
-            slot("async::generic", C176),
-            slot("release", C168),
-            slot("sync_restrict::shared::cta", C169),
-            optional("ignored_space", C32),
-            slot("cluster", C60),
+            slot("proxy", C174),
+            slot("async::generic", C178),
+            slot("release", C170),
+            slot("sync_restrict::shared::cta", C171),
+            optional("ignored_space", C35),
+            slot("cluster", C63),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G180,
+        gates: G182,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8969,10 +9067,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G181) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G182) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G184) },
         ],
-        gates: G183,
+        gates: G185,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -8990,7 +9088,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G184,
+        gates: G186,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -9007,8 +9105,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G185) }],
-        gates: G186,
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G187) }],
+        gates: G188,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -9034,7 +9132,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn{.ftz}.relu.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C138), slot("half", C3)],
+        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C140), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9052,7 +9150,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob.sat.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C177), slot("sat", C8), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C179), slot("sat", C8), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9070,7 +9168,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.oob}{.relu}.bf d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rnd", C7), optional("oob", C177), optional("relu", C138), slot("bf", C4)],
+        slots: &[slot("rnd", C7), optional("oob", C179), optional("relu", C140), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9088,7 +9186,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob{.relu}.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C177), optional("relu", C138), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C179), optional("relu", C140), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9106,7 +9204,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.sat}.f32.abtype d, a, b, c",
         section: "9.7.5.3",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C178)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C180)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9116,7 +9214,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G190,
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -9140,7 +9238,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G191,
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -9164,7 +9262,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G192,
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("alternate::fma"),
     },
@@ -9182,7 +9280,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G193,
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -9190,7 +9288,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Getctarank,
         syntax: "getctarank{.space}.type d:u32, a<address>",
         section: "9.7.9.24",
-        slots: &[optional("space", C99), slot("type", C26)],
+        slots: &[optional("space", C100), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9198,7 +9296,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G194,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -9206,12 +9304,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Griddepcontrol,
         syntax: "griddepcontrol.action",
         section: "9.7.13.13",
-        slots: &[slot("action", C179)],
+        slots: &[slot("action", C181)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G197,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -9219,7 +9317,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Isspacep,
         syntax: "isspacep.space p, a<address>:address",
         section: "9.7.9.19",
-        slots: &[slot("space", C158)],
+        slots: &[slot("space", C160)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9227,10 +9325,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G155) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G156) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G157) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G158) },
         ],
-        gates: G198,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -9238,7 +9336,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Istypep,
         syntax: "istypep.kind p, a<address>:u64",
         section: "9.7.10.6",
-        slots: &[slot("kind", C180)],
+        slots: &[slot("kind", C182)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9246,7 +9344,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G199,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -9255,13 +9353,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.cop}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C181),
-            optional("load_space", C182),
-            optional("cop", C183),
-            optional("cache_hint", C34),
-            optional("prefetch_size", C89),
-            optional("wide_vec", C49),
-            slot("memory_type", C184),
+            optional("weak", C183),
+            optional("load_space", C184),
+            optional("cop", C185),
+            optional("cache_hint", C37),
+            optional("prefetch_size", C91),
+            optional("wide_vec", C52),
+            slot("memory_type", C186),
         ],
         ignored: &[],
         head: 0,
@@ -9280,9 +9378,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9299,7 +9397,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9330,14 +9428,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C181),
-            optional("load_space", C182),
-            optional("level1_eviction", C185),
-            optional("level2_eviction", C186),
-            optional("cache_hint", C34),
-            optional("prefetch_size", C89),
-            optional("wide_vec", C49),
-            slot("memory_type", C184),
+            optional("weak", C183),
+            optional("load_space", C184),
+            optional("level1_eviction", C187),
+            optional("level2_eviction", C188),
+            optional("cache_hint", C37),
+            optional("prefetch_size", C91),
+            optional("wide_vec", C52),
+            slot("memory_type", C186),
         ],
         ignored: &[],
         head: 0,
@@ -9356,9 +9454,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9375,7 +9473,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9406,11 +9504,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.volatile{.load_space}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("volatile", C187),
-            optional("load_space", C182),
-            optional("prefetch_size", C89),
-            optional("wide_vec", C49),
-            slot("memory_type", C184),
+            slot("volatile", C189),
+            optional("load_space", C184),
+            optional("prefetch_size", C91),
+            optional("wide_vec", C52),
+            slot("memory_type", C186),
         ],
         ignored: &[],
         head: 0,
@@ -9427,9 +9525,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9446,7 +9544,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9477,15 +9575,15 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            slot("order", C188),
-            slot("scope", C31),
-            optional("shared_or_global", C32),
-            optional("level1_eviction", C185),
-            optional("level2_eviction", C186),
-            optional("cache_hint", C34),
-            optional("prefetch_size", C89),
-            optional("wide_vec", C49),
-            slot("memory_type", C184),
+            slot("order", C190),
+            slot("scope", C34),
+            optional("shared_or_global", C35),
+            optional("level1_eviction", C187),
+            optional("level2_eviction", C188),
+            optional("cache_hint", C37),
+            optional("prefetch_size", C91),
+            optional("wide_vec", C52),
+            slot("memory_type", C186),
         ],
         ignored: &[],
         head: 0,
@@ -9504,9 +9602,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9523,7 +9621,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9554,11 +9652,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.mmio.mmio_order.sys{.global}.memory_type d+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("mmio", C189),
-            slot("mmio_order", C190),
-            slot("sys", C191),
+            slot("mmio", C191),
+            slot("mmio_order", C192),
+            slot("sys", C193),
             optional("global", C28),
-            slot("memory_type", C184),
+            slot("memory_type", C186),
         ],
         ignored: &[],
         head: 0,
@@ -9572,9 +9670,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9591,7 +9689,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9619,16 +9717,73 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Ld,
+        syntax: "ld{.global}{.wide_vec}.memory_type.proxy::readonly d.vec+, [a]",
+        section: "9.7.9.8",
+        slots: &[
+            optional("global", C28),
+            optional("wide_vec", C52),
+            slot("memory_type", C194),
+            slot("proxy::readonly", C195),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+        ],
+        gates: G216,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Ld),
+    },
+    Form {
+        opcode: Opcode::Ld,
+        syntax: "ld.global.nc{.wide_vec}.memory_type.proxy::readonly d.vec+, [a]",
+        section: "9.7.9.8",
+        slots: &[
+            slot("global", C28),
+            slot("nc", C196),
+            optional("wide_vec", C52),
+            slot("memory_type", C194),
+            slot("proxy::readonly", C195),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+        ],
+        gates: G216,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Ld),
+    },
+    Form {
+        opcode: Opcode::Ld,
         syntax: "ld.global{.cop}.nc{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.9",
         slots: &[
             slot("global", C28),
-            optional("cop", C192),
-            slot("nc", C193),
-            optional("cache_hint", C34),
-            optional("prefetch_size", C89),
-            optional("wide_vec", C49),
-            slot("memory_type", C184),
+            optional("cop", C197),
+            slot("nc", C196),
+            optional("cache_hint", C37),
+            optional("prefetch_size", C91),
+            optional("wide_vec", C52),
+            slot("memory_type", C186),
         ],
         ignored: &[],
         head: 0,
@@ -9647,9 +9802,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9666,7 +9821,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9690,13 +9845,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C28),
-            slot("nc", C193),
-            optional("level1_eviction", C185),
-            optional("level2_eviction", C186),
-            optional("cache_hint", C34),
-            optional("prefetch_size", C89),
-            optional("wide_vec", C49),
-            slot("memory_type", C184),
+            slot("nc", C196),
+            optional("level1_eviction", C187),
+            optional("level2_eviction", C188),
+            optional("cache_hint", C37),
+            optional("prefetch_size", C91),
+            optional("wide_vec", C52),
+            slot("memory_type", C186),
         ],
         ignored: &[],
         head: 0,
@@ -9715,9 +9870,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -9734,7 +9889,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -9757,13 +9912,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n8.x1{.trans}{.ss}.b16 d.1:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m8n8", C194),
-            slot("x1", C195),
-            optional("trans", C196),
-            optional("ss", C95),
-            slot("b16", C197),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n8", C198),
+            slot("x1", C199),
+            optional("trans", C200),
+            optional("ss", C97),
+            slot("b16", C201),
         ],
         ignored: T0,
         head: 0,
@@ -9772,7 +9927,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G215,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9781,13 +9936,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n8.x2{.trans}{.ss}.b16 d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m8n8", C194),
-            slot("x2", C198),
-            optional("trans", C196),
-            optional("ss", C95),
-            slot("b16", C197),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n8", C198),
+            slot("x2", C202),
+            optional("trans", C200),
+            optional("ss", C97),
+            slot("b16", C201),
         ],
         ignored: T0,
         head: 0,
@@ -9796,7 +9951,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G215,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9805,13 +9960,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n8.x4{.trans}{.ss}.b16 d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m8n8", C194),
-            slot("x4", C199),
-            optional("trans", C196),
-            optional("ss", C95),
-            slot("b16", C197),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n8", C198),
+            slot("x4", C203),
+            optional("trans", C200),
+            optional("ss", C97),
+            slot("b16", C201),
         ],
         ignored: T0,
         head: 0,
@@ -9820,7 +9975,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G215,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9829,13 +9984,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n16.x1{.ss}.b8x16.padded d.1:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m8n16", C200),
-            slot("x1", C195),
-            optional("ss", C95),
-            slot("b8x16", C201),
-            slot("padded", C202),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n16", C204),
+            slot("x1", C199),
+            optional("ss", C97),
+            slot("b8x16", C205),
+            slot("padded", C206),
         ],
         ignored: T0,
         head: 0,
@@ -9844,7 +9999,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G216,
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9853,13 +10008,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n16.x2{.ss}.b8x16.padded d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m8n16", C200),
-            slot("x2", C198),
-            optional("ss", C95),
-            slot("b8x16", C201),
-            slot("padded", C202),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n16", C204),
+            slot("x2", C202),
+            optional("ss", C97),
+            slot("b8x16", C205),
+            slot("padded", C206),
         ],
         ignored: T0,
         head: 0,
@@ -9868,7 +10023,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G216,
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9877,13 +10032,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m8n16.x4{.ss}.b8x16.padded d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m8n16", C200),
-            slot("x4", C199),
-            optional("ss", C95),
-            slot("b8x16", C201),
-            slot("padded", C202),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n16", C204),
+            slot("x4", C203),
+            optional("ss", C97),
+            slot("b8x16", C205),
+            slot("padded", C206),
         ],
         ignored: T0,
         head: 0,
@@ -9892,7 +10047,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G216,
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9901,14 +10056,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m16n16.x1.trans{.ss}.b8x16.padded d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n16", C203),
-            slot("x1", C195),
-            slot("trans", C196),
-            optional("ss", C95),
-            slot("b8x16", C201),
-            slot("padded", C202),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n16", C207),
+            slot("x1", C199),
+            slot("trans", C200),
+            optional("ss", C97),
+            slot("b8x16", C205),
+            slot("padded", C206),
         ],
         ignored: T0,
         head: 0,
@@ -9917,7 +10072,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G218,
+        gates: G221,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9926,14 +10081,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m16n16.x2.trans{.ss}.b8x16.padded d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n16", C203),
-            slot("x2", C198),
-            slot("trans", C196),
-            optional("ss", C95),
-            slot("b8x16", C201),
-            slot("padded", C202),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n16", C207),
+            slot("x2", C202),
+            slot("trans", C200),
+            optional("ss", C97),
+            slot("b8x16", C205),
+            slot("padded", C206),
         ],
         ignored: T0,
         head: 0,
@@ -9942,7 +10097,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G218,
+        gates: G221,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9951,13 +10106,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m16n16.x1.trans{.ss}.b8 d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n16", C203),
-            slot("x1", C195),
-            slot("trans", C196),
-            optional("ss", C95),
-            slot("b8", C204),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n16", C207),
+            slot("x1", C199),
+            slot("trans", C200),
+            optional("ss", C97),
+            slot("b8", C208),
         ],
         ignored: T0,
         head: 0,
@@ -9966,7 +10121,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G219,
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9975,13 +10130,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ldmatrix.sync.aligned.m16n16.x2.trans{.ss}.b8 d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n16", C203),
-            slot("x2", C198),
-            slot("trans", C196),
-            optional("ss", C95),
-            slot("b8", C204),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n16", C207),
+            slot("x2", C202),
+            slot("trans", C200),
+            optional("ss", C97),
+            slot("b8", C208),
         ],
         ignored: T0,
         head: 0,
@@ -9990,7 +10145,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G219,
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9998,7 +10153,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ldu,
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
-        slots: &[optional("global", C28), optional("vec", C47), slot("memory_type", C184)],
+        slots: &[optional("global", C28), optional("vec", C50), slot("memory_type", C186)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10006,7 +10161,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M6)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::HasNot(M6)], then: Consequence::Gates(G206) },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
@@ -10016,7 +10171,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
         ],
-        gates: G220,
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -10024,11 +10179,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Lg2,
         syntax: "lg2.approx{.ftz}.f32 d, a",
         section: "9.7.3.20",
-        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C87), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G221) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G224) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::lg2_approx"),
@@ -10048,7 +10203,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G222,
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -10056,7 +10211,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Lop3,
         syntax: "lop3.BoolOp.b32 d|p, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
-        slots: &[slot("BoolOp", C205), slot("b32", C6)],
+        slots: &[slot("BoolOp", C209), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10068,7 +10223,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G223,
+        gates: G226,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -10085,8 +10240,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G224) }],
-        gates: G225,
+        rules: &[Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G227) }],
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -10103,7 +10258,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G226) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G229) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -10112,7 +10267,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.type d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("mode", C206), slot("type", C161)],
+        slots: &[slot("mode", C210), slot("type", C163)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10130,7 +10285,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.wide.type d:wide(type), a, b, c:wide(type)",
         section: "9.7.1.4",
-        slots: &[slot("wide", C207), slot("type", C208)],
+        slots: &[slot("wide", C211), slot("type", C212)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10148,7 +10303,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.hi.sat.s32 d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("hi", C71), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C74), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10166,7 +10321,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.cc.type d, a, b, c",
         section: "9.7.2.5",
-        slots: &[slot("mode", C206), slot("cc", C16), slot("type", C17)],
+        slots: &[slot("mode", C210), slot("cc", C16), slot("type", C17)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10176,7 +10331,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G227,
+        gates: G230,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -10184,7 +10339,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.mode.type d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("mode", C206), slot("type", C163)],
+        slots: &[slot("mode", C210), slot("type", C165)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10202,7 +10357,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.hi.sat.s32 d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("hi", C71), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C74), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10220,7 +10375,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C206), slot("type", C17)],
+        slots: &[slot("mode", C210), slot("type", C17)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10230,7 +10385,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G228,
+        gates: G231,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -10238,7 +10393,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.cc.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C206), slot("cc", C16), slot("type", C17)],
+        slots: &[slot("mode", C210), slot("cc", C16), slot("type", C17)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10248,7 +10403,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G228,
+        gates: G231,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -10256,7 +10411,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mapa,
         syntax: "mapa{.space}.type d, a<address>, b:u32",
         section: "9.7.9.23",
-        slots: &[optional("space", C99), slot("type", C26)],
+        slots: &[optional("space", C100), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10265,7 +10420,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G229,
+        gates: G232,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -10273,7 +10428,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.any.sync.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("any", C209), slot("sync", C52), slot("type", C35)],
+        slots: &[slot("any", C213), slot("sync", C55), slot("type", C38)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10282,7 +10437,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G230,
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -10290,7 +10445,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("all", C210), slot("sync", C52), slot("type", C35)],
+        slots: &[slot("all", C214), slot("sync", C55), slot("type", C38)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10299,7 +10454,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G230,
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -10307,7 +10462,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C211), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C215), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10326,9 +10481,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.12",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C211),
-            slot("xorsign", C212),
-            slot("abs", C213),
+            optional("NaN", C215),
+            slot("xorsign", C216),
+            slot("abs", C217),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -10364,7 +10519,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C211), optional("abs", C213), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C215), optional("abs", C217), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10374,7 +10529,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G234,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -10382,7 +10537,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("ftz", C0), optional("NaN", C211), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C215), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10390,7 +10545,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G235) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G238) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -10401,9 +10556,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.8",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C211),
-            slot("xorsign", C212),
-            slot("abs", C213),
+            optional("NaN", C215),
+            slot("xorsign", C216),
+            slot("abs", C217),
             slot("half", C3),
         ],
         ignored: T0,
@@ -10413,7 +10568,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G235) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G238) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -10422,7 +10577,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C211), slot("bf", C4)],
+        slots: &[optional("NaN", C215), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10439,7 +10594,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C211), slot("xorsign", C212), slot("abs", C213), slot("bf", C4)],
+        slots: &[optional("NaN", C215), slot("xorsign", C216), slot("abs", C217), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10456,7 +10611,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max.type d, a, b",
         section: "9.7.1.13",
-        slots: &[slot("type", C214)],
+        slots: &[slot("type", C218)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10473,7 +10628,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.relu}.type d, a, b",
         section: "9.7.1.13",
-        slots: &[optional("relu", C138), slot("type", C215)],
+        slots: &[optional("relu", C140), slot("type", C219)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10481,7 +10636,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G238) }],
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G241) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -10490,7 +10645,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max.u8x4 d, a<reg>, b<reg>",
         section: "9.7.1.13",
-        slots: &[slot("u8x4", C216)],
+        slots: &[slot("u8x4", C220)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10499,7 +10654,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G239,
+        gates: G242,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
     },
@@ -10507,7 +10662,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.relu}.s8x4 d, a<reg>, b<reg>",
         section: "9.7.1.13",
-        slots: &[optional("relu", C138), slot("s8x4", C217)],
+        slots: &[optional("relu", C140), slot("s8x4", C221)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10515,8 +10670,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G240) }],
-        gates: G241,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) }],
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
     },
@@ -10524,7 +10679,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.init{.cta_space}.b64 [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.9",
-        slots: &[slot("init", C218), optional("cta_space", C95), slot("b64", C96)],
+        slots: &[slot("init", C222), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10532,7 +10687,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G242,
+        gates: G245,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10540,12 +10695,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.inval{.cta_space}.b64 [a]",
         section: "9.7.13.15.10",
-        slots: &[slot("inval", C219), optional("cta_space", C95), slot("b64", C96)],
+        slots: &[slot("inval", C223), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G243,
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10553,12 +10708,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.expect_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
-        slots: &[slot("expect_tx", C220), optional("any_shared", C221), slot("b64", C96)],
+        slots: &[slot("expect_tx", C224), optional("any_shared", C225), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G244) }],
-        gates: G245,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G247) }],
+        gates: G248,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10567,17 +10722,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.expect_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
         slots: &[
-            slot("expect_tx", C220),
-            slot("relaxed", C222),
-            slot("block_scope", C223),
-            optional("any_shared", C221),
-            slot("b64", C96),
+            slot("expect_tx", C224),
+            slot("relaxed", C226),
+            slot("block_scope", C227),
+            optional("any_shared", C225),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G244) }],
-        gates: G245,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G247) }],
+        gates: G248,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10585,12 +10740,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.complete_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
-        slots: &[slot("complete_tx", C224), optional("any_shared", C221), slot("b64", C96)],
+        slots: &[slot("complete_tx", C228), optional("any_shared", C225), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G244) }],
-        gates: G246,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G247) }],
+        gates: G249,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10599,17 +10754,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.complete_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
         slots: &[
-            slot("complete_tx", C224),
-            slot("relaxed", C222),
-            slot("block_scope", C223),
-            optional("any_shared", C221),
-            slot("b64", C96),
+            slot("complete_tx", C228),
+            slot("relaxed", C226),
+            slot("block_scope", C227),
+            optional("any_shared", C225),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G244) }],
-        gates: G246,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G247) }],
+        gates: G249,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10617,7 +10772,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C53), optional("any_shared", C221), slot("b64", C96)],
+        slots: &[slot("arrive", C56), optional("any_shared", C225), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10625,10 +10780,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
         ],
-        gates: G248,
+        gates: G251,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10637,11 +10792,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C53),
-            slot("arrive_order", C225),
-            slot("block_scope", C223),
-            optional("any_shared", C221),
-            slot("b64", C96),
+            slot("arrive", C56),
+            slot("arrive_order", C229),
+            slot("block_scope", C227),
+            optional("any_shared", C225),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
@@ -10650,10 +10805,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
         ],
-        gates: G248,
+        gates: G251,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10661,7 +10816,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C53), optional("any_shared", C221), slot("b64", C96)],
+        slots: &[slot("arrive", C56), optional("any_shared", C225), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10670,11 +10825,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
-            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G251) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G254) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
         ],
-        gates: G248,
+        gates: G251,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10683,11 +10838,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C53),
-            slot("arrive_order", C225),
-            slot("block_scope", C223),
-            optional("any_shared", C221),
-            slot("b64", C96),
+            slot("arrive", C56),
+            slot("arrive_order", C229),
+            slot("block_scope", C227),
+            optional("any_shared", C225),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
@@ -10697,11 +10852,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
-            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G251) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G254) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
         ],
-        gates: G248,
+        gates: G251,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10709,7 +10864,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C53), slot("noComplete", C226), optional("cta_space", C95), slot("b64", C96)],
+        slots: &[slot("arrive", C56), slot("noComplete", C230), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10717,8 +10872,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G252) }],
-        gates: G253,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G255) }],
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10727,12 +10882,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C53),
-            slot("noComplete", C226),
-            slot("release", C168),
-            slot("cta", C51),
-            optional("cta_space", C95),
-            slot("b64", C96),
+            slot("arrive", C56),
+            slot("noComplete", C230),
+            slot("release", C170),
+            slot("cta", C54),
+            optional("cta_space", C97),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
@@ -10741,8 +10896,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G252) }],
-        gates: G253,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G255) }],
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10751,10 +10906,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.expect_tx{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C53),
-            slot("expect_tx", C220),
-            optional("any_shared", C221),
-            slot("b64", C96),
+            slot("arrive", C56),
+            slot("expect_tx", C224),
+            optional("any_shared", C225),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 2,
@@ -10763,8 +10918,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) }],
-        gates: G254,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) }],
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10773,12 +10928,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive.expect_tx.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.13",
         slots: &[
-            slot("arrive", C53),
-            slot("expect_tx", C220),
-            slot("arrive_order", C227),
-            slot("block_scope", C223),
-            optional("any_shared", C221),
-            slot("b64", C96),
+            slot("arrive", C56),
+            slot("expect_tx", C224),
+            slot("arrive_order", C231),
+            slot("block_scope", C227),
+            optional("any_shared", C225),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 2,
@@ -10787,8 +10942,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) }],
-        gates: G254,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) }],
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10796,7 +10951,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C228), optional("any_shared", C221), slot("b64", C96)],
+        slots: &[slot("arrive_drop", C232), optional("any_shared", C225), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10804,10 +10959,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
         ],
-        gates: G257,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10816,11 +10971,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C228),
-            slot("arrive_order", C229),
-            slot("block_scope", C223),
-            optional("any_shared", C221),
-            slot("b64", C96),
+            slot("arrive_drop", C232),
+            slot("arrive_order", C233),
+            slot("block_scope", C227),
+            optional("any_shared", C225),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
@@ -10829,10 +10984,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
         ],
-        gates: G257,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10840,7 +10995,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C228), optional("any_shared", C221), slot("b64", C96)],
+        slots: &[slot("arrive_drop", C232), optional("any_shared", C225), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10849,11 +11004,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
-            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G260) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G263) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
         ],
-        gates: G257,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10862,11 +11017,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C228),
-            slot("arrive_order", C229),
-            slot("block_scope", C223),
-            optional("any_shared", C221),
-            slot("b64", C96),
+            slot("arrive_drop", C232),
+            slot("arrive_order", C233),
+            slot("block_scope", C227),
+            optional("any_shared", C225),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
@@ -10876,11 +11031,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G247) },
-            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G260) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G263) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
         ],
-        gates: G257,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10889,10 +11044,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C228),
-            slot("noComplete", C226),
-            optional("cta_space", C95),
-            slot("b64", C96),
+            slot("arrive_drop", C232),
+            slot("noComplete", C230),
+            optional("cta_space", C97),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
@@ -10901,8 +11056,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G261) }],
-        gates: G262,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G264) }],
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10911,12 +11066,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C228),
-            slot("noComplete", C226),
-            slot("release", C168),
-            slot("cta", C51),
-            optional("cta_space", C95),
-            slot("b64", C96),
+            slot("arrive_drop", C232),
+            slot("noComplete", C230),
+            slot("release", C170),
+            slot("cta", C54),
+            optional("cta_space", C97),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
@@ -10925,8 +11080,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G261) }],
-        gates: G262,
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G264) }],
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10935,10 +11090,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C228),
-            slot("expect_tx", C220),
-            optional("any_shared", C221),
-            slot("b64", C96),
+            slot("arrive_drop", C232),
+            slot("expect_tx", C224),
+            optional("any_shared", C225),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 2,
@@ -10947,8 +11102,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) }],
-        gates: G263,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) }],
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10957,12 +11112,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C228),
-            slot("expect_tx", C220),
-            slot("arrive_order", C230),
-            slot("block_scope", C223),
-            optional("any_shared", C221),
-            slot("b64", C96),
+            slot("arrive_drop", C232),
+            slot("expect_tx", C224),
+            slot("arrive_order", C234),
+            slot("block_scope", C227),
+            optional("any_shared", C225),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 2,
@@ -10971,8 +11126,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G244) }],
-        gates: G263,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) }],
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10980,7 +11135,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C231), optional("cta_space", C95), slot("b64", C96)],
+        slots: &[slot("test_wait", C235), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10988,8 +11143,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
-        gates: G266,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10998,11 +11153,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C231),
-            slot("wait_order", C232),
-            slot("block_scope", C223),
-            optional("cta_space", C95),
-            slot("b64", C96),
+            slot("test_wait", C235),
+            slot("wait_order", C236),
+            slot("block_scope", C227),
+            optional("cta_space", C97),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
@@ -11011,8 +11166,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
-        gates: G266,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11020,7 +11175,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C231), slot("parity", C233), optional("cta_space", C95), slot("b64", C96)],
+        slots: &[slot("test_wait", C235), slot("parity", C237), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -11028,8 +11183,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
-        gates: G269,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11038,12 +11193,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C231),
-            slot("parity", C233),
-            slot("wait_order", C234),
-            slot("block_scope", C223),
-            optional("cta_space", C95),
-            slot("b64", C96),
+            slot("test_wait", C235),
+            slot("parity", C237),
+            slot("wait_order", C238),
+            slot("block_scope", C227),
+            optional("cta_space", C97),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 2,
@@ -11052,8 +11207,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
-        gates: G269,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11061,7 +11216,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C235), optional("cta_space", C95), slot("b64", C96)],
+        slots: &[slot("try_wait", C239), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11070,8 +11225,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
-        gates: G272,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11080,11 +11235,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C235),
-            slot("wait_order", C236),
-            slot("block_scope", C223),
-            optional("cta_space", C95),
-            slot("b64", C96),
+            slot("try_wait", C239),
+            slot("wait_order", C240),
+            slot("block_scope", C227),
+            optional("cta_space", C97),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
@@ -11094,8 +11249,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
-        gates: G272,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11103,7 +11258,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C235), slot("parity", C233), optional("cta_space", C95), slot("b64", C96)],
+        slots: &[slot("try_wait", C239), slot("parity", C237), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -11112,8 +11267,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
-        gates: G275,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11122,12 +11277,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C235),
-            slot("parity", C233),
-            slot("wait_order", C237),
-            slot("block_scope", C223),
-            optional("cta_space", C95),
-            slot("b64", C96),
+            slot("try_wait", C239),
+            slot("parity", C237),
+            slot("wait_order", C241),
+            slot("block_scope", C227),
+            optional("cta_space", C97),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 2,
@@ -11137,8 +11292,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G244) }],
-        gates: G275,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11146,7 +11301,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.pending_count.b64 d:u32, state:b64",
         section: "9.7.13.15.15",
-        slots: &[slot("pending_count", C238), slot("b64", C96)],
+        slots: &[slot("pending_count", C242), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11154,7 +11309,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G278,
+        gates: G281,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11162,12 +11317,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.level",
         section: "9.7.13.4",
-        slots: &[slot("level", C239)],
+        slots: &[slot("level", C243)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G280,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -11175,12 +11330,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C172), slot("proxykind", C240)],
+        slots: &[slot("proxy", C174), slot("proxykind", C244)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G281,
+        gates: G284,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -11188,7 +11343,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C211), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C215), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11207,9 +11362,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.11",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C211),
-            slot("xorsign", C212),
-            slot("abs", C213),
+            optional("NaN", C215),
+            slot("xorsign", C216),
+            slot("abs", C217),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -11245,7 +11400,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C211), optional("abs", C213), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C215), optional("abs", C217), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11255,7 +11410,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G282,
+        gates: G285,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -11263,7 +11418,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("ftz", C0), optional("NaN", C211), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C215), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11271,7 +11426,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G283) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G286) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -11282,9 +11437,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.7",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C211),
-            slot("xorsign", C212),
-            slot("abs", C213),
+            optional("NaN", C215),
+            slot("xorsign", C216),
+            slot("abs", C217),
             slot("half", C3),
         ],
         ignored: T0,
@@ -11294,7 +11449,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G283) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G286) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -11303,7 +11458,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C211), slot("bf", C4)],
+        slots: &[optional("NaN", C215), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11320,7 +11475,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C211), slot("xorsign", C212), slot("abs", C213), slot("bf", C4)],
+        slots: &[optional("NaN", C215), slot("xorsign", C216), slot("abs", C217), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11337,7 +11492,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min.type d, a, b",
         section: "9.7.1.12",
-        slots: &[slot("type", C241)],
+        slots: &[slot("type", C245)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11354,7 +11509,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.relu}.type d, a, b",
         section: "9.7.1.12",
-        slots: &[optional("relu", C138), slot("type", C242)],
+        slots: &[optional("relu", C140), slot("type", C246)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11362,7 +11517,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G286) }],
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G289) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -11371,7 +11526,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min.u8x4 d, a<reg>, b<reg>",
         section: "9.7.1.12",
-        slots: &[slot("u8x4", C216)],
+        slots: &[slot("u8x4", C220)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11380,7 +11535,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G287,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
     },
@@ -11388,7 +11543,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.relu}.s8x4 d, a<reg>, b<reg>",
         section: "9.7.1.12",
-        slots: &[optional("relu", C138), slot("s8x4", C217)],
+        slots: &[optional("relu", C140), slot("s8x4", C221)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11396,8 +11551,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G288) }],
-        gates: G289,
+        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G291) }],
+        gates: G292,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
     },
@@ -11406,15 +11561,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m8n8k4.alayout.blayout.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m8n8k4", C243),
-            slot("alayout", C244),
-            slot("blayout", C244),
-            slot("dtype", C245),
-            slot("atype", C133),
-            slot("btype", C133),
-            slot("ctype", C245),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n8k4", C247),
+            slot("alayout", C248),
+            slot("blayout", C248),
+            slot("dtype", C249),
+            slot("atype", C135),
+            slot("btype", C135),
+            slot("ctype", C249),
         ],
         ignored: T40,
         head: 0,
@@ -11428,7 +11583,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(3, T39)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
         }],
-        gates: G290,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11437,15 +11592,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("shape", C246),
-            slot("row", C247),
-            slot("col", C248),
-            slot("dtype", C245),
-            slot("atype", C133),
-            slot("btype", C133),
-            slot("ctype", C245),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("shape", C250),
+            slot("row", C251),
+            slot("col", C252),
+            slot("dtype", C249),
+            slot("atype", C135),
+            slot("btype", C135),
+            slot("ctype", C249),
         ],
         ignored: T40,
         head: 0,
@@ -11456,8 +11611,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G291) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G292) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G295) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -11467,7 +11622,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G293,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11476,14 +11631,14 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("shape", C246),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("shape", C250),
+            slot("row", C251),
+            slot("col", C252),
             slot("dtype", C1),
-            slot("atype", C134),
-            slot("btype", C134),
+            slot("atype", C136),
+            slot("btype", C136),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -11495,10 +11650,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G294) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G292) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G295) },
         ],
-        gates: G293,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11507,14 +11662,14 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("shape", C249),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("shape", C253),
+            slot("row", C251),
+            slot("col", C252),
             slot("dtype", C1),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("atype", C142),
+            slot("btype", C142),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -11526,11 +11681,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G295) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G294) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G292) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G298) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G295) },
         ],
-        gates: G293,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11539,11 +11694,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("shape", C250),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("shape", C254),
+            slot("row", C251),
+            slot("col", C252),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -11559,12 +11714,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G296) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G297) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G298) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G299) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G299) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G300) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G301) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G302) },
         ],
-        gates: G293,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11573,15 +11728,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("shape", C251),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("shape", C255),
+            slot("row", C251),
+            slot("col", C252),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C252),
-            slot("btype", C252),
+            slot("atype", C256),
+            slot("btype", C256),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -11593,11 +11748,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G300) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G292) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G301) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G303) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G304) },
         ],
-        gates: G293,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11606,15 +11761,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("shape", C253),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("shape", C257),
+            slot("row", C251),
+            slot("col", C252),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C254),
-            slot("btype", C254),
+            slot("atype", C258),
+            slot("btype", C258),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -11626,11 +11781,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G302) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G301) },
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G303) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G305) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G306) },
         ],
-        gates: G293,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11639,17 +11794,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype.bitOp.popc d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("shape", C255),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("shape", C259),
+            slot("row", C251),
+            slot("col", C252),
             slot("dtype", C13),
-            slot("atype", C256),
-            slot("btype", C256),
+            slot("atype", C260),
+            slot("btype", C260),
             slot("ctype", C13),
-            slot("bitOp", C257),
-            slot("popc", C55),
+            slot("bitOp", C261),
+            slot("popc", C58),
         ],
         ignored: &[],
         head: 0,
@@ -11660,12 +11815,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G305) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G306) },
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G307) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G308) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G308) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G309) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G310) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G311) },
         ],
-        gates: G293,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11674,16 +11829,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.shape.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("shape", C258),
-            slot("row", C247),
-            slot("col", C248),
-            optional("kind::f8f6f4", C259),
-            slot("dtype", C245),
-            slot("atype", C260),
-            slot("btype", C260),
-            slot("ctype", C245),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("shape", C262),
+            slot("row", C251),
+            slot("col", C252),
+            optional("kind::f8f6f4", C263),
+            slot("dtype", C249),
+            slot("atype", C264),
+            slot("btype", C264),
+            slot("ctype", C249),
         ],
         ignored: T40,
         head: 0,
@@ -11694,9 +11849,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G310) },
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G311) },
-            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G312) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G313) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G314) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G315) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -11706,7 +11861,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G313,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11715,16 +11870,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k32", C261),
-            slot("row", C247),
-            slot("col", C248),
-            slot("kind::f8f6f4", C259),
-            slot("dtype", C245),
-            slot("atype", C262),
-            slot("btype", C262),
-            slot("ctype", C245),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k32", C265),
+            slot("row", C251),
+            slot("col", C252),
+            slot("kind::f8f6f4", C263),
+            slot("dtype", C249),
+            slot("atype", C266),
+            slot("btype", C266),
+            slot("ctype", C249),
         ],
         ignored: T40,
         head: 0,
@@ -11735,7 +11890,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G312) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G315) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -11745,7 +11900,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G314,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11754,16 +11909,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C263),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k16", C264),
-            slot("row", C247),
-            slot("col", C248),
-            slot("dtype", C245),
-            slot("atype", C133),
-            slot("btype", C133),
-            slot("ctype", C245),
+            slot("sparse", C267),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k16", C268),
+            slot("row", C251),
+            slot("col", C252),
+            slot("dtype", C249),
+            slot("atype", C135),
+            slot("btype", C135),
+            slot("ctype", C249),
         ],
         ignored: T40,
         head: 0,
@@ -11785,7 +11940,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11794,16 +11949,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C263),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k32", C261),
-            slot("row", C247),
-            slot("col", C248),
-            slot("dtype", C245),
-            slot("atype", C133),
-            slot("btype", C133),
-            slot("ctype", C245),
+            slot("sparse", C267),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k32", C265),
+            slot("row", C251),
+            slot("col", C252),
+            slot("dtype", C249),
+            slot("atype", C135),
+            slot("btype", C135),
+            slot("ctype", C249),
         ],
         ignored: T40,
         head: 0,
@@ -11825,7 +11980,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11834,15 +11989,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C263),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k16", C264),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sparse", C267),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k16", C268),
+            slot("row", C251),
+            slot("col", C252),
             slot("dtype", C1),
-            slot("atype", C134),
-            slot("btype", C134),
+            slot("atype", C136),
+            slot("btype", C136),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -11856,7 +12011,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11865,15 +12020,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C263),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k32", C261),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sparse", C267),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k32", C265),
+            slot("row", C251),
+            slot("col", C252),
             slot("dtype", C1),
-            slot("atype", C134),
-            slot("btype", C134),
+            slot("atype", C136),
+            slot("btype", C136),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -11887,7 +12042,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11896,15 +12051,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C263),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k8", C265),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sparse", C267),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k8", C269),
+            slot("row", C251),
+            slot("col", C252),
             slot("dtype", C1),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("atype", C142),
+            slot("btype", C142),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -11918,7 +12073,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11927,15 +12082,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C263),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k16", C264),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sparse", C267),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k16", C268),
+            slot("row", C251),
+            slot("col", C252),
             slot("dtype", C1),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("atype", C142),
+            slot("btype", C142),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -11949,7 +12104,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11958,16 +12113,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C263),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k32", C261),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sparse", C267),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k32", C265),
+            slot("row", C251),
+            slot("col", C252),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C252),
-            slot("btype", C252),
+            slot("atype", C256),
+            slot("btype", C256),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -11981,7 +12136,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11990,16 +12145,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C263),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k64", C266),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sparse", C267),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k64", C270),
+            slot("row", C251),
+            slot("col", C252),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C252),
-            slot("btype", C252),
+            slot("atype", C256),
+            slot("btype", C256),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -12013,7 +12168,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12022,16 +12177,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C263),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k64", C266),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sparse", C267),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k64", C270),
+            slot("row", C251),
+            slot("col", C252),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C254),
-            slot("btype", C254),
+            slot("atype", C258),
+            slot("btype", C258),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -12045,7 +12200,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12054,16 +12209,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C263),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k128", C267),
-            slot("row", C247),
-            slot("col", C248),
+            slot("sparse", C267),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k128", C271),
+            slot("row", C251),
+            slot("col", C252),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C254),
-            slot("btype", C254),
+            slot("atype", C258),
+            slot("btype", C258),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -12077,7 +12232,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12086,17 +12241,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C263),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k64", C266),
-            slot("row", C247),
-            slot("col", C248),
-            optional("kind::f8f6f4", C259),
-            slot("dtype", C245),
-            slot("atype", C260),
-            slot("btype", C260),
-            slot("ctype", C245),
+            slot("sparse", C267),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k64", C270),
+            slot("row", C251),
+            slot("col", C252),
+            optional("kind::f8f6f4", C263),
+            slot("dtype", C249),
+            slot("atype", C264),
+            slot("btype", C264),
+            slot("ctype", C249),
         ],
         ignored: T40,
         head: 0,
@@ -12109,8 +12264,8 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G317) },
-            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G312) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G320) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G315) },
             Rule {
                 when: &[Condition::TypeIn(0, T8)],
                 then: Consequence::Needs(&[Condition::Has(M66)], Fault::Illegal(M67)),
@@ -12128,7 +12283,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G318,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12137,17 +12292,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C268),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k64", C266),
-            slot("row", C247),
-            slot("col", C248),
-            slot("kind::f8f6f4", C259),
-            slot("dtype", C245),
-            slot("atype", C262),
-            slot("btype", C262),
-            slot("ctype", C245),
+            slot("sp::ordered_metadata", C272),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k64", C270),
+            slot("row", C251),
+            slot("col", C252),
+            slot("kind::f8f6f4", C263),
+            slot("dtype", C249),
+            slot("atype", C266),
+            slot("btype", C266),
+            slot("ctype", C249),
         ],
         ignored: T40,
         head: 0,
@@ -12169,7 +12324,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G314,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12178,19 +12333,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k64", C266),
-            slot("row", C247),
-            slot("col", C248),
-            slot("kind::mxf4", C269),
-            slot("block_scale", C270),
-            optional("scale_vec::2X", C271),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k64", C270),
+            slot("row", C251),
+            slot("col", C252),
+            slot("kind::mxf4", C273),
+            slot("block_scale", C274),
+            optional("scale_vec::2X", C275),
             slot("dtype", C1),
-            slot("atype", C272),
-            slot("btype", C272),
+            slot("atype", C276),
+            slot("btype", C276),
             slot("ctype", C1),
-            slot("stype", C273),
+            slot("stype", C277),
         ],
         ignored: T40,
         head: 0,
@@ -12205,7 +12360,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G322,
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12214,19 +12369,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k64", C266),
-            slot("row", C247),
-            slot("col", C248),
-            slot("kind::mxf4nvf4", C274),
-            slot("block_scale", C270),
-            slot("scale_vec_size", C275),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k64", C270),
+            slot("row", C251),
+            slot("col", C252),
+            slot("kind::mxf4nvf4", C278),
+            slot("block_scale", C274),
+            slot("scale_vec_size", C279),
             slot("dtype", C1),
-            slot("atype", C272),
-            slot("btype", C272),
+            slot("atype", C276),
+            slot("btype", C276),
             slot("ctype", C1),
-            slot("stype", C276),
+            slot("stype", C280),
         ],
         ignored: T40,
         head: 0,
@@ -12245,9 +12400,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M69), Condition::TypeIn(4, T41)], then: Consequence::Gates(G325) },
+            Rule { when: &[Condition::Has(M69), Condition::TypeIn(4, T41)], then: Consequence::Gates(G328) },
         ],
-        gates: G322,
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12256,19 +12411,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k32", C261),
-            slot("row", C247),
-            slot("col", C248),
-            slot("kind::mxf8f6f4", C277),
-            slot("block_scale", C270),
-            optional("scale_vec::1X", C278),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k32", C265),
+            slot("row", C251),
+            slot("col", C252),
+            slot("kind::mxf8f6f4", C281),
+            slot("block_scale", C274),
+            optional("scale_vec::1X", C282),
             slot("dtype", C1),
-            slot("atype", C262),
-            slot("btype", C262),
+            slot("atype", C266),
+            slot("btype", C266),
             slot("ctype", C1),
-            slot("stype", C273),
+            slot("stype", C277),
         ],
         ignored: T40,
         head: 0,
@@ -12283,7 +12438,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G322,
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12292,20 +12447,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C268),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k128", C267),
-            slot("row", C247),
-            slot("col", C248),
-            slot("kind::mxf4", C269),
-            slot("block_scale", C270),
-            optional("scale_vec::2X", C271),
+            slot("sp::ordered_metadata", C272),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k128", C271),
+            slot("row", C251),
+            slot("col", C252),
+            slot("kind::mxf4", C273),
+            slot("block_scale", C274),
+            optional("scale_vec::2X", C275),
             slot("dtype", C1),
-            slot("atype", C272),
-            slot("btype", C272),
+            slot("atype", C276),
+            slot("btype", C276),
             slot("ctype", C1),
-            slot("stype", C273),
+            slot("stype", C277),
         ],
         ignored: T40,
         head: 0,
@@ -12322,7 +12477,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G328,
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12331,20 +12486,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C268),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k128", C267),
-            slot("row", C247),
-            slot("col", C248),
-            slot("kind::mxf4nvf4", C274),
-            slot("block_scale", C270),
-            slot("scale_vec_size", C275),
+            slot("sp::ordered_metadata", C272),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k128", C271),
+            slot("row", C251),
+            slot("col", C252),
+            slot("kind::mxf4nvf4", C278),
+            slot("block_scale", C274),
+            slot("scale_vec_size", C279),
             slot("dtype", C1),
-            slot("atype", C272),
-            slot("btype", C272),
+            slot("atype", C276),
+            slot("btype", C276),
             slot("ctype", C1),
-            slot("stype", C276),
+            slot("stype", C280),
         ],
         ignored: T40,
         head: 0,
@@ -12365,9 +12520,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M69), Condition::TypeIn(4, T41)], then: Consequence::Gates(G325) },
+            Rule { when: &[Condition::Has(M69), Condition::TypeIn(4, T41)], then: Consequence::Gates(G328) },
         ],
-        gates: G328,
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12376,20 +12531,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C268),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8k64", C266),
-            slot("row", C247),
-            slot("col", C248),
-            slot("kind::mxf8f6f4", C277),
-            slot("block_scale", C270),
-            optional("scale_vec::1X", C278),
+            slot("sp::ordered_metadata", C272),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8k64", C270),
+            slot("row", C251),
+            slot("col", C252),
+            slot("kind::mxf8f6f4", C281),
+            slot("block_scale", C274),
+            optional("scale_vec::1X", C282),
             slot("dtype", C1),
-            slot("atype", C262),
-            slot("btype", C262),
+            slot("atype", C266),
+            slot("btype", C266),
             slot("ctype", C1),
-            slot("stype", C273),
+            slot("stype", C277),
         ],
         ignored: T40,
         head: 0,
@@ -12406,7 +12561,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G322,
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12414,7 +12569,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
-        slots: &[slot("type", C279)],
+        slots: &[slot("type", C283)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
@@ -12427,7 +12582,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.vec.type d.vec, a.vec",
         section: "9.7.9.3",
-        slots: &[slot("vec", C47), slot("type", C280)],
+        slots: &[slot("vec", C50), slot("type", C284)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12447,11 +12602,11 @@ pub static FORMS: &[Form] = &[
         syntax: "movmatrix.sync.aligned.m8n8.trans.b16 d:b32, a<reg>:b32",
         section: "9.7.14.5.17",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m8n8", C194),
-            slot("trans", C196),
-            slot("b16", C197),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n8", C198),
+            slot("trans", C200),
+            slot("b16", C201),
         ],
         ignored: &[],
         head: 0,
@@ -12460,7 +12615,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G329,
+        gates: G332,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -12476,7 +12631,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G330) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G333) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -12494,7 +12649,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G331,
+        gates: G334,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -12510,7 +12665,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G332) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G335) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -12536,7 +12691,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
-        slots: &[optional("rn", C10), slot("bhalf", C281)],
+        slots: &[optional("rn", C10), slot("bhalf", C285)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12553,7 +12708,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.mode.type d, a, b",
         section: "9.7.1.3",
-        slots: &[slot("mode", C206), slot("type", C161)],
+        slots: &[slot("mode", C210), slot("type", C163)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12570,7 +12725,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.wide.type d:wide(type), a, b",
         section: "9.7.1.3",
-        slots: &[slot("wide", C207), slot("type", C208)],
+        slots: &[slot("wide", C211), slot("type", C212)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12596,7 +12751,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G335,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul_narrow"),
     },
@@ -12613,7 +12768,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G335,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul_narrow"),
     },
@@ -12630,7 +12785,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G335,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul"),
     },
@@ -12647,7 +12802,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G335,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul"),
     },
@@ -12670,7 +12825,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G336,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("alternate::mul"),
     },
@@ -12678,7 +12833,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul24,
         syntax: "mul24.mode.type d, a, b",
         section: "9.7.1.5",
-        slots: &[slot("mode", C206), slot("type", C163)],
+        slots: &[slot("mode", C210), slot("type", C165)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12696,11 +12851,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C282),
-            optional("weak", C181),
+            slot("ld_reduce", C286),
+            optional("weak", C183),
             optional("global", C28),
-            slot("op", C283),
-            slot("type", C284),
+            slot("op", C287),
+            slot("type", C288),
         ],
         ignored: T0,
         head: 1,
@@ -12719,7 +12874,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G337,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12728,12 +12883,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C282),
-            slot("relaxed", C222),
-            slot("scope", C31),
+            slot("ld_reduce", C286),
+            slot("relaxed", C226),
+            slot("scope", C34),
             optional("global", C28),
-            slot("op", C283),
-            slot("type", C284),
+            slot("op", C287),
+            slot("type", C288),
         ],
         ignored: T0,
         head: 1,
@@ -12752,7 +12907,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G337,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12761,12 +12916,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C282),
-            slot("acquire", C63),
-            slot("scope", C31),
+            slot("ld_reduce", C286),
+            slot("acquire", C66),
+            slot("scope", C34),
             optional("global", C28),
-            slot("op", C283),
-            slot("type", C284),
+            slot("op", C287),
+            slot("type", C288),
         ],
         ignored: T0,
         head: 1,
@@ -12785,7 +12940,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G337,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12794,13 +12949,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C282),
-            optional("weak", C181),
+            slot("ld_reduce", C286),
+            optional("weak", C183),
             optional("global", C28),
-            slot("op", C285),
-            optional("acc", C286),
-            optional("wide_vec", C49),
-            slot("type", C287),
+            slot("op", C289),
+            optional("acc", C290),
+            optional("wide_vec", C52),
+            slot("type", C291),
         ],
         ignored: T0,
         head: 1,
@@ -12809,7 +12964,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G347) },
             Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
@@ -12851,7 +13006,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
-        gates: G337,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12860,14 +13015,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C282),
-            slot("relaxed", C222),
-            slot("scope", C31),
+            slot("ld_reduce", C286),
+            slot("relaxed", C226),
+            slot("scope", C34),
             optional("global", C28),
-            slot("op", C285),
-            optional("acc", C286),
-            optional("wide_vec", C49),
-            slot("type", C287),
+            slot("op", C289),
+            optional("acc", C290),
+            optional("wide_vec", C52),
+            slot("type", C291),
         ],
         ignored: T0,
         head: 1,
@@ -12876,7 +13031,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G347) },
             Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
@@ -12918,7 +13073,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
-        gates: G337,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12927,14 +13082,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C282),
-            slot("acquire", C63),
-            slot("scope", C31),
+            slot("ld_reduce", C286),
+            slot("acquire", C66),
+            slot("scope", C34),
             optional("global", C28),
-            slot("op", C285),
-            optional("acc", C286),
-            optional("wide_vec", C49),
-            slot("type", C287),
+            slot("op", C289),
+            optional("acc", C290),
+            optional("wide_vec", C52),
+            slot("type", C291),
         ],
         ignored: T0,
         head: 1,
@@ -12943,7 +13098,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G347) },
             Rule {
                 when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
@@ -12985,7 +13140,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
-        gates: G337,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12994,11 +13149,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st{.weak}{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C288),
-            optional("weak", C181),
+            slot("st", C292),
+            optional("weak", C183),
             optional("global", C28),
-            optional("wide_vec", C49),
-            slot("type", C289),
+            optional("wide_vec", C52),
+            slot("type", C293),
         ],
         ignored: T0,
         head: 1,
@@ -13028,7 +13183,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G345,
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -13037,12 +13192,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.relaxed.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C288),
-            slot("relaxed", C222),
-            slot("scope", C31),
+            slot("st", C292),
+            slot("relaxed", C226),
+            slot("scope", C34),
             optional("global", C28),
-            optional("wide_vec", C49),
-            slot("type", C289),
+            optional("wide_vec", C52),
+            slot("type", C293),
         ],
         ignored: T0,
         head: 1,
@@ -13072,7 +13227,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G345,
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -13081,12 +13236,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.release.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C288),
-            slot("release", C168),
-            slot("scope", C31),
+            slot("st", C292),
+            slot("release", C170),
+            slot("scope", C34),
             optional("global", C28),
-            optional("wide_vec", C49),
-            slot("type", C289),
+            optional("wide_vec", C52),
+            slot("type", C293),
         ],
         ignored: T0,
         head: 1,
@@ -13116,7 +13271,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G345,
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -13125,11 +13280,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.red{.global}.op{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("red", C54),
+            slot("red", C57),
             optional("global", C28),
-            slot("op", C283),
-            optional("wide_vec", C49),
-            slot("type", C290),
+            slot("op", C287),
+            optional("wide_vec", C52),
+            slot("type", C294),
         ],
         ignored: T0,
         head: 1,
@@ -13167,7 +13322,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
-        gates: G346,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -13176,13 +13331,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.red.relaxed.scope{.global}.op{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("red", C54),
-            slot("relaxed", C222),
-            slot("scope", C31),
+            slot("red", C57),
+            slot("relaxed", C226),
+            slot("scope", C34),
             optional("global", C28),
-            slot("op", C283),
-            optional("wide_vec", C49),
-            slot("type", C290),
+            slot("op", C287),
+            optional("wide_vec", C52),
+            slot("type", C294),
         ],
         ignored: T0,
         head: 1,
@@ -13220,7 +13375,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
-        gates: G346,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -13229,13 +13384,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.red.release.scope{.global}.op{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("red", C54),
-            slot("release", C168),
-            slot("scope", C31),
+            slot("red", C57),
+            slot("release", C170),
+            slot("scope", C34),
             optional("global", C28),
-            slot("op", C283),
-            optional("wide_vec", C49),
-            slot("type", C290),
+            slot("op", C287),
+            optional("wide_vec", C52),
+            slot("type", C294),
         ],
         ignored: T0,
         head: 1,
@@ -13273,7 +13428,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
-        gates: G346,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -13281,12 +13436,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Nanosleep,
         syntax: "nanosleep.u32 a:u32",
         section: "9.7.19.2",
-        slots: &[slot("u32", C45)],
+        slots: &[slot("u32", C48)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G347,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -13324,7 +13479,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G348) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G351) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
@@ -13359,12 +13514,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Neg,
         syntax: "neg.s8x4 d, a<reg>",
         section: "9.7.1.11",
-        slots: &[slot("s8x4", C217)],
+        slots: &[slot("s8x4", C221)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G349,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::neg"),
     },
@@ -13407,7 +13562,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G350,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -13415,12 +13570,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Pmevent,
         syntax: "pmevent.mask a<imm 0..65535>:u32",
         section: "9.7.19.3",
-        slots: &[slot("mask", C291)],
+        slots: &[slot("mask", C295)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 65535)],
         rules: &[],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -13428,12 +13583,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Popc,
         syntax: "popc.type d:u32, a",
         section: "9.7.1.14",
-        slots: &[slot("type", C35)],
+        slots: &[slot("type", C38)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G352,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -13441,46 +13596,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
-        slots: &[optional("space", C292), slot("level", C293)],
-        ignored: &[],
-        head: 0,
-        operands: &[read("a", Kind::Address, Ty::None)],
-        rules: &[],
-        gates: G353,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: Opcode::Prefetch,
-        syntax: "prefetch{.global}.priority [a]",
-        section: "9.7.9.15",
-        slots: &[optional("global", C28), slot("priority", C294)],
-        ignored: &[],
-        head: 0,
-        operands: &[read("a", Kind::Address, Ty::None)],
-        rules: &[],
-        gates: G353,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: Opcode::Prefetch,
-        syntax: "prefetch{.tensormap_space}.tensormap [a]",
-        section: "9.7.9.15",
-        slots: &[optional("tensormap_space", C295), slot("tensormap", C296)],
-        ignored: &[],
-        head: 0,
-        operands: &[read("a", Kind::Address, Ty::None)],
-        rules: &[],
-        gates: G353,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: Opcode::Prefetchu,
-        syntax: "prefetchu.L1 [a]",
-        section: "9.7.9.15",
-        slots: &[slot("L1", C297)],
+        slots: &[optional("space", C296), slot("level", C297)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
@@ -13490,10 +13606,62 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Prefetch),
     },
     Form {
+        opcode: Opcode::Prefetch,
+        syntax: "prefetch{.global}.priority [a]",
+        section: "9.7.9.15",
+        slots: &[optional("global", C28), slot("priority", C298)],
+        ignored: &[],
+        head: 0,
+        operands: &[read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G356,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Prefetch,
+        syntax: "prefetch{.tensormap_space}.tensormap [a]",
+        section: "9.7.9.15",
+        slots: &[optional("tensormap_space", C299), slot("tensormap", C300)],
+        ignored: &[],
+        head: 0,
+        operands: &[read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G356,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Prefetch,
+        syntax: "prefetch{.global}.bytes.valid_addr [a]",
+        section: "9.7.9.15",
+        slots: &[optional("global", C28), slot("bytes", C301), slot("valid_addr", C302)],
+        ignored: &[],
+        head: 0,
+        operands: &[read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G356,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: Opcode::Prefetchu,
+        syntax: "prefetchu.L1 [a]",
+        section: "9.7.9.15",
+        slots: &[slot("L1", C303)],
+        ignored: &[],
+        head: 0,
+        operands: &[read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G360,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
         opcode: Opcode::Prmt,
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
-        slots: &[slot("b32", C6), optional("mode", C298)],
+        slots: &[slot("b32", C6), optional("mode", C304)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13503,7 +13671,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G357,
+        gates: G361,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -13511,11 +13679,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rcp,
         syntax: "rcp.approx{.ftz}.f32 d, a",
         section: "9.7.3.13",
-        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C87), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G358) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G362) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -13529,8 +13697,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G359) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G360) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G363) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G364) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -13544,7 +13712,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G361) }],
+        rules: &[Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G365) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -13553,12 +13721,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rcp,
         syntax: "rcp.approx.ftz.f64 d, a",
         section: "9.7.3.14",
-        slots: &[slot("approx", C85), slot("ftz", C0), slot("f64", C2)],
+        slots: &[slot("approx", C87), slot("ftz", C0), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G362,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -13567,12 +13735,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C299),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("bitwise", C33),
-            optional("cache_hint", C34),
-            slot("type", C35),
+            optional("red_sem", C305),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("bitwise", C36),
+            optional("cache_hint", C37),
+            slot("type", C38),
         ],
         ignored: T0,
         head: 0,
@@ -13583,16 +13751,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G37) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G363,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13601,12 +13769,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C299),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("add", C40),
-            optional("cache_hint", C34),
-            slot("type", C41),
+            optional("red_sem", C305),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("add", C43),
+            optional("cache_hint", C37),
+            slot("type", C44),
         ],
         ignored: T0,
         head: 0,
@@ -13617,18 +13785,18 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G43) },
-            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M6)], then: Consequence::Gates(G39) },
-            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M4)], then: Consequence::Gates(G40) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T6)], then: Consequence::Gates(G44) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M6)], then: Consequence::Gates(G40) },
+            Rule { when: &[Condition::TypeIn(0, T7), Condition::Has(M4)], then: Consequence::Gates(G41) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G363,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13637,12 +13805,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C299),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("add", C40),
-            optional("noftz", C42),
-            optional("cache_hint", C34),
+            optional("red_sem", C305),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("add", C43),
+            optional("noftz", C45),
+            optional("cache_hint", C37),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -13654,16 +13822,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G364) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G368) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G365,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13672,13 +13840,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C299),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("add", C40),
-            slot("noftz", C42),
-            optional("cache_hint", C34),
-            slot("type", C43),
+            optional("red_sem", C305),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("add", C43),
+            slot("noftz", C45),
+            optional("cache_hint", C37),
+            slot("type", C46),
         ],
         ignored: T0,
         head: 0,
@@ -13689,15 +13857,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G363,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13706,12 +13874,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C299),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("step", C44),
-            optional("cache_hint", C34),
-            slot("u32", C45),
+            optional("red_sem", C305),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("step", C47),
+            optional("cache_hint", C37),
+            slot("u32", C48),
         ],
         ignored: T0,
         head: 0,
@@ -13722,15 +13890,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G363,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13739,11 +13907,11 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C299),
-            optional("scope", C31),
-            optional("atom_space", C32),
-            slot("minmax", C46),
-            optional("cache_hint", C34),
+            optional("red_sem", C305),
+            optional("scope", C34),
+            optional("atom_space", C35),
+            slot("minmax", C49),
+            optional("cache_hint", C37),
             slot("type", C17),
         ],
         ignored: T0,
@@ -13755,16 +13923,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G37) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G363,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13773,13 +13941,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C299),
-            optional("scope", C31),
+            optional("red_sem", C305),
+            optional("scope", C34),
             optional("global", C28),
-            slot("add", C40),
-            optional("noftz", C42),
-            optional("cache_hint", C34),
-            slot("vec", C47),
+            slot("add", C43),
+            optional("noftz", C45),
+            optional("cache_hint", C37),
+            slot("vec", C50),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -13791,14 +13959,14 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G364) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G50) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G370) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G368) },
         ],
-        gates: G363,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13807,14 +13975,14 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C299),
-            optional("scope", C31),
+            optional("red_sem", C305),
+            optional("scope", C34),
             optional("global", C28),
-            slot("op", C48),
-            slot("noftz", C42),
-            optional("cache_hint", C34),
-            slot("vec", C49),
-            slot("type", C50),
+            slot("op", C51),
+            slot("noftz", C45),
+            optional("cache_hint", C37),
+            slot("vec", C52),
+            slot("type", C53),
         ],
         ignored: T0,
         head: 0,
@@ -13825,15 +13993,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T8)], then: Consequence::Gates(G42) },
-            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T9)], then: Consequence::Gates(G51) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G50) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G370) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T8)], then: Consequence::Gates(G43) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T9)], then: Consequence::Gates(G52) },
         ],
-        gates: G363,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13842,13 +14010,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C299),
-            optional("scope", C31),
+            optional("red_sem", C305),
+            optional("scope", C34),
             optional("global", C28),
-            slot("op", C48),
-            slot("noftz", C42),
-            optional("cache_hint", C34),
-            slot("vec", C47),
+            slot("op", C51),
+            slot("noftz", C45),
+            optional("cache_hint", C37),
+            slot("vec", C50),
             slot("type", C19),
         ],
         ignored: T0,
@@ -13860,15 +14028,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G33) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G49) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T10)], then: Consequence::Gates(G46) },
-            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T11)], then: Consequence::Gates(G51) },
+            Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G50) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G370) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T10)], then: Consequence::Gates(G47) },
+            Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T11)], then: Consequence::Gates(G52) },
         ],
-        gates: G363,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13877,13 +14045,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red.async.relaxed.cluster{.shared::cluster}.bulk_mbarrier.reduction.type [a], b, [mbar]",
         section: "9.7.13.8",
         slots: &[
-            slot("async", C73),
-            slot("relaxed", C222),
-            slot("cluster", C60),
-            optional("shared::cluster", C99),
-            slot("bulk_mbarrier", C75),
-            slot("reduction", C104),
-            slot("type", C300),
+            slot("async", C30),
+            slot("relaxed", C226),
+            slot("cluster", C63),
+            optional("shared::cluster", C100),
+            slot("bulk_mbarrier", C77),
+            slot("reduction", C105),
+            slot("type", C306),
         ],
         ignored: &[],
         head: 1,
@@ -13910,7 +14078,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
         ],
-        gates: G367,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -13919,26 +14087,26 @@ pub static FORMS: &[Form] = &[
         syntax: "red.async{.mmio}.release.async_scope{.global}.add.type [a], b",
         section: "9.7.13.8",
         slots: &[
-            slot("async", C73),
-            optional("mmio", C189),
-            slot("release", C168),
-            slot("async_scope", C301),
+            slot("async", C30),
+            optional("mmio", C191),
+            slot("release", C170),
+            slot("async_scope", C307),
             optional("global", C28),
-            slot("add", C40),
+            slot("add", C43),
             slot("type", C17),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G368) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G372) },
             Rule {
                 when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::Has(M73)], Fault::Illegal(M72)),
             },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G369) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G373) },
         ],
-        gates: G367,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13946,7 +14114,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Redux,
         syntax: "redux.sync.op.type d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", C52), slot("op", C48), slot("type", C163)],
+        slots: &[slot("sync", C55), slot("op", C51), slot("type", C165)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13955,7 +14123,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G370,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -13963,7 +14131,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Redux,
         syntax: "redux.sync.bitwise.b32 d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", C52), slot("bitwise", C33), slot("b32", C6)],
+        slots: &[slot("sync", C55), slot("bitwise", C36), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13972,7 +14140,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G370,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -13981,10 +14149,10 @@ pub static FORMS: &[Form] = &[
         syntax: "redux.sync.op{.abs}{.NaN}.f32 d, a, membermask:b32",
         section: "9.7.13.12",
         slots: &[
-            slot("sync", C52),
-            slot("op", C46),
-            optional("abs", C213),
-            optional("NaN", C211),
+            slot("sync", C55),
+            slot("op", C49),
+            optional("abs", C217),
+            optional("NaN", C215),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -13995,7 +14163,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G371,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -14003,7 +14171,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rem,
         syntax: "rem.type d, a, b",
         section: "9.7.1.9",
-        slots: &[slot("type", C161)],
+        slots: &[slot("type", C163)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14020,7 +14188,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ret,
         syntax: "ret{.uni}",
         section: "9.7.12.6",
-        slots: &[optional("uni", C67)],
+        slots: &[optional("uni", C70)],
         ignored: &[],
         head: 0,
         operands: &[],
@@ -14033,11 +14201,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rsqrt,
         syntax: "rsqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.16",
-        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C87), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G372) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G376) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -14046,11 +14214,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rsqrt,
         syntax: "rsqrt.approx.f64 d, a",
         section: "9.7.3.16",
-        slots: &[slot("approx", C85), slot("f64", C2)],
+        slots: &[slot("approx", C87), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G372) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G376) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -14059,12 +14227,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rsqrt,
         syntax: "rsqrt.approx.ftz.f64 d, a",
         section: "9.7.3.17",
-        slots: &[slot("approx", C85), slot("ftz", C0), slot("f64", C2)],
+        slots: &[slot("approx", C87), slot("ftz", C0), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G373,
+        gates: G377,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -14072,7 +14240,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sad,
         syntax: "sad.type d, a, b, c",
         section: "9.7.1.7",
-        slots: &[slot("type", C161)],
+        slots: &[slot("type", C163)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14090,7 +14258,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Selp,
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C280)],
+        slots: &[slot("type", C284)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14108,7 +14276,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("dtype", C303), slot("stype", C280)],
+        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("dtype", C309), slot("stype", C284)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14143,11 +14311,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C302),
-            slot("BoolOp", C33),
+            slot("CmpOp", C308),
+            slot("BoolOp", C36),
             optional("ftz", C0),
-            slot("dtype", C303),
-            slot("stype", C280),
+            slot("dtype", C309),
+            slot("stype", C284),
         ],
         ignored: T0,
         head: 0,
@@ -14183,7 +14351,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.type d, a<reg>, b<reg>",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C302), slot("type", C304)],
+        slots: &[slot("CmpOp", C308), slot("type", C310)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14201,7 +14369,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
         ],
-        gates: G374,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("compare::set"),
     },
@@ -14209,7 +14377,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("f16", C133), slot("stype", C305)],
+        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("f16", C135), slot("stype", C311)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14244,11 +14412,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C302),
-            slot("BoolOp", C33),
+            slot("CmpOp", C308),
+            slot("BoolOp", C36),
             optional("ftz", C0),
-            slot("f16", C133),
-            slot("stype", C305),
+            slot("f16", C135),
+            slot("stype", C311),
         ],
         ignored: T0,
         head: 0,
@@ -14284,7 +14452,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C302), slot("bf16", C134), slot("stype", C306)],
+        slots: &[slot("CmpOp", C308), slot("bf16", C136), slot("stype", C312)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14306,7 +14474,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
-        gates: G375,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14314,7 +14482,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), slot("bf16", C134), slot("stype", C306)],
+        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), slot("bf16", C136), slot("stype", C312)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14337,7 +14505,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
-        gates: G375,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14345,7 +14513,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("dtype", C307), slot("f16", C133)],
+        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("dtype", C313), slot("f16", C135)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14357,7 +14525,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G376,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14366,11 +14534,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C302),
-            slot("BoolOp", C33),
+            slot("CmpOp", C308),
+            slot("BoolOp", C36),
             optional("ftz", C0),
-            slot("dtype", C307),
-            slot("f16", C133),
+            slot("dtype", C313),
+            slot("f16", C135),
         ],
         ignored: T0,
         head: 0,
@@ -14384,7 +14552,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G376,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14392,7 +14560,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C302), slot("dtype", C307), slot("bf16", C134)],
+        slots: &[slot("CmpOp", C308), slot("dtype", C313), slot("bf16", C136)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14404,7 +14572,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G375,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14412,7 +14580,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), slot("dtype", C307), slot("bf16", C134)],
+        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), slot("dtype", C313), slot("bf16", C136)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14425,7 +14593,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G375,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14433,7 +14601,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("dtype", C308), slot("f16x2", C22)],
+        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("dtype", C314), slot("f16x2", C22)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14446,7 +14614,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G381) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14457,10 +14625,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C302),
-            slot("BoolOp", C33),
+            slot("CmpOp", C308),
+            slot("BoolOp", C36),
             optional("ftz", C0),
-            slot("dtype", C308),
+            slot("dtype", C314),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -14476,7 +14644,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G377) },
+            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G381) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14486,7 +14654,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C302), slot("dtype", C309), slot("bf16x2", C21)],
+        slots: &[slot("CmpOp", C308), slot("dtype", C315), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14498,7 +14666,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G378,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14506,7 +14674,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), slot("dtype", C309), slot("bf16x2", C21)],
+        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), slot("dtype", C315), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14519,7 +14687,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G378,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14527,7 +14695,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setmaxnreg,
         syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
-        slots: &[slot("action", C310), slot("sync", C52), slot("aligned", C59), slot("u32", C45)],
+        slots: &[slot("action", C316), slot("sync", C55), slot("aligned", C62), slot("u32", C48)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
@@ -14540,7 +14708,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("type", C280)],
+        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("type", C284)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14574,7 +14742,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), optional("ftz", C0), slot("type", C280)],
+        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), optional("ftz", C0), slot("type", C284)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14609,7 +14777,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("f16", C133)],
+        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("f16", C135)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14629,7 +14797,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), optional("ftz", C0), slot("f16", C133)],
+        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), optional("ftz", C0), slot("f16", C135)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14650,7 +14818,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C302), optional("ftz", C0), slot("f16x2", C22)],
+        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("f16x2", C22)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14670,7 +14838,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), optional("ftz", C0), slot("f16x2", C22)],
+        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), optional("ftz", C0), slot("f16x2", C22)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14691,7 +14859,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C302), slot("bf16", C134)],
+        slots: &[slot("CmpOp", C308), slot("bf16", C136)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14703,7 +14871,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G381,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -14711,7 +14879,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), slot("bf16", C134)],
+        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), slot("bf16", C136)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14724,7 +14892,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G381,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -14732,7 +14900,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C302), slot("bf16x2", C21)],
+        slots: &[slot("CmpOp", C308), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14744,7 +14912,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G382,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -14752,7 +14920,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C302), slot("BoolOp", C33), slot("bf16x2", C21)],
+        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14765,7 +14933,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M74)],
             then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
         }],
-        gates: G382,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -14773,7 +14941,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shf,
         syntax: "shf.direction.mode.b32 d, a, b, c:u32",
         section: "9.7.8.7",
-        slots: &[slot("direction", C311), slot("mode", C66), slot("b32", C6)],
+        slots: &[slot("direction", C317), slot("mode", C69), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14783,7 +14951,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G383,
+        gates: G387,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -14791,7 +14959,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C312), slot("b32", C6)],
+        slots: &[slot("mode", C318), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14801,7 +14969,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G384,
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -14809,7 +14977,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C52), slot("mode", C312), slot("b32", C6)],
+        slots: &[slot("sync", C55), slot("mode", C318), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14820,7 +14988,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G385,
+        gates: G389,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -14828,7 +14996,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shl,
         syntax: "shl.bits d, a, b:u32",
         section: "9.7.8.8",
-        slots: &[slot("bits", C83)],
+        slots: &[slot("bits", C85)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14845,7 +15013,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shr,
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C313)],
+        slots: &[slot("type", C319)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14862,11 +15030,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sin,
         syntax: "sin.approx{.ftz}.f32 d, a",
         section: "9.7.3.18",
-        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C87), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G386) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G390) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sin_approx"),
@@ -14875,12 +15043,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sin,
         syntax: "sin.approx.ftz.2pi.f32 d, a",
         section: "9.7.3.18",
-        slots: &[slot("approx", C85), slot("ftz", C0), slot("2pi", C86), slot("f32", C1)],
+        slots: &[slot("approx", C87), slot("ftz", C0), slot("2pi", C88), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G86,
+        gates: G87,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sin_cycles"),
     },
@@ -14888,7 +15056,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct.dtype.s32 d, a, b, c:.s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C280), slot("s32", C13)],
+        slots: &[slot("dtype", C284), slot("s32", C13)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14906,7 +15074,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C280), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C284), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14924,11 +15092,11 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sqrt,
         syntax: "sqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.15",
-        slots: &[slot("approx", C85), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C87), optional("ftz", C0), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G387) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G391) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -14942,8 +15110,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G388) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G389) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G392) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G393) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14958,8 +15126,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G387) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G391) },
+            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G394) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14970,12 +15138,12 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.cop}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C181),
-            optional("store_space", C314),
-            optional("cop", C315),
-            optional("cache_hint", C34),
-            optional("wide_vec", C49),
-            slot("memory_type", C184),
+            optional("weak", C183),
+            optional("store_space", C320),
+            optional("cop", C321),
+            optional("cache_hint", C37),
+            optional("wide_vec", C52),
+            slot("memory_type", C186),
         ],
         ignored: &[],
         head: 0,
@@ -14994,9 +15162,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -15013,7 +15181,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -15040,13 +15208,13 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C181),
-            optional("store_space", C314),
-            optional("level1_eviction", C316),
-            optional("level2_eviction", C186),
-            optional("cache_hint", C34),
-            optional("wide_vec", C49),
-            slot("memory_type", C184),
+            optional("weak", C183),
+            optional("store_space", C320),
+            optional("level1_eviction", C322),
+            optional("level2_eviction", C188),
+            optional("cache_hint", C37),
+            optional("wide_vec", C52),
+            slot("memory_type", C186),
         ],
         ignored: &[],
         head: 0,
@@ -15065,9 +15233,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -15084,7 +15252,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -15111,10 +15279,10 @@ pub static FORMS: &[Form] = &[
         syntax: "st.volatile{.store_space}{.wide_vec}.memory_type [a], b.vec+",
         section: "9.7.9.11",
         slots: &[
-            slot("volatile", C187),
-            optional("store_space", C314),
-            optional("wide_vec", C49),
-            slot("memory_type", C184),
+            slot("volatile", C189),
+            optional("store_space", C320),
+            optional("wide_vec", C52),
+            slot("memory_type", C186),
         ],
         ignored: &[],
         head: 0,
@@ -15131,9 +15299,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -15150,7 +15318,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -15177,14 +15345,14 @@ pub static FORMS: &[Form] = &[
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            slot("order", C299),
-            slot("scope", C31),
-            optional("shared_or_global", C32),
-            optional("level1_eviction", C316),
-            optional("level2_eviction", C186),
-            optional("cache_hint", C34),
-            optional("wide_vec", C49),
-            slot("memory_type", C184),
+            slot("order", C305),
+            slot("scope", C34),
+            optional("shared_or_global", C35),
+            optional("level1_eviction", C322),
+            optional("level2_eviction", C188),
+            optional("cache_hint", C37),
+            optional("wide_vec", C52),
+            slot("memory_type", C186),
         ],
         ignored: &[],
         head: 0,
@@ -15203,9 +15371,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -15222,7 +15390,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -15249,11 +15417,11 @@ pub static FORMS: &[Form] = &[
         syntax: "st.mmio.mmio_order.sys{.global}.memory_type [a], b+",
         section: "9.7.9.11",
         slots: &[
-            slot("mmio", C189),
-            slot("mmio_order", C317),
-            slot("sys", C191),
+            slot("mmio", C191),
+            slot("mmio_order", C323),
+            slot("sys", C193),
             optional("global", C28),
-            slot("memory_type", C184),
+            slot("memory_type", C186),
         ],
         ignored: &[],
         head: 0,
@@ -15267,9 +15435,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M37)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G203) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G204) },
+            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
             Rule {
                 when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
                 then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
@@ -15286,7 +15454,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M42)],
                 then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
             Rule {
                 when: &[Condition::Has(M45)],
                 then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
@@ -15313,12 +15481,12 @@ pub static FORMS: &[Form] = &[
         syntax: "st.async{.weak}{.async_shared}.bulk_mbarrier{.vec}.type [a], b.vec, [mbar]",
         section: "9.7.9.12",
         slots: &[
-            slot("async", C73),
-            optional("weak", C181),
-            optional("async_shared", C318),
-            slot("bulk_mbarrier", C75),
-            optional("vec", C47),
-            slot("type", C319),
+            slot("async", C30),
+            optional("weak", C183),
+            optional("async_shared", C324),
+            slot("bulk_mbarrier", C77),
+            optional("vec", C50),
+            slot("type", C325),
         ],
         ignored: &[],
         head: 1,
@@ -15331,7 +15499,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
             then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Vector),
         }],
-        gates: G398,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -15340,18 +15508,18 @@ pub static FORMS: &[Form] = &[
         syntax: "st.async{.mmio}{.release}.async_scope{.global}.type [a], b",
         section: "9.7.9.12",
         slots: &[
-            slot("async", C73),
-            optional("mmio", C189),
-            optional("release", C168),
-            slot("async_scope", C301),
+            slot("async", C30),
+            optional("mmio", C191),
+            optional("release", C170),
+            slot("async_scope", C307),
             optional("global", C28),
-            slot("type", C319),
+            slot("type", C325),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G368) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G372) },
             Rule {
                 when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::Has(M73)], Fault::Illegal(M72)),
@@ -15360,9 +15528,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::Has(M51)], Fault::Illegal(M72)),
             },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G399) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G403) },
         ],
-        gates: G398,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -15370,7 +15538,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::St,
         syntax: "st.bulk{.weak}{.bulk_space} [a], size<in 0..16777216>:u64, initval<imm 0..0>:u64",
         section: "9.7.9.13",
-        slots: &[slot("bulk", C97), optional("weak", C181), optional("bulk_space", C74)],
+        slots: &[slot("bulk", C31), optional("weak", C183), optional("bulk_space", C76)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -15379,7 +15547,7 @@ pub static FORMS: &[Form] = &[
             read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
         ],
         rules: &[],
-        gates: G400,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreBulk),
     },
@@ -15387,7 +15555,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::St,
         syntax: "st.bulk{.weak}{.bulk_space} [a], size:u32, initval<imm 0..0>:u64",
         section: "9.7.9.13",
-        slots: &[slot("bulk", C97), optional("weak", C181), optional("bulk_space", C74)],
+        slots: &[slot("bulk", C31), optional("weak", C183), optional("bulk_space", C76)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -15396,7 +15564,7 @@ pub static FORMS: &[Form] = &[
             read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
         ],
         rules: &[],
-        gates: G401,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreBulk),
     },
@@ -15409,7 +15577,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G402,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -15422,7 +15590,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G403,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -15431,13 +15599,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m8n8.x1{.trans}{.ss}.b16 [a], b.1:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m8n8", C194),
-            slot("x1", C195),
-            optional("trans", C196),
-            optional("ss", C95),
-            slot("b16", C197),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n8", C198),
+            slot("x1", C199),
+            optional("trans", C200),
+            optional("ss", C97),
+            slot("b16", C201),
         ],
         ignored: &[],
         head: 0,
@@ -15446,7 +15614,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15455,13 +15623,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m8n8.x2{.trans}{.ss}.b16 [a], b.2:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m8n8", C194),
-            slot("x2", C198),
-            optional("trans", C196),
-            optional("ss", C95),
-            slot("b16", C197),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n8", C198),
+            slot("x2", C202),
+            optional("trans", C200),
+            optional("ss", C97),
+            slot("b16", C201),
         ],
         ignored: &[],
         head: 0,
@@ -15470,7 +15638,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15479,13 +15647,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m8n8.x4{.trans}{.ss}.b16 [a], b.4:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m8n8", C194),
-            slot("x4", C199),
-            optional("trans", C196),
-            optional("ss", C95),
-            slot("b16", C197),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n8", C198),
+            slot("x4", C203),
+            optional("trans", C200),
+            optional("ss", C97),
+            slot("b16", C201),
         ],
         ignored: &[],
         head: 0,
@@ -15494,7 +15662,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15503,13 +15671,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m16n8.x1.trans{.ss}.b8 [a], b.1:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8", C320),
-            slot("x1", C195),
-            slot("trans", C196),
-            optional("ss", C95),
-            slot("b8", C204),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8", C326),
+            slot("x1", C199),
+            slot("trans", C200),
+            optional("ss", C97),
+            slot("b8", C208),
         ],
         ignored: &[],
         head: 0,
@@ -15518,7 +15686,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15527,13 +15695,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m16n8.x2.trans{.ss}.b8 [a], b.2:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8", C320),
-            slot("x2", C198),
-            slot("trans", C196),
-            optional("ss", C95),
-            slot("b8", C204),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8", C326),
+            slot("x2", C202),
+            slot("trans", C200),
+            optional("ss", C97),
+            slot("b8", C208),
         ],
         ignored: &[],
         head: 0,
@@ -15542,7 +15710,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15551,13 +15719,13 @@ pub static FORMS: &[Form] = &[
         syntax: "stmatrix.sync.aligned.m16n8.x4.trans{.ss}.b8 [a], b.4:b32",
         section: "9.7.14.5.16",
         slots: &[
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("m16n8", C320),
-            slot("x4", C199),
-            slot("trans", C196),
-            optional("ss", C95),
-            slot("b8", C204),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m16n8", C326),
+            slot("x4", C203),
+            slot("trans", C200),
+            optional("ss", C97),
+            slot("b8", C208),
         ],
         ignored: &[],
         head: 0,
@@ -15566,7 +15734,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15582,7 +15750,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G407) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G411) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -15600,7 +15768,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G408,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -15616,7 +15784,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G409) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G413) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -15642,7 +15810,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C321)],
+        slots: &[optional("rn", C10), slot("bhalf", C327)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -15659,7 +15827,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub.type d, a, b",
         section: "9.7.1.2",
-        slots: &[slot("type", C161)],
+        slots: &[slot("type", C163)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -15701,8 +15869,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M1)], then: Consequence::Gates(G412) }],
-        gates: G413,
+        rules: &[Rule { when: &[Condition::Has(M1)], then: Consequence::Gates(G416) }],
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::sub"),
     },
@@ -15719,7 +15887,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G414,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -15727,7 +15895,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C322)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C328)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -15753,7 +15921,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G417,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub"),
     },
@@ -15770,7 +15938,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G417,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
     },
@@ -15793,7 +15961,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G417,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
     },
@@ -15810,7 +15978,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G418,
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("alternate::sub"),
     },
@@ -15827,7 +15995,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G419,
+        gates: G423,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -15844,7 +16012,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G419,
+        gates: G423,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -15853,12 +16021,12 @@ pub static FORMS: &[Form] = &[
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
-            slot("b", C323),
-            slot("geom", C324),
-            optional("cop", C325),
-            optional("vec", C47),
-            slot("dtype", C326),
-            slot("out_of_bounds", C327),
+            slot("b", C329),
+            slot("geom", C330),
+            optional("cop", C331),
+            optional("vec", C50),
+            slot("dtype", C332),
+            slot("out_of_bounds", C333),
         ],
         ignored: &[],
         head: 1,
@@ -15878,7 +16046,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Suq,
         syntax: "suq.query.b32 d, [surfref]",
         section: "9.7.11.4",
-        slots: &[slot("query", C328), slot("b32", C6)],
+        slots: &[slot("query", C334), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("surfref", Kind::Handle, Ty::None)],
@@ -15892,11 +16060,11 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("b", C323),
-            slot("op", C329),
-            slot("geom", C330),
-            slot("ctype", C331),
-            slot("out_of_bounds", C327),
+            slot("b", C329),
+            slot("op", C335),
+            slot("geom", C336),
+            slot("ctype", C337),
+            slot("out_of_bounds", C333),
         ],
         ignored: &[],
         head: 1,
@@ -15910,13 +16078,13 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M8)),
             },
-            Rule { when: &[Condition::Has(M8), Condition::TypeIn(0, T2)], then: Consequence::Gates(G425) },
+            Rule { when: &[Condition::Has(M8), Condition::TypeIn(0, T2)], then: Consequence::Gates(G429) },
             Rule {
                 when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M77)),
             },
         ],
-        gates: G426,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -15925,11 +16093,11 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("p", C332),
-            slot("op", C329),
-            slot("geom", C330),
-            slot("ctype", C333),
-            slot("out_of_bounds", C327),
+            slot("p", C338),
+            slot("op", C335),
+            slot("geom", C336),
+            slot("ctype", C339),
+            slot("out_of_bounds", C333),
         ],
         ignored: &[],
         head: 1,
@@ -15938,7 +16106,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M78)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M78)),
         }],
-        gates: G428,
+        gates: G432,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -15947,12 +16115,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("b", C323),
-            slot("geom", C324),
-            optional("cop", C334),
-            optional("vec", C47),
-            slot("ctype", C326),
-            slot("out_of_bounds", C327),
+            slot("b", C329),
+            slot("geom", C330),
+            optional("cop", C340),
+            optional("vec", C50),
+            slot("ctype", C332),
+            slot("out_of_bounds", C333),
         ],
         ignored: &[],
         head: 1,
@@ -15973,12 +16141,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("p", C332),
-            slot("geom", C324),
-            optional("cop", C334),
-            optional("vec", C47),
+            slot("p", C338),
+            slot("geom", C330),
+            optional("cop", C340),
+            optional("vec", C50),
             slot("b32", C6),
-            slot("out_of_bounds", C327),
+            slot("out_of_bounds", C333),
         ],
         ignored: &[],
         head: 1,
@@ -15986,8 +16154,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G430) }],
-        gates: G431,
+        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G434) }],
+        gates: G435,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
     },
@@ -15995,7 +16163,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Szext,
         syntax: "szext.mode.type d, a, b:u32",
         section: "9.7.1.21",
-        slots: &[slot("mode", C66), slot("type", C163)],
+        slots: &[slot("mode", C69), slot("type", C165)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16004,7 +16172,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G432,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -16012,12 +16180,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.f32 d, a",
         section: "9.7.3.22",
-        slots: &[slot("approx", C85), slot("f32", C1)],
+        slots: &[slot("approx", C87), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G433,
+        gates: G437,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -16025,12 +16193,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.half d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C85), slot("half", C3)],
+        slots: &[slot("approx", C87), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G433,
+        gates: G437,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -16038,25 +16206,26 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C85), slot("bhalf", C335)],
+        slots: &[slot("approx", C87), slot("bhalf", C341)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G433,
+        gates: G437,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
+        syntax: "tcgen05.alloc.cta_group.sync.aligned{.exclusive}{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C336),
-            slot("cta_group", C114),
-            slot("sync", C52),
-            slot("aligned", C59),
-            optional("cta_space", C74),
+            slot("alloc", C342),
+            slot("cta_group", C116),
+            slot("sync", C55),
+            slot("aligned", C62),
+            optional("exclusive", C343),
+            optional("cta_space", C76),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -16066,22 +16235,23 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G438,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr:b32, columns:u32",
+        syntax: "tcgen05.dealloc.cta_group.sync.aligned{.exclusive}.b32 taddr:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C337),
-            slot("cta_group", C114),
-            slot("sync", C52),
-            slot("aligned", C59),
+            slot("dealloc", C344),
+            slot("cta_group", C116),
+            slot("sync", C55),
+            slot("aligned", C62),
+            optional("exclusive", C343),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -16091,10 +16261,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G439,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -16103,19 +16273,19 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C338),
-            slot("cta_group", C114),
-            slot("sync", C52),
-            slot("aligned", C59),
+            slot("relinquish_alloc_permit", C345),
+            slot("cta_group", C116),
+            slot("sync", C55),
+            slot("aligned", C62),
         ],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G440,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -16124,12 +16294,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C339),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("shape", C340),
-            slot("num", C341),
-            optional("pack::16b", C342),
+            slot("ld", C346),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("shape", C347),
+            slot("num", C348),
+            optional("pack::16b", C349),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -16148,7 +16318,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
         ],
-        gates: G445,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -16157,12 +16327,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C339),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("16x32bx2", C343),
-            slot("num", C341),
-            optional("pack::16b", C342),
+            slot("ld", C346),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("16x32bx2", C350),
+            slot("num", C348),
+            optional("pack::16b", C349),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -16182,7 +16352,117 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
         ],
-        gates: G445,
+        gates: G450,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::TensorLd),
+    },
+    Form {
+        opcode: Opcode::Tcgen05,
+        syntax: "tcgen05.ld.red.sync.aligned.32x32b.some.redOp{.abs}{.NaN}.f32 d.frag, redval, [taddr]",
+        section: "9.7.16.8.2",
+        slots: &[
+            slot("ld", C346),
+            slot("red", C57),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("32x32b", C351),
+            slot("some", C352),
+            slot("redOp", C49),
+            optional("abs", C217),
+            optional("NaN", C215),
+            slot("f32", C1),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            write("redval", Kind::Register, Ty::Pick(0)),
+            read("taddr", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G452,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::TensorLd),
+    },
+    Form {
+        opcode: Opcode::Tcgen05,
+        syntax: "tcgen05.ld.red.sync.aligned.32x32b.some.redOp.redType d.frag, redval, [taddr]",
+        section: "9.7.16.8.2",
+        slots: &[
+            slot("ld", C346),
+            slot("red", C57),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("32x32b", C351),
+            slot("some", C352),
+            slot("redOp", C49),
+            slot("redType", C165),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            write("redval", Kind::Register, Ty::Pick(0)),
+            read("taddr", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G452,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::TensorLd),
+    },
+    Form {
+        opcode: Opcode::Tcgen05,
+        syntax: "tcgen05.ld.red.sync.aligned.16x32bx2.some.redOp{.abs}{.NaN}.f32 d.frag, redval, [taddr], split<imm>:u32",
+        section: "9.7.16.8.2",
+        slots: &[
+            slot("ld", C346),
+            slot("red", C57),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("16x32bx2", C350),
+            slot("some", C352),
+            slot("redOp", C49),
+            optional("abs", C217),
+            optional("NaN", C215),
+            slot("f32", C1),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            write("redval", Kind::Register, Ty::Pick(0)),
+            read("taddr", Kind::Address, Ty::None),
+            read("split", Kind::Immediate, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[],
+        gates: G452,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::TensorLd),
+    },
+    Form {
+        opcode: Opcode::Tcgen05,
+        syntax: "tcgen05.ld.red.sync.aligned.16x32bx2.some.redOp.redType d.frag, redval, [taddr], split<imm>:u32",
+        section: "9.7.16.8.2",
+        slots: &[
+            slot("ld", C346),
+            slot("red", C57),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("16x32bx2", C350),
+            slot("some", C352),
+            slot("redOp", C49),
+            slot("redType", C165),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            write("redval", Kind::Register, Ty::Pick(0)),
+            read("taddr", Kind::Address, Ty::None),
+            read("split", Kind::Immediate, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[],
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -16191,12 +16471,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C288),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("shape", C340),
-            slot("num", C341),
-            optional("unpack::16b", C344),
+            slot("st", C292),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("shape", C347),
+            slot("num", C348),
+            optional("unpack::16b", C353),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -16215,7 +16495,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
         ],
-        gates: G447,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -16224,12 +16504,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [taddr], split<imm>:u32, b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C288),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("16x32bx2", C343),
-            slot("num", C341),
-            optional("unpack::16b", C344),
+            slot("st", C292),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("16x32bx2", C350),
+            slot("num", C348),
+            optional("unpack::16b", C353),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -16249,7 +16529,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
             },
         ],
-        gates: G447,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -16257,12 +16537,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C345), slot("sync", C52), slot("aligned", C59)],
+        slots: &[slot("wait", C354), slot("sync", C55), slot("aligned", C62)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G448,
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -16270,15 +16550,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C346), slot("cta_group", C114), slot("shape", C347)],
+        slots: &[slot("cp", C355), slot("cta_group", C116), slot("shape", C356)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G452,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16286,15 +16566,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C346), slot("cta_group", C114), slot("64x128b", C348), slot("half", C349)],
+        slots: &[slot("cp", C355), slot("cta_group", C116), slot("64x128b", C357), slot("half", C358)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G452,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16302,15 +16582,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C346), slot("cta_group", C114), slot("32x128b", C350), slot("warpx4", C351)],
+        slots: &[slot("cp", C355), slot("cta_group", C116), slot("32x128b", C359), slot("warpx4", C360)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G452,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16319,20 +16599,20 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C346),
-            slot("cta_group", C114),
-            slot("shape", C347),
-            slot("b8x16", C201),
-            slot("padded", C202),
+            slot("cp", C355),
+            slot("cta_group", C116),
+            slot("shape", C356),
+            slot("b8x16", C205),
+            slot("padded", C206),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G452,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16341,21 +16621,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C346),
-            slot("cta_group", C114),
-            slot("64x128b", C348),
-            slot("half", C349),
-            slot("b8x16", C201),
-            slot("padded", C202),
+            slot("cp", C355),
+            slot("cta_group", C116),
+            slot("64x128b", C357),
+            slot("half", C358),
+            slot("b8x16", C205),
+            slot("padded", C206),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G452,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16364,21 +16644,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C346),
-            slot("cta_group", C114),
-            slot("32x128b", C350),
-            slot("warpx4", C351),
-            slot("b8x16", C201),
-            slot("padded", C202),
+            slot("cp", C355),
+            slot("cta_group", C116),
+            slot("32x128b", C359),
+            slot("warpx4", C360),
+            slot("b8x16", C205),
+            slot("padded", C206),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G452,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16386,15 +16666,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C352), slot("cta_group", C114), slot("down", C353)],
+        slots: &[slot("shift", C361), slot("cta_group", C116), slot("down", C362)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G455,
+        gates: G461,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorShift),
     },
@@ -16402,7 +16682,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C354), slot("cta_group", C114), slot("kind", C355), optional("collector", C356)],
+        slots: &[slot("mma", C363), slot("cta_group", C116), slot("kind", C364), optional("collector", C365)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -16416,15 +16696,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16433,10 +16713,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("cta_group::1", C357),
-            slot("kind", C355),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("cta_group::1", C366),
+            slot("kind", C364),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16452,15 +16732,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16469,10 +16749,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("cta_group::2", C358),
-            slot("kind", C355),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("cta_group::2", C367),
+            slot("kind", C364),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16488,15 +16768,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16505,11 +16785,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("cta_group", C114),
-            slot("kind", C355),
-            optional("ashift", C359),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("cta_group", C116),
+            slot("kind", C364),
+            optional("ashift", C368),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16524,15 +16804,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16541,11 +16821,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("cta_group::1", C357),
-            slot("kind", C355),
-            optional("ashift", C359),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("cta_group::1", C366),
+            slot("kind", C364),
+            optional("ashift", C368),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16561,15 +16841,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16578,11 +16858,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("cta_group::2", C358),
-            slot("kind", C355),
-            optional("ashift", C359),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("cta_group::2", C367),
+            slot("kind", C364),
+            optional("ashift", C368),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16598,15 +16878,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16615,11 +16895,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("sp", C360),
-            slot("cta_group", C114),
-            slot("kind", C355),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("sp", C369),
+            slot("cta_group", C116),
+            slot("kind", C364),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16635,15 +16915,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16652,11 +16932,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("sp", C360),
-            slot("cta_group::1", C357),
-            slot("kind", C355),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("sp", C369),
+            slot("cta_group::1", C366),
+            slot("kind", C364),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16673,15 +16953,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16690,11 +16970,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("sp", C360),
-            slot("cta_group::2", C358),
-            slot("kind", C355),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("sp", C369),
+            slot("cta_group::2", C367),
+            slot("kind", C364),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16711,15 +16991,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16728,12 +17008,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("sp", C360),
-            slot("cta_group", C114),
-            slot("kind", C355),
-            optional("ashift", C359),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("sp", C369),
+            slot("cta_group", C116),
+            slot("kind", C364),
+            optional("ashift", C368),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16749,15 +17029,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16766,12 +17046,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("sp", C360),
-            slot("cta_group::1", C357),
-            slot("kind", C355),
-            optional("ashift", C359),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("sp", C369),
+            slot("cta_group::1", C366),
+            slot("kind", C364),
+            optional("ashift", C368),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16788,15 +17068,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16805,12 +17085,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("sp", C360),
-            slot("cta_group::2", C358),
-            slot("kind", C355),
-            optional("ashift", C359),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("sp", C369),
+            slot("cta_group::2", C367),
+            slot("kind", C364),
+            optional("ashift", C368),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16827,15 +17107,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
             Rule {
                 when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16844,12 +17124,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("cta_group", C114),
-            slot("kind", C361),
-            slot("block_scale", C270),
-            optional("scale_vec_size", C362),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("cta_group", C116),
+            slot("kind", C370),
+            slot("block_scale", C274),
+            optional("scale_vec_size", C371),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16863,8 +17143,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G475) },
             Rule {
                 when: &[Condition::Has(M89)],
                 then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
@@ -16881,10 +17161,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16893,12 +17173,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("cta_group", C114),
-            slot("kind", C361),
-            slot("block_scale", C270),
-            optional("scale_vec_size", C362),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("cta_group", C116),
+            slot("kind", C370),
+            slot("block_scale", C274),
+            optional("scale_vec_size", C371),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16912,8 +17192,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G475) },
             Rule {
                 when: &[Condition::Has(M89)],
                 then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
@@ -16930,10 +17210,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16942,13 +17222,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("sp", C360),
-            slot("cta_group", C114),
-            slot("kind", C361),
-            slot("block_scale", C270),
-            optional("scale_vec_size", C362),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("sp", C369),
+            slot("cta_group", C116),
+            slot("kind", C370),
+            slot("block_scale", C274),
+            optional("scale_vec_size", C371),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16963,8 +17243,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G475) },
             Rule {
                 when: &[Condition::Has(M89)],
                 then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
@@ -16981,10 +17261,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16993,13 +17273,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C354),
-            slot("sp", C360),
-            slot("cta_group", C114),
-            slot("kind", C361),
-            slot("block_scale", C270),
-            optional("scale_vec_size", C362),
-            optional("collector", C356),
+            slot("mma", C363),
+            slot("sp", C369),
+            slot("cta_group", C116),
+            slot("kind", C370),
+            slot("block_scale", C274),
+            optional("scale_vec_size", C371),
+            optional("collector", C365),
         ],
         ignored: &[],
         head: 1,
@@ -17014,8 +17294,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G468) },
-            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G475) },
             Rule {
                 when: &[Condition::Has(M89)],
                 then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
@@ -17032,10 +17312,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M88)],
                 then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G464,
+        gates: G470,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17044,11 +17324,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C354),
-            slot("ws", C363),
-            slot("cta_group::1", C357),
-            slot("kind", C355),
-            optional("buffer", C364),
+            slot("mma", C363),
+            slot("ws", C372),
+            slot("cta_group::1", C366),
+            slot("kind", C364),
+            optional("buffer", C373),
         ],
         ignored: &[],
         head: 2,
@@ -17060,8 +17340,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) }],
-        gates: G486,
+        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) }],
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17070,11 +17350,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C354),
-            slot("ws", C363),
-            slot("cta_group::1", C357),
-            slot("kind", C355),
-            optional("buffer", C364),
+            slot("mma", C363),
+            slot("ws", C372),
+            slot("cta_group::1", C366),
+            slot("kind", C364),
+            optional("buffer", C373),
         ],
         ignored: &[],
         head: 2,
@@ -17086,8 +17366,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) }],
-        gates: G486,
+        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) }],
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17096,12 +17376,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C354),
-            slot("ws", C363),
-            slot("sp", C360),
-            slot("cta_group::1", C357),
-            slot("kind", C355),
-            optional("buffer", C364),
+            slot("mma", C363),
+            slot("ws", C372),
+            slot("sp", C369),
+            slot("cta_group::1", C366),
+            slot("kind", C364),
+            optional("buffer", C373),
         ],
         ignored: &[],
         head: 2,
@@ -17114,8 +17394,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) }],
-        gates: G486,
+        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) }],
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17124,12 +17404,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C354),
-            slot("ws", C363),
-            slot("sp", C360),
-            slot("cta_group::1", C357),
-            slot("kind", C355),
-            optional("buffer", C364),
+            slot("mma", C363),
+            slot("ws", C372),
+            slot("sp", C369),
+            slot("cta_group::1", C366),
+            slot("kind", C364),
+            optional("buffer", C373),
         ],
         ignored: &[],
         head: 2,
@@ -17142,8 +17422,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G463) }],
-        gates: G486,
+        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) }],
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17152,20 +17432,20 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C365),
-            slot("cta_group", C114),
-            slot("mbarrier::arrive::one", C366),
-            optional("shared::cluster", C99),
-            slot("b64", C96),
+            slot("commit", C374),
+            slot("cta_group", C116),
+            slot("mbarrier::arrive::one", C375),
+            optional("shared::cluster", C100),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G487,
+        gates: G493,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -17174,12 +17454,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask<in 0..65535>:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C365),
-            slot("cta_group", C114),
-            slot("mbarrier::arrive::one", C366),
-            optional("shared::cluster", C99),
-            slot("multicast", C101),
-            slot("b64", C96),
+            slot("commit", C374),
+            slot("cta_group", C116),
+            slot("mbarrier::arrive::one", C375),
+            optional("shared::cluster", C100),
+            slot("multicast", C102),
+            slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
@@ -17188,10 +17468,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G436) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G437) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
         ],
-        gates: G487,
+        gates: G493,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -17199,12 +17479,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C367)],
+        slots: &[slot("order", C376)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G488,
+        gates: G494,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -17213,12 +17493,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C368),
-            slot("tile", C113),
-            slot("field", C369),
-            optional("map_space", C370),
-            slot("b1024", C371),
-            slot("type", C35),
+            slot("replace", C377),
+            slot("tile", C115),
+            slot("field", C378),
+            optional("map_space", C379),
+            slot("b1024", C380),
+            slot("type", C38),
         ],
         ignored: &[],
         head: 1,
@@ -17232,9 +17512,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M95)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G489) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G495) },
         ],
-        gates: G490,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -17243,12 +17523,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C368),
-            slot("tile", C113),
-            slot("field", C372),
-            optional("map_space", C370),
-            slot("b1024", C371),
-            slot("type", C35),
+            slot("replace", C377),
+            slot("tile", C115),
+            slot("field", C381),
+            optional("map_space", C379),
+            slot("b1024", C380),
+            slot("type", C38),
         ],
         ignored: &[],
         head: 1,
@@ -17267,7 +17547,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
         ],
-        gates: G490,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -17276,14 +17556,14 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C373),
+            slot("cp_fenceproxy", C382),
             slot("global", C28),
-            slot("shared::cta", C74),
-            slot("tensormap::generic", C175),
-            slot("release", C168),
-            slot("scope", C31),
-            slot("sync", C52),
-            slot("aligned", C59),
+            slot("shared::cta", C76),
+            slot("tensormap::generic", C177),
+            slot("release", C170),
+            slot("scope", C34),
+            slot("sync", C55),
+            slot("aligned", C62),
         ],
         ignored: &[],
         head: 1,
@@ -17293,7 +17573,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G491,
+        gates: G497,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -17301,12 +17581,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C374), slot("type", C84)],
+        slots: &[slot("op", C383), slot("type", C86)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G492,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -17315,11 +17595,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v4", C82),
-            slot("dtype", C376),
-            slot("ctype", C377),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v4", C84),
+            slot("dtype", C385),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 0,
@@ -17328,7 +17608,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
@@ -17347,12 +17627,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C378),
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v4", C82),
-            slot("dtype", C376),
-            slot("ctype", C377),
+            slot("base", C387),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v4", C84),
+            slot("dtype", C385),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 1,
@@ -17361,7 +17641,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
@@ -17371,7 +17651,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G497,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17380,12 +17660,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C379),
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v4", C82),
-            slot("dtype", C376),
-            slot("ctype", C377),
+            slot("level", C388),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v4", C84),
+            slot("dtype", C385),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 1,
@@ -17395,7 +17675,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -17409,7 +17689,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G498,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17418,12 +17698,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C380),
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v4", C82),
-            slot("dtype", C376),
-            slot("ctype", C377),
+            slot("grad", C389),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v4", C84),
+            slot("dtype", C385),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 1,
@@ -17434,8 +17714,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -17449,7 +17729,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G500,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17458,11 +17738,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v4", C82),
-            slot("dtype", C376),
-            slot("ctype", C377),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v4", C84),
+            slot("dtype", C385),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 0,
@@ -17472,8 +17752,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G507) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
@@ -17492,12 +17772,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C378),
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v4", C82),
-            slot("dtype", C376),
-            slot("ctype", C377),
+            slot("base", C387),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v4", C84),
+            slot("dtype", C385),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 1,
@@ -17507,8 +17787,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G508) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
@@ -17518,7 +17798,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G497,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17527,12 +17807,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C379),
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v4", C82),
-            slot("dtype", C376),
-            slot("ctype", C377),
+            slot("level", C388),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v4", C84),
+            slot("dtype", C385),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 1,
@@ -17543,8 +17823,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G503) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G509) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -17558,7 +17838,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G498,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17567,12 +17847,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C380),
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v4", C82),
-            slot("dtype", C376),
-            slot("ctype", C377),
+            slot("grad", C389),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v4", C84),
+            slot("dtype", C385),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 1,
@@ -17584,9 +17864,9 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -17600,7 +17880,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G500,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17609,10 +17889,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v4", C82),
-            slot("dtype", C376),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v4", C84),
+            slot("dtype", C385),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17623,8 +17903,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G507) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -17635,11 +17915,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C378),
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v4", C82),
-            slot("dtype", C376),
+            slot("base", C387),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v4", C84),
+            slot("dtype", C385),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17650,10 +17930,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G508) },
         ],
-        gates: G497,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17662,11 +17942,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C379),
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v4", C82),
-            slot("dtype", C376),
+            slot("level", C388),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v4", C84),
+            slot("dtype", C385),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17678,10 +17958,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G503) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G509) },
         ],
-        gates: G498,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17690,11 +17970,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C380),
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v4", C82),
-            slot("dtype", C376),
+            slot("grad", C389),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v4", C84),
+            slot("dtype", C385),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17707,11 +17987,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
         ],
-        gates: G500,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17720,10 +18000,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v4", C82),
-            slot("dtype", C376),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v4", C84),
+            slot("dtype", C385),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17735,8 +18015,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G507) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -17747,11 +18027,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C378),
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v4", C82),
-            slot("dtype", C376),
+            slot("base", C387),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v4", C84),
+            slot("dtype", C385),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17763,10 +18043,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G508) },
         ],
-        gates: G497,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17775,11 +18055,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C379),
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v4", C82),
-            slot("dtype", C376),
+            slot("level", C388),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v4", C84),
+            slot("dtype", C385),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17792,10 +18072,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G503) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G509) },
         ],
-        gates: G498,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17804,11 +18084,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C380),
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v4", C82),
-            slot("dtype", C376),
+            slot("grad", C389),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v4", C84),
+            slot("dtype", C385),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17822,11 +18102,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
         ],
-        gates: G500,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17835,11 +18115,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v2", C382),
-            slot("dtype", C383),
-            slot("ctype", C377),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v2", C391),
+            slot("dtype", C392),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 0,
@@ -17848,7 +18128,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
@@ -17867,12 +18147,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C378),
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v2", C382),
-            slot("dtype", C383),
-            slot("ctype", C377),
+            slot("base", C387),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v2", C391),
+            slot("dtype", C392),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 1,
@@ -17881,7 +18161,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
@@ -17891,7 +18171,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G497,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17900,12 +18180,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C379),
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v2", C382),
-            slot("dtype", C383),
-            slot("ctype", C377),
+            slot("level", C388),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v2", C391),
+            slot("dtype", C392),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 1,
@@ -17915,7 +18195,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -17929,7 +18209,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G498,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17938,12 +18218,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C380),
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v2", C382),
-            slot("dtype", C383),
-            slot("ctype", C377),
+            slot("grad", C389),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v2", C391),
+            slot("dtype", C392),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 1,
@@ -17954,8 +18234,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -17969,7 +18249,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G500,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17978,11 +18258,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v2", C382),
-            slot("dtype", C383),
-            slot("ctype", C377),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v2", C391),
+            slot("dtype", C392),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 0,
@@ -17992,8 +18272,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
             Rule {
                 when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
@@ -18012,12 +18292,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C378),
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v2", C382),
-            slot("dtype", C383),
-            slot("ctype", C377),
+            slot("base", C387),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v2", C391),
+            slot("dtype", C392),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 1,
@@ -18027,8 +18307,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G508) },
             Rule {
                 when: &[Condition::Has(M101)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
@@ -18038,7 +18318,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G497,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18047,12 +18327,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C379),
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v2", C382),
-            slot("dtype", C383),
-            slot("ctype", C377),
+            slot("level", C388),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v2", C391),
+            slot("dtype", C392),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 1,
@@ -18063,8 +18343,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G503) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G509) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -18078,7 +18358,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G498,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18087,12 +18367,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C380),
-            optional("uni", C67),
-            slot("geom", C375),
-            slot("v2", C382),
-            slot("dtype", C383),
-            slot("ctype", C377),
+            slot("grad", C389),
+            optional("uni", C70),
+            slot("geom", C384),
+            slot("v2", C391),
+            slot("dtype", C392),
+            slot("ctype", C386),
         ],
         ignored: &[],
         head: 1,
@@ -18104,9 +18384,9 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
             Rule {
                 when: &[Condition::Has(M102)],
                 then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
@@ -18120,7 +18400,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
             },
         ],
-        gates: G500,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18129,10 +18409,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v2", C382),
-            slot("dtype", C383),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v2", C391),
+            slot("dtype", C392),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18143,8 +18423,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -18155,11 +18435,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C378),
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v2", C382),
-            slot("dtype", C383),
+            slot("base", C387),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v2", C391),
+            slot("dtype", C392),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18170,10 +18450,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G508) },
         ],
-        gates: G497,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18182,11 +18462,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C379),
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v2", C382),
-            slot("dtype", C383),
+            slot("level", C388),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v2", C391),
+            slot("dtype", C392),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18198,10 +18478,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G503) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G509) },
         ],
-        gates: G498,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18210,11 +18490,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C380),
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v2", C382),
-            slot("dtype", C383),
+            slot("grad", C389),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v2", C391),
+            slot("dtype", C392),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18227,11 +18507,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
         ],
-        gates: G500,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18240,10 +18520,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tex{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v2", C382),
-            slot("dtype", C383),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v2", C391),
+            slot("dtype", C392),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18255,8 +18535,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G501) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -18267,11 +18547,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C378),
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v2", C382),
-            slot("dtype", C383),
+            slot("base", C387),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v2", C391),
+            slot("dtype", C392),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18283,10 +18563,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G508) },
         ],
-        gates: G497,
+        gates: G503,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18295,11 +18575,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C379),
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v2", C382),
-            slot("dtype", C383),
+            slot("level", C388),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v2", C391),
+            slot("dtype", C392),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18312,10 +18592,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G503) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G509) },
         ],
-        gates: G498,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18324,11 +18604,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C380),
-            optional("uni", C67),
-            slot("geom", C381),
-            slot("v2", C382),
-            slot("dtype", C383),
+            slot("grad", C389),
+            optional("uni", C70),
+            slot("geom", C390),
+            slot("v2", C391),
+            slot("dtype", C392),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18342,11 +18622,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G496) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G504) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G499) },
+            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
         ],
-        gates: G500,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18355,11 +18635,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture]",
         section: "9.7.10.4",
         slots: &[
-            optional("uni", C67),
-            slot("component", C384),
-            slot("geom", C385),
-            slot("v4", C82),
-            slot("dtype", C303),
+            optional("uni", C70),
+            slot("component", C393),
+            slot("geom", C394),
+            slot("v4", C84),
+            slot("dtype", C309),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18368,8 +18648,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G508) }],
-        gates: G509,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G514) }],
+        gates: G515,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18378,11 +18658,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.4",
         slots: &[
-            optional("uni", C67),
-            slot("component", C384),
-            slot("geom", C386),
-            slot("v4", C82),
-            slot("dtype", C303),
+            optional("uni", C70),
+            slot("component", C393),
+            slot("geom", C395),
+            slot("v4", C84),
+            slot("dtype", C309),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18392,8 +18672,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G508) }],
-        gates: G513,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G514) }],
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18402,11 +18682,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.4",
         slots: &[
-            optional("uni", C67),
-            slot("component", C384),
-            slot("geom", C386),
-            slot("v4", C82),
-            slot("dtype", C303),
+            optional("uni", C70),
+            slot("component", C393),
+            slot("geom", C395),
+            slot("v4", C84),
+            slot("dtype", C309),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18416,8 +18696,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G508) }],
-        gates: G513,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G514) }],
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18426,11 +18706,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.4",
         slots: &[
-            optional("uni", C67),
-            slot("component", C384),
-            slot("geom", C386),
-            slot("v4", C82),
-            slot("dtype", C303),
+            optional("uni", C70),
+            slot("component", C393),
+            slot("geom", C395),
+            slot("v4", C84),
+            slot("dtype", C309),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18441,8 +18721,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G508) }],
-        gates: G513,
+        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G514) }],
+        gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18463,7 +18743,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
-        slots: &[slot("query", C387), slot("b32", C6)],
+        slots: &[slot("query", C396), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("texref", Kind::Handle, Ty::None)],
@@ -18476,7 +18756,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C379), slot("query", C388), slot("b32", C6)],
+        slots: &[slot("level", C388), slot("query", C397), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -18485,7 +18765,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G516,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -18493,7 +18773,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
+        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18502,7 +18782,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G517,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -18510,7 +18790,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
+        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18520,7 +18800,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G517,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -18529,11 +18809,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            slot("op2", C48),
+            slot("op2", C51),
         ],
         ignored: &[],
         head: 0,
@@ -18544,7 +18824,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G517,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -18553,11 +18833,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            optional("add", C40),
+            optional("add", C43),
         ],
         ignored: &[],
         head: 0,
@@ -18565,200 +18845,6 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
             read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M1)],
-            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
-        }],
-        gates: G518,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::absdiff2"),
-    },
-    Form {
-        opcode: Opcode::Vabsdiff4,
-        syntax: "vabsdiff4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
-        section: "9.7.18.2.3",
-        slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
-            optional("sat", C8),
-            optional("add", C40),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M1)],
-            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
-        }],
-        gates: G519,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::absdiff4"),
-    },
-    Form {
-        opcode: Opcode::Vadd,
-        syntax: "vadd.dtype.atype.btype{.sat} d, a.part, b.part",
-        section: "9.7.18.1.1",
-        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-        ],
-        rules: &[],
-        gates: G520,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add"),
-    },
-    Form {
-        opcode: Opcode::Vadd,
-        syntax: "vadd.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
-        section: "9.7.18.1.1",
-        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: G520,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add"),
-    },
-    Form {
-        opcode: Opcode::Vadd,
-        syntax: "vadd.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
-        section: "9.7.18.1.1",
-        slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
-            optional("sat", C8),
-            slot("op2", C48),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: G520,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add"),
-    },
-    Form {
-        opcode: Opcode::Vadd2,
-        syntax: "vadd2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
-        section: "9.7.18.2.1",
-        slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
-            optional("sat", C8),
-            optional("add", C40),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M1)],
-            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
-        }],
-        gates: G521,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add2"),
-    },
-    Form {
-        opcode: Opcode::Vadd4,
-        syntax: "vadd4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
-        section: "9.7.18.2.3",
-        slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
-            optional("sat", C8),
-            optional("add", C40),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M1)],
-            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
-        }],
-        gates: G522,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::add4"),
-    },
-    Form {
-        opcode: Opcode::Vavrg2,
-        syntax: "vavrg2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
-        section: "9.7.18.2.1",
-        slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
-            optional("sat", C8),
-            optional("add", C40),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M1)],
-            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
-        }],
-        gates: G523,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::avrg2"),
-    },
-    Form {
-        opcode: Opcode::Vavrg4,
-        syntax: "vavrg4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
-        section: "9.7.18.2.3",
-        slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
-            optional("sat", C8),
-            optional("add", C40),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -18767,62 +18853,40 @@ pub static FORMS: &[Form] = &[
         }],
         gates: G524,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::avrg4"),
+        action: Action::Pure("video::absdiff2"),
     },
     Form {
-        opcode: Opcode::Vmad,
-        syntax: "vmad.dtype.atype.btype{.sat}{.scale} d, {-}a.part, {-}b.part, {-}c",
-        section: "9.7.18.1.3",
+        opcode: Opcode::Vabsdiff4,
+        syntax: "vabsdiff4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
+        section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            optional("scale", C389),
+            optional("add", C43),
         ],
         ignored: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)).negatable(),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)).negatable(),
-            read("c", Kind::Source, Ty::Pick(0)).negatable(),
-        ],
-        rules: &[],
-        gates: G525,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::mad"),
-    },
-    Form {
-        opcode: Opcode::Vmad,
-        syntax: "vmad.dtype.atype.btype.po{.sat}{.scale} d, a.part, b.part, c",
-        section: "9.7.18.1.3",
-        slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
-            slot("po", C390),
-            optional("sat", C8),
-            optional("scale", C389),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
+        }],
         gates: G525,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::mad"),
+        action: Action::Pure("video::absdiff4"),
     },
     Form {
-        opcode: Opcode::Vmax,
-        syntax: "vmax.dtype.atype.btype{.sat} d, a.part, b.part",
+        opcode: Opcode::Vadd,
+        syntax: "vadd.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
+        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18833,13 +18897,13 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G526,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::max"),
+        action: Action::Pure("video::add"),
     },
     Form {
-        opcode: Opcode::Vmax,
-        syntax: "vmax.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
+        opcode: Opcode::Vadd,
+        syntax: "vadd.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
+        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18851,18 +18915,18 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G526,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::max"),
+        action: Action::Pure("video::add"),
     },
     Form {
-        opcode: Opcode::Vmax,
-        syntax: "vmax.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
+        opcode: Opcode::Vadd,
+        syntax: "vadd.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            slot("op2", C48),
+            slot("op2", C51),
         ],
         ignored: &[],
         head: 0,
@@ -18875,18 +18939,18 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G526,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::max"),
+        action: Action::Pure("video::add"),
     },
     Form {
-        opcode: Opcode::Vmax2,
-        syntax: "vmax2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
+        opcode: Opcode::Vadd2,
+        syntax: "vadd2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            optional("add", C40),
+            optional("add", C43),
         ],
         ignored: &[],
         head: 0,
@@ -18902,18 +18966,18 @@ pub static FORMS: &[Form] = &[
         }],
         gates: G527,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::max2"),
+        action: Action::Pure("video::add2"),
     },
     Form {
-        opcode: Opcode::Vmax4,
-        syntax: "vmax4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
+        opcode: Opcode::Vadd4,
+        syntax: "vadd4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            optional("add", C40),
+            optional("add", C43),
         ],
         ignored: &[],
         head: 0,
@@ -18929,77 +18993,18 @@ pub static FORMS: &[Form] = &[
         }],
         gates: G528,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::max4"),
+        action: Action::Pure("video::add4"),
     },
     Form {
-        opcode: Opcode::Vmin,
-        syntax: "vmin.dtype.atype.btype{.sat} d, a.part, b.part",
-        section: "9.7.18.1.1",
-        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-        ],
-        rules: &[],
-        gates: G529,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::min"),
-    },
-    Form {
-        opcode: Opcode::Vmin,
-        syntax: "vmin.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
-        section: "9.7.18.1.1",
-        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: G529,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::min"),
-    },
-    Form {
-        opcode: Opcode::Vmin,
-        syntax: "vmin.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
-        section: "9.7.18.1.1",
-        slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
-            optional("sat", C8),
-            slot("op2", C48),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: G529,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::min"),
-    },
-    Form {
-        opcode: Opcode::Vmin2,
-        syntax: "vmin2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
+        opcode: Opcode::Vavrg2,
+        syntax: "vavrg2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            optional("add", C40),
+            optional("add", C43),
         ],
         ignored: &[],
         head: 0,
@@ -19013,20 +19018,20 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G530,
+        gates: G529,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("video::min2"),
+        action: Action::Pure("video::avrg2"),
     },
     Form {
-        opcode: Opcode::Vmin4,
-        syntax: "vmin4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
+        opcode: Opcode::Vavrg4,
+        syntax: "vavrg4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            optional("add", C40),
+            optional("add", C43),
         ],
         ignored: &[],
         head: 0,
@@ -19040,7 +19045,282 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
+        gates: G530,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::avrg4"),
+    },
+    Form {
+        opcode: Opcode::Vmad,
+        syntax: "vmad.dtype.atype.btype{.sat}{.scale} d, {-}a.part, {-}b.part, {-}c",
+        section: "9.7.18.1.3",
+        slots: &[
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
+            optional("sat", C8),
+            optional("scale", C398),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)).negatable(),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)).negatable(),
+            read("c", Kind::Source, Ty::Pick(0)).negatable(),
+        ],
+        rules: &[],
         gates: G531,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::mad"),
+    },
+    Form {
+        opcode: Opcode::Vmad,
+        syntax: "vmad.dtype.atype.btype.po{.sat}{.scale} d, a.part, b.part, c",
+        section: "9.7.18.1.3",
+        slots: &[
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
+            slot("po", C399),
+            optional("sat", C8),
+            optional("scale", C398),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G531,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::mad"),
+    },
+    Form {
+        opcode: Opcode::Vmax,
+        syntax: "vmax.dtype.atype.btype{.sat} d, a.part, b.part",
+        section: "9.7.18.1.1",
+        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+        ],
+        rules: &[],
+        gates: G532,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::max"),
+    },
+    Form {
+        opcode: Opcode::Vmax,
+        syntax: "vmax.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
+        section: "9.7.18.1.1",
+        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G532,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::max"),
+    },
+    Form {
+        opcode: Opcode::Vmax,
+        syntax: "vmax.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
+        section: "9.7.18.1.1",
+        slots: &[
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
+            optional("sat", C8),
+            slot("op2", C51),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G532,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::max"),
+    },
+    Form {
+        opcode: Opcode::Vmax2,
+        syntax: "vmax2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
+        section: "9.7.18.2.1",
+        slots: &[
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
+            optional("sat", C8),
+            optional("add", C43),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
+        }],
+        gates: G533,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::max2"),
+    },
+    Form {
+        opcode: Opcode::Vmax4,
+        syntax: "vmax4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
+        section: "9.7.18.2.3",
+        slots: &[
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
+            optional("sat", C8),
+            optional("add", C43),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
+        }],
+        gates: G534,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::max4"),
+    },
+    Form {
+        opcode: Opcode::Vmin,
+        syntax: "vmin.dtype.atype.btype{.sat} d, a.part, b.part",
+        section: "9.7.18.1.1",
+        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+        ],
+        rules: &[],
+        gates: G535,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::min"),
+    },
+    Form {
+        opcode: Opcode::Vmin,
+        syntax: "vmin.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
+        section: "9.7.18.1.1",
+        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G535,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::min"),
+    },
+    Form {
+        opcode: Opcode::Vmin,
+        syntax: "vmin.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
+        section: "9.7.18.1.1",
+        slots: &[
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
+            optional("sat", C8),
+            slot("op2", C51),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G535,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::min"),
+    },
+    Form {
+        opcode: Opcode::Vmin2,
+        syntax: "vmin2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
+        section: "9.7.18.2.1",
+        slots: &[
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
+            optional("sat", C8),
+            optional("add", C43),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
+        }],
+        gates: G536,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("video::min2"),
+    },
+    Form {
+        opcode: Opcode::Vmin4,
+        syntax: "vmin4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
+        section: "9.7.18.2.3",
+        slots: &[
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
+            optional("sat", C8),
+            optional("add", C43),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
+            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
+            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M1)],
+            then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
+        }],
+        gates: G537,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -19048,15 +19328,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C391), slot("pred", C57)],
+        slots: &[slot("mode", C400), slot("pred", C60)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G532) }],
-        gates: G533,
+        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G538) }],
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -19064,15 +19344,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C392), slot("b32", C6)],
+        slots: &[slot("ballot", C401), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G532) }],
-        gates: G533,
+        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G538) }],
+        gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -19080,7 +19360,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C52), slot("mode", C391), slot("pred", C57)],
+        slots: &[slot("sync", C55), slot("mode", C400), slot("pred", C60)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19088,8 +19368,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G532) }],
-        gates: G534,
+        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G538) }],
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -19097,7 +19377,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C52), slot("ballot", C392), slot("b32", C6)],
+        slots: &[slot("sync", C55), slot("ballot", C401), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19105,8 +19385,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G532) }],
-        gates: G534,
+        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G538) }],
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -19114,7 +19394,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C163), slot("btype", C163), slot("CmpOp", C302)],
+        slots: &[slot("atype", C165), slot("btype", C165), slot("CmpOp", C308)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19132,7 +19412,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G535,
+        gates: G541,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -19140,7 +19420,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C163), slot("btype", C163), slot("CmpOp", C302)],
+        slots: &[slot("atype", C165), slot("btype", C165), slot("CmpOp", C308)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19159,7 +19439,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G535,
+        gates: G541,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -19167,7 +19447,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C163), slot("btype", C163), slot("CmpOp", C302), slot("op2", C48)],
+        slots: &[slot("atype", C165), slot("btype", C165), slot("CmpOp", C308), slot("op2", C51)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19186,7 +19466,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G535,
+        gates: G541,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -19194,7 +19474,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset2,
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
-        slots: &[slot("atype", C163), slot("btype", C163), slot("CmpOp", C302), optional("add", C40)],
+        slots: &[slot("atype", C165), slot("btype", C165), slot("CmpOp", C308), optional("add", C43)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19214,7 +19494,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G536,
+        gates: G542,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -19222,7 +19502,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset4,
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
-        slots: &[slot("atype", C163), slot("btype", C163), slot("CmpOp", C302), optional("add", C40)],
+        slots: &[slot("atype", C165), slot("btype", C165), slot("CmpOp", C308), optional("add", C43)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19242,7 +19522,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
             },
         ],
-        gates: G537,
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -19251,11 +19531,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            slot("mode", C66),
+            slot("mode", C69),
         ],
         ignored: &[],
         head: 0,
@@ -19268,7 +19548,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G538,
+        gates: G544,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -19277,11 +19557,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            slot("mode", C66),
+            slot("mode", C69),
         ],
         ignored: &[],
         head: 0,
@@ -19295,7 +19575,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G538,
+        gates: G544,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -19304,12 +19584,12 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            slot("mode", C66),
-            slot("op2", C48),
+            slot("mode", C69),
+            slot("op2", C51),
         ],
         ignored: &[],
         head: 0,
@@ -19323,7 +19603,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G538,
+        gates: G544,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -19332,11 +19612,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            slot("mode", C66),
+            slot("mode", C69),
         ],
         ignored: &[],
         head: 0,
@@ -19349,7 +19629,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G539,
+        gates: G545,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -19358,11 +19638,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            slot("mode", C66),
+            slot("mode", C69),
         ],
         ignored: &[],
         head: 0,
@@ -19376,7 +19656,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G539,
+        gates: G545,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -19385,12 +19665,12 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            slot("mode", C66),
-            slot("op2", C48),
+            slot("mode", C69),
+            slot("op2", C51),
         ],
         ignored: &[],
         head: 0,
@@ -19404,7 +19684,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G539,
+        gates: G545,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -19412,7 +19692,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
+        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19421,7 +19701,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G540,
+        gates: G546,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -19429,7 +19709,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C163), slot("atype", C163), slot("btype", C163), optional("sat", C8)],
+        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19439,7 +19719,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G540,
+        gates: G546,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -19448,11 +19728,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            slot("op2", C48),
+            slot("op2", C51),
         ],
         ignored: &[],
         head: 0,
@@ -19463,7 +19743,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G540,
+        gates: G546,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -19472,11 +19752,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            optional("add", C40),
+            optional("add", C43),
         ],
         ignored: &[],
         head: 0,
@@ -19490,7 +19770,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G541,
+        gates: G547,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -19499,11 +19779,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C163),
-            slot("atype", C163),
-            slot("btype", C163),
+            slot("dtype", C165),
+            slot("atype", C165),
+            slot("btype", C165),
             optional("sat", C8),
-            optional("add", C40),
+            optional("add", C43),
         ],
         ignored: &[],
         head: 0,
@@ -19517,7 +19797,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G542,
+        gates: G548,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -19526,13 +19806,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C393),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C394),
-            slot("dtype", C245),
-            slot("atype", C133),
-            slot("btype", C133),
+            slot("mma_async", C402),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C403),
+            slot("dtype", C249),
+            slot("atype", C135),
+            slot("btype", C135),
         ],
         ignored: T0,
         head: 1,
@@ -19547,7 +19827,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G543,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19556,13 +19836,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C393),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C394),
-            slot("dtype", C245),
-            slot("atype", C133),
-            slot("btype", C133),
+            slot("mma_async", C402),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C403),
+            slot("dtype", C249),
+            slot("atype", C135),
+            slot("btype", C135),
         ],
         ignored: T0,
         head: 1,
@@ -19576,7 +19856,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G543,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19585,13 +19865,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C393),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C394),
+            slot("mma_async", C402),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C403),
             slot("dtype", C1),
-            slot("atype", C134),
-            slot("btype", C134),
+            slot("atype", C136),
+            slot("btype", C136),
         ],
         ignored: T0,
         head: 1,
@@ -19606,7 +19886,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G543,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19615,13 +19895,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C393),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C394),
+            slot("mma_async", C402),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C403),
             slot("dtype", C1),
-            slot("atype", C134),
-            slot("btype", C134),
+            slot("atype", C136),
+            slot("btype", C136),
         ],
         ignored: T0,
         head: 1,
@@ -19635,7 +19915,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G543,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19644,13 +19924,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C393),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C395),
+            slot("mma_async", C402),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C404),
             slot("dtype", C1),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("atype", C142),
+            slot("btype", C142),
         ],
         ignored: T0,
         head: 1,
@@ -19663,7 +19943,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G543,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19672,13 +19952,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C393),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C395),
+            slot("mma_async", C402),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C404),
             slot("dtype", C1),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("atype", C142),
+            slot("btype", C142),
         ],
         ignored: T0,
         head: 1,
@@ -19691,7 +19971,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G543,
+        gates: G549,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19700,13 +19980,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C393),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C396),
-            slot("dtype", C245),
-            slot("atype", C260),
-            slot("btype", C260),
+            slot("mma_async", C402),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C405),
+            slot("dtype", C249),
+            slot("atype", C264),
+            slot("btype", C264),
         ],
         ignored: T0,
         head: 1,
@@ -19719,7 +19999,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G544,
+        gates: G550,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19728,13 +20008,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C393),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C396),
-            slot("dtype", C245),
-            slot("atype", C260),
-            slot("btype", C260),
+            slot("mma_async", C402),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C405),
+            slot("dtype", C249),
+            slot("atype", C264),
+            slot("btype", C264),
         ],
         ignored: T0,
         head: 1,
@@ -19747,7 +20027,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G544,
+        gates: G550,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19756,14 +20036,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C393),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C397),
+            slot("mma_async", C402),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C406),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C398),
-            slot("btype", C398),
+            slot("atype", C407),
+            slot("btype", C407),
         ],
         ignored: T0,
         head: 1,
@@ -19776,22 +20056,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G545),
+                then: Consequence::Gates(G551),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G545),
+                then: Consequence::Gates(G551),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G546),
+                then: Consequence::Gates(G552),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G546),
+                then: Consequence::Gates(G552),
             },
         ],
-        gates: G547,
+        gates: G553,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19800,14 +20080,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C393),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C397),
+            slot("mma_async", C402),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C406),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C398),
-            slot("btype", C398),
+            slot("atype", C407),
+            slot("btype", C407),
         ],
         ignored: T0,
         head: 1,
@@ -19820,22 +20100,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G545),
+                then: Consequence::Gates(G551),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G545),
+                then: Consequence::Gates(G551),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G546),
+                then: Consequence::Gates(G552),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G546),
+                then: Consequence::Gates(G552),
             },
         ],
-        gates: G547,
+        gates: G553,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19844,15 +20124,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C393),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C399),
+            slot("mma_async", C402),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C408),
             slot("dtype", C13),
-            slot("atype", C256),
-            slot("btype", C256),
-            slot("and", C400),
-            slot("popc", C55),
+            slot("atype", C260),
+            slot("btype", C260),
+            slot("and", C409),
+            slot("popc", C58),
         ],
         ignored: T0,
         head: 1,
@@ -19863,7 +20143,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G548,
+        gates: G554,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19872,15 +20152,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C393),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C399),
+            slot("mma_async", C402),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C408),
             slot("dtype", C13),
-            slot("atype", C256),
-            slot("btype", C256),
-            slot("and", C400),
-            slot("popc", C55),
+            slot("atype", C260),
+            slot("btype", C260),
+            slot("and", C409),
+            slot("popc", C58),
         ],
         ignored: T0,
         head: 1,
@@ -19891,7 +20171,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G548,
+        gates: G554,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19900,14 +20180,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C393),
-            slot("sp", C360),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C396),
-            slot("dtype", C245),
-            slot("atype", C133),
-            slot("btype", C133),
+            slot("mma_async", C402),
+            slot("sp", C369),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C405),
+            slot("dtype", C249),
+            slot("atype", C135),
+            slot("btype", C135),
         ],
         ignored: T0,
         head: 1,
@@ -19924,7 +20204,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G555,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19933,14 +20213,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C393),
-            slot("sp", C360),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C396),
-            slot("dtype", C245),
-            slot("atype", C133),
-            slot("btype", C133),
+            slot("mma_async", C402),
+            slot("sp", C369),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C405),
+            slot("dtype", C249),
+            slot("atype", C135),
+            slot("btype", C135),
         ],
         ignored: T0,
         head: 1,
@@ -19956,7 +20236,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G555,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19965,14 +20245,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C393),
-            slot("sp", C360),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C396),
+            slot("mma_async", C402),
+            slot("sp", C369),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C405),
             slot("dtype", C1),
-            slot("atype", C134),
-            slot("btype", C134),
+            slot("atype", C136),
+            slot("btype", C136),
         ],
         ignored: T0,
         head: 1,
@@ -19989,7 +20269,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G555,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19998,14 +20278,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C393),
-            slot("sp", C360),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C396),
+            slot("mma_async", C402),
+            slot("sp", C369),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C405),
             slot("dtype", C1),
-            slot("atype", C134),
-            slot("btype", C134),
+            slot("atype", C136),
+            slot("btype", C136),
         ],
         ignored: T0,
         head: 1,
@@ -20021,7 +20301,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G555,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20030,14 +20310,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C393),
-            slot("sp", C360),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C394),
+            slot("mma_async", C402),
+            slot("sp", C369),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C403),
             slot("dtype", C1),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("atype", C142),
+            slot("btype", C142),
         ],
         ignored: T0,
         head: 1,
@@ -20052,7 +20332,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G555,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20061,14 +20341,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C393),
-            slot("sp", C360),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C394),
+            slot("mma_async", C402),
+            slot("sp", C369),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C403),
             slot("dtype", C1),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("atype", C142),
+            slot("btype", C142),
         ],
         ignored: T0,
         head: 1,
@@ -20083,7 +20363,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G555,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20092,14 +20372,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C393),
-            slot("sp", C360),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C401),
-            slot("dtype", C245),
-            slot("atype", C260),
-            slot("btype", C260),
+            slot("mma_async", C402),
+            slot("sp", C369),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C410),
+            slot("dtype", C249),
+            slot("atype", C264),
+            slot("btype", C264),
         ],
         ignored: T0,
         head: 1,
@@ -20114,7 +20394,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G550,
+        gates: G556,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20123,14 +20403,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C393),
-            slot("sp", C360),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C401),
-            slot("dtype", C245),
-            slot("atype", C260),
-            slot("btype", C260),
+            slot("mma_async", C402),
+            slot("sp", C369),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C410),
+            slot("dtype", C249),
+            slot("atype", C264),
+            slot("btype", C264),
         ],
         ignored: T0,
         head: 1,
@@ -20145,7 +20425,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G550,
+        gates: G556,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20154,15 +20434,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C393),
-            slot("sp", C360),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C402),
+            slot("mma_async", C402),
+            slot("sp", C369),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C411),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C398),
-            slot("btype", C398),
+            slot("atype", C407),
+            slot("btype", C407),
         ],
         ignored: T0,
         head: 1,
@@ -20177,22 +20457,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G551),
+                then: Consequence::Gates(G557),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G551),
+                then: Consequence::Gates(G557),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G552),
+                then: Consequence::Gates(G558),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G552),
+                then: Consequence::Gates(G558),
             },
         ],
-        gates: G553,
+        gates: G559,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20201,15 +20481,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C393),
-            slot("sp", C360),
-            slot("sync", C52),
-            optional("aligned", C59),
-            slot("shape", C402),
+            slot("mma_async", C402),
+            slot("sp", C369),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C411),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C398),
-            slot("btype", C398),
+            slot("atype", C407),
+            slot("btype", C407),
         ],
         ignored: T0,
         head: 1,
@@ -20224,22 +20504,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G551),
+                then: Consequence::Gates(G557),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G551),
+                then: Consequence::Gates(G557),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G552),
+                then: Consequence::Gates(G558),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G552),
+                then: Consequence::Gates(G558),
             },
         ],
-        gates: G553,
+        gates: G559,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20247,12 +20527,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.fence.sync{.aligned}",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C403), slot("sync", C52), optional("aligned", C59)],
+        slots: &[slot("fence", C412), slot("sync", C55), optional("aligned", C62)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G554,
+        gates: G560,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -20260,12 +20540,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.commit_group.sync{.aligned}",
         section: "9.7.15.7.2",
-        slots: &[slot("commit_group", C90), slot("sync", C52), optional("aligned", C59)],
+        slots: &[slot("commit_group", C92), slot("sync", C55), optional("aligned", C62)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G555,
+        gates: G561,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -20273,12 +20553,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.wait_group.sync{.aligned} n<imm>:u32",
         section: "9.7.15.7.3",
-        slots: &[slot("wait_group", C91), slot("sync", C52), optional("aligned", C59)],
+        slots: &[slot("wait_group", C93), slot("sync", C55), optional("aligned", C62)],
         ignored: &[],
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G556,
+        gates: G562,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -20287,14 +20567,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("a", C405),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C406),
-            optional("memory", C407),
-            slot("type", C133),
+            slot("load", C413),
+            slot("a", C414),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C415),
+            optional("memory", C416),
+            slot("type", C135),
         ],
         ignored: &[],
         head: 2,
@@ -20304,11 +20584,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
         ],
-        gates: G560,
+        gates: G566,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20317,14 +20597,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("b", C323),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C406),
-            optional("memory", C407),
-            slot("type", C133),
+            slot("load", C413),
+            slot("b", C329),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C415),
+            optional("memory", C416),
+            slot("type", C135),
         ],
         ignored: &[],
         head: 2,
@@ -20334,11 +20614,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
         ],
-        gates: G560,
+        gates: G566,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20347,14 +20627,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("a", C405),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C406),
-            optional("memory", C407),
-            slot("type", C134),
+            slot("load", C413),
+            slot("a", C414),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C415),
+            optional("memory", C416),
+            slot("type", C136),
         ],
         ignored: &[],
         head: 2,
@@ -20364,11 +20644,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
         ],
-        gates: G561,
+        gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20377,14 +20657,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("b", C323),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C406),
-            optional("memory", C407),
-            slot("type", C134),
+            slot("load", C413),
+            slot("b", C329),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C415),
+            optional("memory", C416),
+            slot("type", C136),
         ],
         ignored: &[],
         head: 2,
@@ -20394,11 +20674,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
         ],
-        gates: G561,
+        gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20407,14 +20687,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("a", C405),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C408),
-            optional("memory", C407),
-            slot("type", C140),
+            slot("load", C413),
+            slot("a", C414),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C417),
+            optional("memory", C416),
+            slot("type", C142),
         ],
         ignored: &[],
         head: 2,
@@ -20423,8 +20703,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) }],
-        gates: G561,
+        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) }],
+        gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20433,14 +20713,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("b", C323),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C408),
-            optional("memory", C407),
-            slot("type", C140),
+            slot("load", C413),
+            slot("b", C329),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C417),
+            optional("memory", C416),
+            slot("type", C142),
         ],
         ignored: &[],
         head: 2,
@@ -20449,8 +20729,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) }],
-        gates: G561,
+        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) }],
+        gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20459,13 +20739,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("a", C405),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C409),
-            optional("memory", C407),
+            slot("load", C413),
+            slot("a", C414),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C418),
+            optional("memory", C416),
             slot("type", C2),
         ],
         ignored: &[],
@@ -20476,11 +20756,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G569) },
         ],
-        gates: G564,
+        gates: G570,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20489,13 +20769,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("b", C323),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C409),
-            optional("memory", C407),
+            slot("load", C413),
+            slot("b", C329),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C418),
+            optional("memory", C416),
             slot("type", C2),
         ],
         ignored: &[],
@@ -20506,11 +20786,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G569) },
         ],
-        gates: G564,
+        gates: G570,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20519,14 +20799,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("a", C405),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C406),
-            optional("memory", C407),
-            slot("type", C252),
+            slot("load", C413),
+            slot("a", C414),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C415),
+            optional("memory", C416),
+            slot("type", C256),
         ],
         ignored: &[],
         head: 2,
@@ -20536,11 +20816,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
         ],
-        gates: G565,
+        gates: G571,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20549,95 +20829,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("b", C323),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C406),
-            optional("memory", C407),
-            slot("type", C252),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
-        ],
-        gates: G565,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C404),
-            slot("a", C405),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("row", C247),
-            slot("shape", C410),
-            optional("memory", C407),
-            slot("type", C254),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) }],
-        gates: G567,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C404),
-            slot("b", C323),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("col", C248),
-            slot("shape", C410),
-            optional("memory", C407),
-            slot("type", C254),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) }],
-        gates: G567,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C404),
-            slot("a", C405),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("row", C247),
-            slot("shape", C411),
-            optional("memory", C407),
+            slot("load", C413),
+            slot("b", C329),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C415),
+            optional("memory", C416),
             slot("type", C256),
         ],
         ignored: &[],
@@ -20647,24 +20845,28 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) }],
-        gates: G569,
+        rules: &[
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+        ],
+        gates: G571,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
         opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("b", C323),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("col", C248),
-            slot("shape", C411),
-            optional("memory", C407),
-            slot("type", C256),
+            slot("load", C413),
+            slot("a", C414),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("row", C251),
+            slot("shape", C419),
+            optional("memory", C416),
+            slot("type", C258),
         ],
         ignored: &[],
         head: 2,
@@ -20673,8 +20875,86 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) }],
-        gates: G569,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) }],
+        gates: G573,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C413),
+            slot("b", C329),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("col", C252),
+            slot("shape", C419),
+            optional("memory", C416),
+            slot("type", C258),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) }],
+        gates: G573,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C413),
+            slot("a", C414),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("row", C251),
+            slot("shape", C420),
+            optional("memory", C416),
+            slot("type", C260),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) }],
+        gates: G575,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C413),
+            slot("b", C329),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("col", C252),
+            slot("shape", C420),
+            optional("memory", C416),
+            slot("type", C260),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) }],
+        gates: G575,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20683,14 +20963,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("c", C412),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C413),
-            optional("memory", C407),
-            slot("type", C245),
+            slot("load", C413),
+            slot("c", C421),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C422),
+            optional("memory", C416),
+            slot("type", C249),
         ],
         ignored: &[],
         head: 2,
@@ -20700,14 +20980,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) },
         ],
-        gates: G560,
+        gates: G566,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20716,13 +20996,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("c", C412),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C413),
-            optional("memory", C407),
+            slot("load", C413),
+            slot("c", C421),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C422),
+            optional("memory", C416),
             slot("type", C13),
         ],
         ignored: &[],
@@ -20733,14 +21013,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) },
         ],
-        gates: G565,
+        gates: G571,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20749,13 +21029,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C404),
-            slot("c", C412),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C414),
-            optional("memory", C407),
+            slot("load", C413),
+            slot("c", C421),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C423),
+            optional("memory", C416),
             slot("type", C2),
         ],
         ignored: &[],
@@ -20766,13 +21046,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G569) },
         ],
-        gates: G564,
+        gates: G570,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20781,14 +21061,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C415),
-            slot("d", C416),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C413),
-            optional("memory", C407),
-            slot("type", C245),
+            slot("store", C424),
+            slot("d", C425),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C422),
+            optional("memory", C416),
+            slot("type", C249),
         ],
         ignored: &[],
         head: 2,
@@ -20798,14 +21078,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) },
         ],
-        gates: G560,
+        gates: G566,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -20814,13 +21094,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C415),
-            slot("d", C416),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C413),
-            optional("memory", C407),
+            slot("store", C424),
+            slot("d", C425),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C422),
+            optional("memory", C416),
             slot("type", C13),
         ],
         ignored: &[],
@@ -20831,14 +21111,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) },
         ],
-        gates: G565,
+        gates: G571,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -20847,13 +21127,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C415),
-            slot("d", C416),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("layout", C244),
-            slot("shape", C414),
-            optional("memory", C407),
+            slot("store", C424),
+            slot("d", C425),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C248),
+            slot("shape", C423),
+            optional("memory", C416),
             slot("type", C2),
         ],
         ignored: &[],
@@ -20864,13 +21144,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G569) },
         ],
-        gates: G564,
+        gates: G570,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -20879,14 +21159,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C354),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("alayout", C244),
-            slot("blayout", C244),
-            slot("shape", C406),
-            slot("dtype", C245),
-            slot("ctype", C245),
+            slot("mma", C363),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("alayout", C248),
+            slot("blayout", C248),
+            slot("shape", C415),
+            slot("dtype", C249),
+            slot("ctype", C249),
         ],
         ignored: &[],
         head: 1,
@@ -20897,11 +21177,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
         ],
-        gates: G560,
+        gates: G566,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -20910,15 +21190,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C354),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("alayout", C244),
-            slot("blayout", C244),
-            slot("shape", C406),
+            slot("mma", C363),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("alayout", C248),
+            slot("blayout", C248),
+            slot("shape", C415),
             slot("dtype", C1),
-            slot("atype", C134),
-            slot("btype", C134),
+            slot("atype", C136),
+            slot("btype", C136),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -20930,11 +21210,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
         ],
-        gates: G561,
+        gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -20943,15 +21223,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C354),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("alayout", C244),
-            slot("blayout", C244),
-            slot("shape", C408),
+            slot("mma", C363),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("alayout", C248),
+            slot("blayout", C248),
+            slot("shape", C417),
             slot("dtype", C1),
-            slot("atype", C140),
-            slot("btype", C140),
+            slot("atype", C142),
+            slot("btype", C142),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -20962,8 +21242,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) }],
-        gates: G561,
+        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) }],
+        gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -20972,12 +21252,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C354),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("alayout", C244),
-            slot("blayout", C244),
-            slot("shape", C414),
+            slot("mma", C363),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("alayout", C248),
+            slot("blayout", C248),
+            slot("shape", C423),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -20993,13 +21273,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G562) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G569) },
         ],
-        gates: G564,
+        gates: G570,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21008,15 +21288,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C354),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("alayout", C244),
-            slot("blayout", C244),
-            slot("shape", C406),
+            slot("mma", C363),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("alayout", C248),
+            slot("blayout", C248),
+            slot("shape", C415),
             slot("dtype", C13),
-            slot("atype", C417),
-            slot("btype", C417),
+            slot("atype", C426),
+            slot("btype", C426),
             slot("ctype", C13),
             optional("satfinite", C23),
         ],
@@ -21029,11 +21309,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
         ],
-        gates: G565,
+        gates: G571,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21042,15 +21322,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C354),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("alayout", C244),
-            slot("blayout", C244),
-            slot("shape", C406),
+            slot("mma", C363),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("alayout", C248),
+            slot("blayout", C248),
+            slot("shape", C415),
             slot("dtype", C13),
-            slot("atype", C418),
-            slot("btype", C418),
+            slot("atype", C427),
+            slot("btype", C427),
             slot("ctype", C13),
             optional("satfinite", C23),
         ],
@@ -21063,11 +21343,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G558) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G559) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
         ],
-        gates: G565,
+        gates: G571,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21076,15 +21356,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C354),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("row", C247),
-            slot("col", C248),
-            slot("shape", C410),
+            slot("mma", C363),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("row", C251),
+            slot("col", C252),
+            slot("shape", C419),
             slot("dtype", C13),
-            slot("atype", C419),
-            slot("btype", C419),
+            slot("atype", C428),
+            slot("btype", C428),
             slot("ctype", C13),
             optional("satfinite", C23),
         ],
@@ -21096,8 +21376,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) }],
-        gates: G567,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) }],
+        gates: G573,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21106,15 +21386,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C354),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("row", C247),
-            slot("col", C248),
-            slot("shape", C410),
+            slot("mma", C363),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("row", C251),
+            slot("col", C252),
+            slot("shape", C419),
             slot("dtype", C13),
-            slot("atype", C420),
-            slot("btype", C420),
+            slot("atype", C429),
+            slot("btype", C429),
             slot("ctype", C13),
             optional("satfinite", C23),
         ],
@@ -21126,8 +21406,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G566) }],
-        gates: G567,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) }],
+        gates: G573,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21136,17 +21416,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C354),
-            slot("bitOp", C257),
-            slot("popc", C55),
-            slot("sync", C52),
-            slot("aligned", C59),
-            slot("row", C247),
-            slot("col", C248),
-            slot("shape", C411),
+            slot("mma", C363),
+            slot("bitOp", C261),
+            slot("popc", C58),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("row", C251),
+            slot("col", C252),
+            slot("shape", C420),
             slot("dtype", C13),
-            slot("atype", C256),
-            slot("btype", C256),
+            slot("atype", C260),
+            slot("btype", C260),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -21158,10 +21438,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G570) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G576) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) },
         ],
-        gates: G569,
+        gates: G575,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21190,7 +21470,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Cos,
         syntax: "cos.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C85), slot("f64", C2)],
+        slots: &[slot("approx", C87), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -21203,7 +21483,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C85), slot("f64", C2)],
+        slots: &[slot("approx", C87), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -21216,7 +21496,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Lg2,
         syntax: "lg2.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C85), slot("f64", C2)],
+        slots: &[slot("approx", C87), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -21229,7 +21509,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Rcp,
         syntax: "rcp.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C85), slot("f64", C2)],
+        slots: &[slot("approx", C87), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -21242,7 +21522,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Sin,
         syntax: "sin.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C85), slot("f64", C2)],
+        slots: &[slot("approx", C87), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -21255,7 +21535,7 @@ pub static LENIENT: &[Form] = &[
         opcode: Opcode::Sqrt,
         syntax: "sqrt.approx.f64 d, a",
         section: "-",
-        slots: &[slot("approx", C85), slot("f64", C2)],
+        slots: &[slot("approx", C87), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],

@@ -40,6 +40,8 @@ pub enum Mod {
     N64x128b,
     /// `.L1`
     L1,
+    /// `.L1::32B`
+    L132B,
     /// `.L1::evict_first`
     L1EvictFirst,
     /// `.L1::evict_last`
@@ -266,6 +268,8 @@ pub enum Mod {
     Equ,
     /// `.exch`
     Exch,
+    /// `.exclusive`
+    Exclusive,
     /// `.expect_tx`
     ExpectTx,
     /// `.f4e`
@@ -804,6 +808,8 @@ pub enum Mod {
     Prefetch,
     /// `.proxy`
     Proxy,
+    /// `.proxy::readonly`
+    ProxyReadonly,
     /// `.pzo`
     Pzo,
     /// `.query_cancel`
@@ -950,6 +956,8 @@ pub enum Mod {
     V4,
     /// `.v8`
     V8,
+    /// `.valid_addr`
+    ValidAddr,
     /// `.volatile`
     Volatile,
     /// `.wait`
@@ -1029,6 +1037,7 @@ impl Mod {
         Mod::N5d,
         Mod::N64x128b,
         Mod::L1,
+        Mod::L132B,
         Mod::L1EvictFirst,
         Mod::L1EvictLast,
         Mod::L1EvictNormal,
@@ -1142,6 +1151,7 @@ impl Mod {
         Mod::Eq,
         Mod::Equ,
         Mod::Exch,
+        Mod::Exclusive,
         Mod::ExpectTx,
         Mod::F4e,
         Mod::Fence,
@@ -1411,6 +1421,7 @@ impl Mod {
         Mod::Popc,
         Mod::Prefetch,
         Mod::Proxy,
+        Mod::ProxyReadonly,
         Mod::Pzo,
         Mod::QueryCancel,
         Mod::R,
@@ -1484,6 +1495,7 @@ impl Mod {
         Mod::V2,
         Mod::V4,
         Mod::V8,
+        Mod::ValidAddr,
         Mod::Volatile,
         Mod::Wait,
         Mod::WaitLd,
@@ -1533,6 +1545,7 @@ impl Mod {
         "5d",
         "64x128b",
         "L1",
+        "L1::32B",
         "L1::evict_first",
         "L1::evict_last",
         "L1::evict_normal",
@@ -1646,6 +1659,7 @@ impl Mod {
         "eq",
         "equ",
         "exch",
+        "exclusive",
         "expect_tx",
         "f4e",
         "fence",
@@ -1915,6 +1929,7 @@ impl Mod {
         "popc",
         "prefetch",
         "proxy",
+        "proxy::readonly",
         "pzo",
         "query_cancel",
         "r",
@@ -1988,6 +2003,7 @@ impl Mod {
         "v2",
         "v4",
         "v8",
+        "valid_addr",
         "volatile",
         "wait",
         "wait::ld",

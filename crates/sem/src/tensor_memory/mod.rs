@@ -14,10 +14,25 @@ mod multiplication;
 use std::fmt;
 use std::ops::Range;
 
+use crate::{float, integer};
+use isa::{Mod, Picks};
+
 pub use allocation::Allocations;
 pub use copy::{Copy, Shift};
 pub use fragment::Fragment;
 pub use multiplication::{ColumnMask, Factor, Multiplication, Part};
+
+/// `tcgen05.ld.red`: the least or the greatest of the elements that a thread loads, as `min` and `max` with these modifiers have it
+/// (9.7.16.8.2).
+pub fn reduce(picks: &Picks, elements: impl IntoIterator<Item = u64>) -> u64 {
+    let step = match (picks.ty(0).is_float(), picks.has(Mod::Min)) {
+        (true, true) => float::min,
+        (true, false) => float::max,
+        (false, true) => integer::min,
+        (false, false) => integer::max,
+    };
+    elements.into_iter().reduce(|a, b| step(picks, &[a, b])[0]).unwrap_or(0)
+}
 
 /// Lanes of a block's tensor memory.
 pub const LANES: usize = 128;

@@ -1,7 +1,7 @@
 //! Operations on tensor memory.
 
 use ir::{TensorMemoryKind, TensorMemoryOp};
-use isa::Picks;
+use isa::{Mod, Picks};
 use lanes::MatrixHelpers;
 use sem::tensor_memory::{Copy, Fragment};
 use smallvec::SmallVec;
@@ -11,14 +11,39 @@ use crate::registers::SlotRef;
 
 /// An operation on tensor memory: [`ir::TensorMemoryOp`]. `at` is an address there.
 pub(crate) enum TensorMemory {
-    Allocate { address: Address, columns: SlotRef, done: SlotRef },
-    Release { at: SlotRef, columns: SlotRef },
+    Allocate {
+        address: Address,
+        columns: SlotRef,
+        done: SlotRef,
+    },
+    Release {
+        at: SlotRef,
+        columns: SlotRef,
+    },
     Relinquish,
-    Load { at: SlotRef, fragment: Fragment, registers: Vec<Option<SlotRef>> },
-    Store { at: SlotRef, fragment: Fragment, registers: Vec<SlotRef> },
+    Load {
+        at: SlotRef,
+        fragment: Fragment,
+        /// Those of the fragment, and behind them what `.red` makes of these.
+        registers: Vec<Option<SlotRef>>,
+        /// `.red`
+        reduction: Option<Picks>,
+    },
+    Store {
+        at: SlotRef,
+        fragment: Fragment,
+        registers: Vec<SlotRef>,
+    },
     Multiply(Box<TensorMultiply>),
-    Copy { at: SlotRef, descriptor: SlotRef, copy: Copy },
-    Shift { at: SlotRef, pair: bool },
+    Copy {
+        at: SlotRef,
+        descriptor: SlotRef,
+        copy: Copy,
+    },
+    Shift {
+        at: SlotRef,
+        pair: bool,
+    },
 }
 
 /// `tcgen05.mma`
@@ -77,11 +102,15 @@ impl TensorMemory {
                 TensorMemory::Release { at: named("taddr")?, columns: named("columns")? }
             }
             TensorMemoryKind::Relinquish => TensorMemory::Relinquish,
-            TensorMemoryKind::Load => TensorMemory::Load {
-                at: named("taddr")?,
-                fragment: fragment(op.dst.len()),
-                registers: op.dst.iter().map(|dst| dst.map(&slot)).collect(),
-            },
+            TensorMemoryKind::Load => {
+                let reduction = op.picks.has(Mod::Red).then_some(op.picks);
+                TensorMemory::Load {
+                    at: named("taddr")?,
+                    fragment: fragment(op.dst.len() - usize::from(reduction.is_some())),
+                    registers: op.dst.iter().map(|dst| dst.map(&slot)).collect(),
+                    reduction,
+                }
+            }
             TensorMemoryKind::Store => {
                 let registers: Vec<SlotRef> = op.operand("b")?.iter().map(|&b| slot(b)).collect();
                 TensorMemory::Store { at: named("taddr")?, fragment: fragment(registers.len()), registers }

@@ -2,7 +2,7 @@
 
 use diag::Span;
 use isa::Space;
-use sem::tensor_memory::{Cell, Copy, Fragment, LANES_OF_WARP, Misuse, Shift};
+use sem::tensor_memory::{Cell, Copy, Fragment, LANES_OF_WARP, Misuse, Shift, reduce};
 
 use super::Words;
 use crate::code::{Address, TensorMemory};
@@ -55,9 +55,17 @@ impl Chunk<'_> {
                 shared.tensor_memory.borrow_mut().allocations.relinquish();
                 Ok(())
             }
-            TensorMemory::Load { at, fragment, registers } => {
+            TensorMemory::Load { at, fragment, registers, reduction } => {
                 let results = self.for_each_warp(active, registers.len(), |chunk, warp, out| {
-                    chunk.load_cells(*at, fragment, active, warp, shared, span, out)
+                    let Some(picks) = reduction else {
+                        return chunk.load_cells(*at, fragment, active, warp, shared, span, out);
+                    };
+                    let Some((reduced, out)) = out.split_last_mut() else { return Ok(()) };
+                    chunk.load_cells(*at, fragment, active, warp, shared, span, out)?;
+                    for (lane, reduced) in reduced.iter_mut().enumerate() {
+                        *reduced = reduce(picks, out.iter().map(|words| words[lane]));
+                    }
+                    Ok(())
                 })?;
                 self.write_registers(registers, active, &results);
                 Ok(())
