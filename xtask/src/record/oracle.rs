@@ -152,7 +152,7 @@ impl Oracle {
     /// The assembler, in the scratch folder. It hangs on some input and takes all memory, so it may have a minute of processor time and 8 GB.
     fn assembler(&self) -> Command {
         let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -t 60 -v 8000000; exec \"$0\" \"$@\""]).arg(&self.ptxas);
+        command.args(["-c", "ulimit -t 60; ulimit -v 8000000; exec \"$0\" \"$@\""]).arg(&self.ptxas);
         command.current_dir(&self.scratch).env("LC_ALL", "C");
         command
     }
