@@ -2,7 +2,7 @@
 //! against.
 
 use isa::enumerate::{Spelling, spellings};
-use isa::{Action, Form, FormId, Gate, Target, Version};
+use isa::{Action, Form, FormId, Gate, Target, Token, Type, Version};
 
 /// Recorded results by row, written by `cargo xtask docs`: oracle with the number of results, row.
 const RECORDED: &str = include_str!("oracles.tsv");
@@ -132,9 +132,11 @@ fn exact(form: &Form) -> Option<&'static str> {
 
 /// `cvt` to or from an 8-, 6- or 4-bit format that has a fraction.
 fn is_of_narrow_formats(form: &Form) -> bool {
-    let mut words = form.syntax.split(['.', ' ']);
-    words
-        .any(|word| matches!(word, "f8x2type" | "f6x2type" | "smallx2type" | "e2m1x2" | "ue5m3x2" | "s2f6x2"))
+    let mut choices = form.type_slots().flat_map(|slot| slot.choices);
+    choices.any(|choice| match choice.token {
+        Token::Type(ty) => ty.is_float() && ty.element().bits() <= 8 && ty.element() != Type::Ue8m0,
+        Token::Mod(_) => false,
+    })
 }
 
 #[cfg(test)]

@@ -174,7 +174,6 @@ fn convert(sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     }
     let numbers = sources - usize::from(one_scale || two_scales);
     let (source, step) = match (numbers, atype) {
-        (1, Type::S2f6x2) => (Element::new(0, Type::S8x4, 0, false)?.in_lanes_of(atype), Step::Up),
         (1, _) => (Element::new(0, atype, 0, false)?, Step::Up),
         // The first source is the highest element.
         _ => (Element::new(1, atype, 0, false)?, Step::Source),

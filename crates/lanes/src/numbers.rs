@@ -125,6 +125,8 @@ impl Numbers {
             Type::Bf16 => Numbers::Bf16,
             Type::F64 => Numbers::F64,
             Type::Ue8m0 => Numbers::Scale,
+            // In units of 1/64.
+            Type::S2f6 => Numbers::Integer { bits: 8, signed: true },
             element if element.is_float() => Numbers::Small(Format::of(element)?),
             element => Numbers::Integer { bits: element.bits(), signed: element.is_signed() },
         })
@@ -170,11 +172,6 @@ impl Element {
     #[inline(always)]
     pub(super) fn of_source_before(self) -> Element {
         Element { argument: self.argument.wrapping_sub(1), ..self }
-    }
-
-    /// The same in lanes of another type.
-    pub(super) fn in_lanes_of(self, ty: Type) -> Element {
-        Element { bytes: (ty.bits().max(16) / 8) as u8, ..self }
     }
 
     /// The same with other numbers.

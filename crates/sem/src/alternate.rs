@@ -4,7 +4,7 @@
 //! kept, and that a NaN becomes that of the format.
 
 use crate::arith::{product, sum};
-use crate::convert::element;
+use crate::convert::value;
 use crate::float::mode;
 use crate::format::{E4M3, Format};
 use crate::operands::{Sources, one};
@@ -22,7 +22,7 @@ fn each<const N: usize>(
     one((0..4).fold(0, |d, lane| {
         let elements = std::array::from_fn(|i| {
             let ty = types[i];
-            element(ty, s.lane(i, lane, ty.bits() / ty.lanes()))
+            value(ty, false, s.lane(i, lane, ty.bits() / ty.lanes()))
         });
         d | pack(to, mode(picks), f(elements)) << (8 * lane)
     }))

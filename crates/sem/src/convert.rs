@@ -12,7 +12,8 @@ use isa::{Mod, Picks, Rounding, Type};
 
 mod packed;
 
-pub(crate) use packed::{element, positive_zero};
+use packed::positive_zero;
+pub(crate) use packed::value;
 
 /// From one floating-point format to another.
 ///

@@ -669,20 +669,20 @@ const G140: &[Gate] = &[
     ),
 ];
 const G141: &[Gate] = &[
-    sm("Instruction 'cvt with {types}.rz'", &[Target::new(107, Suffix::Family)], Stage::Form),
-    ptx("Feature 'cvt with {types}.rz'", 9, 4, Stage::Form),
-];
-const G142: &[Gate] = &[
-    since("Feature 'cvt{types}'", 8, 1, [89, 90], Stage::Form),
-    ptx("Feature 'cvt{types}'", 7, 8, Stage::Form),
-];
-const G143: &[Gate] = &[
     ptx("Feature '.scaled::n1::ue8m0'", 9, 4, Stage::Early),
     sm(
         "Illegal modifier '.scaled::n1::ue8m0' for instruction 'cvt'",
         &[Target::new(107, Suffix::Family)],
         Stage::Early,
     ),
+];
+const G142: &[Gate] = &[
+    sm("Instruction 'cvt with {types}.rz'", &[Target::new(107, Suffix::Family)], Stage::Form),
+    ptx("Feature 'cvt with {types}.rz'", 9, 4, Stage::Form),
+];
+const G143: &[Gate] = &[
+    since("Feature 'cvt{types}'", 8, 1, [89, 90], Stage::Form),
+    ptx("Feature 'cvt{types}'", 7, 8, Stage::Form),
 ];
 const G144: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 8, 6, Stage::Form),
@@ -708,7 +708,8 @@ const G145: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G146: &[Gate] = &[
+const G146: &[Gate] = &[ptx("Feature '.scaled::n2::ue8m0'", 9, 1, Stage::Form)];
+const G147: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 9, 2, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -720,7 +721,6 @@ const G146: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G147: &[Gate] = &[ptx("Feature '.scaled::n2::ue8m0'", 9, 1, Stage::Form)];
 const G148: &[Gate] = &[
     ptx("Feature 'cvt with .ue5m3x2'", 9, 4, Stage::Token),
     sm("Instruction 'cvt with .ue5m3x2'", &[Target::new(107, Suffix::Family)], Stage::Token),
@@ -2955,12 +2955,12 @@ const C140: &[Choice] = &[md(Mod::Relu).gated(G134)];
 const C141: &[Choice] = &[md(Mod::Rna)];
 const C142: &[Choice] = &[ty(Type::Tf32).gated(G136)];
 const C143: &[Choice] = &[md(Mod::Rs).gated(G140)];
-const C144: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
-const C145: &[Choice] = &[md(Mod::ScaledN1Ue8m0).gated(G143)];
+const C144: &[Choice] = &[md(Mod::ScaledN1Ue8m0).gated(G141)];
+const C145: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
 const C146: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
 const C147: &[Choice] = &[ty(Type::E2m1x2)];
 const C148: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2), ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C149: &[Choice] = &[md(Mod::ScaledN2Ue8m0).gated(G147)];
+const C149: &[Choice] = &[md(Mod::ScaledN2Ue8m0).gated(G146)];
 const C150: &[Choice] = &[md(Mod::Rn), md(Mod::Rz), md(Mod::Rp)];
 const C151: &[Choice] = &[ty(Type::Ue5m3x2)];
 const C152: &[Choice] = &[ty(Type::S2f6x2)];
@@ -3955,17 +3955,19 @@ const M25: &[Mod] = &[Mod::N2d];
 const M26: &[Mod] = &[Mod::Ftz];
 const M27: &[Mod] = &[Mod::Satfinite];
 const M28: &[Mod] = &[Mod::Rz];
-const M29: &[Mod] = &[Mod::Const];
-const M30: &[Mod] = &[Mod::Param, Mod::ParamEntry];
-const M31: &[Mod] = &[Mod::Rn, Mod::Rz];
-const M32: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
-const M33: &[Mod] = &[Mod::Rn];
-const M34: &[Mod] = &[Mod::Cluster];
-const M35: &[Mod] = &[Mod::Acquire, Mod::Release];
-const M36: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
-const M37: &[Mod] = &[Mod::V8];
-const M38: &[Mod] = &[Mod::V4];
-const M39: &[Mod] = &[
+const M29: &[Mod] = &[Mod::Rp];
+const M30: &[Mod] = &[Mod::ScaledN1Ue8m0];
+const M31: &[Mod] = &[Mod::Const];
+const M32: &[Mod] = &[Mod::Param, Mod::ParamEntry];
+const M33: &[Mod] = &[Mod::Rn, Mod::Rz];
+const M34: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
+const M35: &[Mod] = &[Mod::Rn];
+const M36: &[Mod] = &[Mod::Cluster];
+const M37: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M38: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
+const M39: &[Mod] = &[Mod::V8];
+const M40: &[Mod] = &[Mod::V4];
+const M41: &[Mod] = &[
     Mod::Const,
     Mod::Global,
     Mod::Local,
@@ -3976,7 +3978,7 @@ const M39: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M40: &[Mod] = &[
+const M42: &[Mod] = &[
     Mod::Const,
     Mod::Local,
     Mod::Param,
@@ -3986,7 +3988,7 @@ const M40: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M41: &[Mod] = &[
+const M43: &[Mod] = &[
     Mod::L1EvictNormal,
     Mod::L1EvictUnchanged,
     Mod::L1EvictFirst,
@@ -3996,60 +3998,60 @@ const M41: &[Mod] = &[
     Mod::L2EvictFirst,
     Mod::L2EvictLast,
 ];
-const M42: &[Mod] = &[Mod::Volatile];
-const M43: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
-const M44: &[Mod] = &[Mod::Local];
-const M45: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
-const M46: &[Mod] = &[Mod::V4, Mod::V8];
-const M47: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
-const M48: &[Mod] = &[Mod::Relu];
-const M49: &[Mod] = &[Mod::Relaxed];
-const M50: &[Mod] = &[Mod::NoComplete];
-const M51: &[Mod] = &[Mod::Release];
-const M52: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
-const M53: &[Mod] = &[Mod::M16n8k8];
-const M54: &[Mod] = &[Mod::M16n8k16];
-const M55: &[Mod] = &[Mod::M16n8k4];
-const M56: &[Mod] = &[Mod::M8n8k4];
-const M57: &[Mod] = &[Mod::M8n8k16];
-const M58: &[Mod] = &[Mod::M16n8k32];
-const M59: &[Mod] = &[Mod::M8n8k32];
-const M60: &[Mod] = &[Mod::M16n8k64];
-const M61: &[Mod] = &[Mod::And];
-const M62: &[Mod] = &[Mod::M8n8k128];
-const M63: &[Mod] = &[Mod::M16n8k128];
-const M64: &[Mod] = &[Mod::M16n8k256];
-const M65: &[Mod] = &[Mod::KindF8f6f4];
-const M66: &[Mod] = &[Mod::SpOrderedMetadata];
-const M67: &[Mod] = &[Mod::Sp];
-const M68: &[Mod] = &[Mod::ScaleVec2X];
-const M69: &[Mod] = &[Mod::ScaleVec4X];
-const M70: &[Mod] = &[Mod::AccF32];
-const M71: &[Mod] = &[Mod::AccF16];
-const M72: &[Mod] = &[Mod::Mmio];
-const M73: &[Mod] = &[Mod::Sys];
-const M74: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M75: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M76: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M77: &[Mod] = &[Mod::And, Mod::Or];
-const M78: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
-const M79: &[Mod] = &[Mod::A1d, Mod::A2d];
-const M80: &[Mod] = &[Mod::N16x128b];
-const M81: &[Mod] = &[Mod::X128];
-const M82: &[Mod] = &[Mod::N16x256b];
-const M83: &[Mod] = &[Mod::X64, Mod::X128];
-const M84: &[Mod] = &[Mod::KindI8];
-const M85: &[Mod] = &[Mod::Ashift];
-const M86: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
-const M87: &[Mod] = &[Mod::KindMxf4];
-const M88: &[Mod] = &[Mod::KindMxf4nvf4];
-const M89: &[Mod] = &[Mod::KindMxf8f6f4];
-const M90: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
-const M91: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
-const M92: &[Mod] = &[Mod::ScaleVec1X];
-const M93: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
-const M94: &[Mod] = &[Mod::GlobalAddress];
-const M95: &[Mod] = &[
+const M44: &[Mod] = &[Mod::Volatile];
+const M45: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M46: &[Mod] = &[Mod::Local];
+const M47: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M48: &[Mod] = &[Mod::V4, Mod::V8];
+const M49: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M50: &[Mod] = &[Mod::Relu];
+const M51: &[Mod] = &[Mod::Relaxed];
+const M52: &[Mod] = &[Mod::NoComplete];
+const M53: &[Mod] = &[Mod::Release];
+const M54: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
+const M55: &[Mod] = &[Mod::M16n8k8];
+const M56: &[Mod] = &[Mod::M16n8k16];
+const M57: &[Mod] = &[Mod::M16n8k4];
+const M58: &[Mod] = &[Mod::M8n8k4];
+const M59: &[Mod] = &[Mod::M8n8k16];
+const M60: &[Mod] = &[Mod::M16n8k32];
+const M61: &[Mod] = &[Mod::M8n8k32];
+const M62: &[Mod] = &[Mod::M16n8k64];
+const M63: &[Mod] = &[Mod::And];
+const M64: &[Mod] = &[Mod::M8n8k128];
+const M65: &[Mod] = &[Mod::M16n8k128];
+const M66: &[Mod] = &[Mod::M16n8k256];
+const M67: &[Mod] = &[Mod::KindF8f6f4];
+const M68: &[Mod] = &[Mod::SpOrderedMetadata];
+const M69: &[Mod] = &[Mod::Sp];
+const M70: &[Mod] = &[Mod::ScaleVec2X];
+const M71: &[Mod] = &[Mod::ScaleVec4X];
+const M72: &[Mod] = &[Mod::AccF32];
+const M73: &[Mod] = &[Mod::AccF16];
+const M74: &[Mod] = &[Mod::Mmio];
+const M75: &[Mod] = &[Mod::Sys];
+const M76: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M77: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M78: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M79: &[Mod] = &[Mod::And, Mod::Or];
+const M80: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
+const M81: &[Mod] = &[Mod::A1d, Mod::A2d];
+const M82: &[Mod] = &[Mod::N16x128b];
+const M83: &[Mod] = &[Mod::X128];
+const M84: &[Mod] = &[Mod::N16x256b];
+const M85: &[Mod] = &[Mod::X64, Mod::X128];
+const M86: &[Mod] = &[Mod::KindI8];
+const M87: &[Mod] = &[Mod::Ashift];
+const M88: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
+const M89: &[Mod] = &[Mod::KindMxf4];
+const M90: &[Mod] = &[Mod::KindMxf4nvf4];
+const M91: &[Mod] = &[Mod::KindMxf8f6f4];
+const M92: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
+const M93: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
+const M94: &[Mod] = &[Mod::ScaleVec1X];
+const M95: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
+const M96: &[Mod] = &[Mod::GlobalAddress];
+const M97: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -4057,20 +4059,20 @@ const M95: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M96: &[Mod] = &[Mod::SwizzleAtomicity];
-const M97: &[Mod] = &[Mod::GlobalStride];
-const M98: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M99: &[Mod] = &[Mod::Uni];
-const M100: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M101: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M102: &[Mod] = &[Mod::N2dms];
-const M103: &[Mod] = &[Mod::A2dms];
-const M104: &[Mod] = &[Mod::V2];
-const M105: &[Mod] = &[Mod::Ballot];
-const M106: &[Mod] = &[Mod::M16n16k16];
-const M107: &[Mod] = &[Mod::M8n32k16];
-const M108: &[Mod] = &[Mod::M32n8k16];
-const M109: &[Mod] = &[Mod::M16n16k8];
+const M98: &[Mod] = &[Mod::SwizzleAtomicity];
+const M99: &[Mod] = &[Mod::GlobalStride];
+const M100: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M101: &[Mod] = &[Mod::Uni];
+const M102: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M103: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M104: &[Mod] = &[Mod::N2dms];
+const M105: &[Mod] = &[Mod::A2dms];
+const M106: &[Mod] = &[Mod::V2];
+const M107: &[Mod] = &[Mod::Ballot];
+const M108: &[Mod] = &[Mod::M16n16k16];
+const M109: &[Mod] = &[Mod::M8n32k16];
+const M110: &[Mod] = &[Mod::M32n8k16];
+const M111: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -7681,14 +7683,15 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.f8x2type.f32 d:b16, a:f32, b:f32",
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.f8x2type.f32 d:b16, a:f32, b:f32{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", C139),
             slot("satfinite", C23),
             optional("relu", C140),
             optional("pzo", C137),
-            slot("f8x2type", C144),
+            optional("scale_of_both", C144),
+            slot("f8x2type", C145),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7697,22 +7700,24 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G142,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.f8x2type.f16x2 d:b16, a:f16x2",
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.f8x2type.f16x2 d:b16, a:f16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", C139),
             slot("satfinite", C23),
             optional("relu", C140),
             optional("pzo", C137),
-            slot("f8x2type", C144),
+            optional("scale_of_both", C144),
+            slot("f8x2type", C145),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -7720,60 +7725,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G142,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::packed"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.f8x2type.f32 d:b16, a:f32, b:f32, scale<reg>:b8",
-        section: "9.7.9.21",
-        slots: &[
-            slot("frnd2", C139),
-            slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            slot("scaled::n1::ue8m0", C145),
-            slot("f8x2type", C144),
-            slot("f32", C1),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)),
-            read("b", Kind::Source, Ty::Fixed(Type::F32)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G142,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::pack"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.f8x2type.f16x2 d:b16, a:f16x2, scale<reg>:b8",
-        section: "9.7.9.21",
-        slots: &[
-            slot("frnd2", C139),
-            slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            slot("scaled::n1::ue8m0", C145),
-            slot("f8x2type", C144),
-            slot("f16x2", C22),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G142,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7781,24 +7736,25 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f8x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C140), slot("f16x2", C22), slot("f8x2type", C144)],
+        slots: &[slot("rn", C10), optional("relu", C140), slot("f16x2", C22), slot("f8x2type", C145)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G142,
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.f6x2type.f32 d:b16, a:f32, b:f32",
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.f6x2type.f32 d:b16, a:f32, b:f32{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", C139),
             slot("satfinite", C23),
             optional("relu", C140),
             optional("pzo", C137),
+            optional("scale_of_both", C144),
             slot("f6x2type", C146),
             slot("f32", C1),
         ],
@@ -7808,21 +7764,23 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
         gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.e2m1x2.f32 d:b8, a:f32, b:f32",
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.e2m1x2.f32 d:b8, a:f32, b:f32{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", C139),
             slot("satfinite", C23),
             optional("relu", C140),
             optional("pzo", C137),
+            optional("scale_of_both", C144),
             slot("e2m1x2", C147),
             slot("f32", C1),
         ],
@@ -7832,60 +7790,9 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G144,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::pack"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.f6x2type.f32 d:b16, a:f32, b:f32, scale<reg>:b8",
-        section: "9.7.9.21",
-        slots: &[
-            slot("frnd2", C139),
-            slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            slot("scaled::n1::ue8m0", C145),
-            slot("f6x2type", C146),
-            slot("f32", C1),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)),
-            read("b", Kind::Source, Ty::Fixed(Type::F32)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G144,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::pack"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.e2m1x2.f32 d:b8, a:f32, b:f32, scale<reg>:b8",
-        section: "9.7.9.21",
-        slots: &[
-            slot("frnd2", C139),
-            slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            slot("scaled::n1::ue8m0", C145),
-            slot("e2m1x2", C147),
-            slot("f32", C1),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B8)),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)),
-            read("b", Kind::Source, Ty::Fixed(Type::F32)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
         gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
@@ -7898,7 +7805,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
         gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
@@ -7911,20 +7818,21 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
         gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.f6x2type.f16x2 d:b16, a:f16x2",
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.f6x2type.f16x2 d:b16, a:f16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", C139),
             slot("satfinite", C23),
             optional("relu", C140),
             optional("pzo", C137),
+            optional("scale_of_both", C144),
             slot("f6x2type", C146),
             slot("f16x2", C22),
         ],
@@ -7933,21 +7841,23 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
         gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.e2m1x2.f16x2 d:b8, a:f16x2",
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.e2m1x2.f16x2 d:b8, a:f16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", C139),
             slot("satfinite", C23),
             optional("relu", C140),
             optional("pzo", C137),
+            optional("scale_of_both", C144),
             slot("e2m1x2", C147),
             slot("f16x2", C22),
         ],
@@ -7956,21 +7866,23 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
         gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.smallx2type.bf16x2 d:b16, a:bf16x2",
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.smallx2type.bf16x2 d:b16, a:bf16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", C139),
             slot("satfinite", C23),
             optional("relu", C140),
             optional("pzo", C137),
+            optional("scale_of_both", C144),
             slot("smallx2type", C148),
             slot("bf16x2", C21),
         ],
@@ -7979,21 +7891,23 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
         gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.e2m1x2.bf16x2 d:b8, a:bf16x2",
+        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.e2m1x2.bf16x2 d:b8, a:bf16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", C139),
             slot("satfinite", C23),
             optional("relu", C140),
             optional("pzo", C137),
+            optional("scale_of_both", C144),
             slot("e2m1x2", C147),
             slot("bf16x2", C21),
         ],
@@ -8002,159 +7916,22 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
         gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.f6x2type.f16x2 d:b16, a:f16x2, scale<reg>:b8",
-        section: "9.7.9.21",
-        slots: &[
-            slot("frnd2", C139),
-            slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            slot("scaled::n1::ue8m0", C145),
-            slot("f6x2type", C146),
-            slot("f16x2", C22),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G145,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::packed"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.e2m1x2.f16x2 d:b8, a:f16x2, scale<reg>:b8",
-        section: "9.7.9.21",
-        slots: &[
-            slot("frnd2", C139),
-            slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            slot("scaled::n1::ue8m0", C145),
-            slot("e2m1x2", C147),
-            slot("f16x2", C22),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B8)),
-            read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G145,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::packed"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.smallx2type.bf16x2 d:b16, a:bf16x2, scale<reg>:b8",
-        section: "9.7.9.21",
-        slots: &[
-            slot("frnd2", C139),
-            slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            slot("scaled::n1::ue8m0", C145),
-            slot("smallx2type", C148),
-            slot("bf16x2", C21),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G145,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::packed"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.pzo}.scaled::n1::ue8m0.e2m1x2.bf16x2 d:b8, a:bf16x2, scale<reg>:b8",
-        section: "9.7.9.21",
-        slots: &[
-            slot("frnd2", C139),
-            slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            slot("scaled::n1::ue8m0", C145),
-            slot("e2m1x2", C147),
-            slot("bf16x2", C21),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B8)),
-            read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G145,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::packed"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.rn{.relu}{.satfinite}.bf16x2.smallx2type d, a:b16",
+        syntax: "cvt.rn{.relu}{.satfinite}{.scale_of_each}.bf16x2.smallx2type d, a:b16{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
             optional("relu", C140),
             optional("satfinite", C23),
-            slot("bf16x2", C21),
-            slot("smallx2type", C148),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[],
-        gates: G146,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::packed"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.rn{.relu}{.satfinite}.bf16x2.e2m1x2 d, a:b8",
-        section: "9.7.9.21",
-        slots: &[
-            slot("rn", C10),
-            optional("relu", C140),
-            optional("satfinite", C23),
-            slot("bf16x2", C21),
-            slot("e2m1x2", C147),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
-        rules: &[],
-        gates: G146,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::packed"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.rn{.relu}{.satfinite}.scaled::n2::ue8m0.bf16x2.smallx2type d, a:b16, scales<reg>:b16",
-        section: "9.7.9.21",
-        slots: &[
-            slot("rn", C10),
-            optional("relu", C140),
-            optional("satfinite", C23),
-            slot("scaled::n2::ue8m0", C149),
+            optional("scale_of_each", C149),
             slot("bf16x2", C21),
             slot("smallx2type", C148),
         ],
@@ -8163,22 +7940,22 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::B16)),
-            read("scales", Kind::Register, Ty::Fixed(Type::B16)),
+            read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
         rules: &[],
-        gates: G146,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.rn{.relu}{.satfinite}.scaled::n2::ue8m0.bf16x2.e2m1x2 d, a:b8, scales<reg>:b16",
+        syntax: "cvt.rn{.relu}{.satfinite}{.scale_of_each}.bf16x2.e2m1x2 d, a:b8{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
             optional("relu", C140),
             optional("satfinite", C23),
-            slot("scaled::n2::ue8m0", C149),
+            optional("scale_of_each", C149),
             slot("bf16x2", C21),
             slot("e2m1x2", C147),
         ],
@@ -8187,56 +7964,21 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::B8)),
-            read("scales", Kind::Register, Ty::Fixed(Type::B16)),
+            read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
         rules: &[],
-        gates: G146,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd3{.satfinite}.ue5m3x2.f32 d:b16, a:f32, b:f32",
-        section: "9.7.9.21",
-        slots: &[slot("frnd3", C150), optional("satfinite", C23), slot("ue5m3x2", C151), slot("f32", C1)],
-        ignored: T0,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)),
-            read("b", Kind::Source, Ty::Fixed(Type::F32)),
-        ],
-        rules: &[],
-        gates: G148,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::pack"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.frnd3{.satfinite}.ue5m3x2.packedtype d:b16, a:packedtype",
+        syntax: "cvt.frnd3{.satfinite}{.scale_of_both}.ue5m3x2.f32 d:b16, a:f32, b:f32{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd3", C150),
             optional("satfinite", C23),
-            slot("ue5m3x2", C151),
-            slot("packedtype", C19),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[],
-        gates: G148,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::packed"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2{.satfinite}.scaled::n1::ue8m0.ue5m3x2.f32 d:b16, a:f32, b:f32, scale<reg>:b8",
-        section: "9.7.9.21",
-        slots: &[
-            slot("frnd2", C139),
-            optional("satfinite", C23),
-            slot("scaled::n1::ue8m0", C145),
+            optional("scale_of_both", C144),
             slot("ue5m3x2", C151),
             slot("f32", C1),
         ],
@@ -8246,21 +7988,24 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M29)],
+            then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M29)),
+        }],
         gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2{.satfinite}.scaled::n1::ue8m0.ue5m3x2.packedtype d:b16, a:packedtype, scale<reg>:b8",
+        syntax: "cvt.frnd3{.satfinite}{.scale_of_both}.ue5m3x2.packedtype d:b16, a:packedtype{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
+            slot("frnd3", C150),
             optional("satfinite", C23),
-            slot("scaled::n1::ue8m0", C145),
+            optional("scale_of_both", C144),
             slot("ue5m3x2", C151),
             slot("packedtype", C19),
         ],
@@ -8269,9 +8014,12 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Pick(1)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)),
+            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M29)],
+            then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M29)),
+        }],
         gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
@@ -8284,32 +8032,22 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M29)],
+            then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M29)),
+        }],
         gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.rn{.satfinite}.bf16x2.ue5m3x2 d, a:b16",
-        section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("satfinite", C23), slot("bf16x2", C21), slot("ue5m3x2", C151)],
-        ignored: T0,
-        head: 0,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[],
-        gates: G148,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::packed"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.rn{.satfinite}.scaled::n2::ue8m0.bf16x2.ue5m3x2 d, a:b16, scales<reg>:b16",
+        syntax: "cvt.rn{.satfinite}{.scale_of_each}.bf16x2.ue5m3x2 d, a:b16{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
             optional("satfinite", C23),
-            slot("scaled::n2::ue8m0", C149),
+            optional("scale_of_each", C149),
             slot("bf16x2", C21),
             slot("ue5m3x2", C151),
         ],
@@ -8318,21 +8056,25 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::B16)),
-            read("scales", Kind::Register, Ty::Fixed(Type::B16)),
+            read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M29)],
+            then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M29)),
+        }],
         gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}.s2f6x2.f32 d:b16, a:f32, b:f32",
+        syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.f32 d:b16, a:f32, b:f32{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", C139),
             slot("satfinite", C23),
             optional("relu", C140),
+            optional("scale_of_each", C149),
             slot("s2f6x2", C152),
             slot("f32", C1),
         ],
@@ -8342,20 +8084,22 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
+            read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
         gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}.s2f6x2.bf16x2 d:b16, a:bf16x2",
+        syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.bf16x2 d:b16, a:bf16x2{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", C139),
             slot("satfinite", C23),
             optional("relu", C140),
+            optional("scale_of_each", C149),
             slot("s2f6x2", C152),
             slot("bf16x2", C21),
         ],
@@ -8364,89 +8108,22 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
+            read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
         gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}.scaled::n2::ue8m0.s2f6x2.f32 d:b16, a:f32, b:f32, scales<reg>:b16",
-        section: "9.7.9.21",
-        slots: &[
-            slot("frnd2", C139),
-            slot("satfinite", C23),
-            optional("relu", C140),
-            slot("scaled::n2::ue8m0", C149),
-            slot("s2f6x2", C152),
-            slot("f32", C1),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)),
-            read("b", Kind::Source, Ty::Fixed(Type::F32)),
-            read("scales", Kind::Register, Ty::Fixed(Type::B16)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G149,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::pack"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}.scaled::n2::ue8m0.s2f6x2.bf16x2 d:b16, a:bf16x2, scales<reg>:b16",
-        section: "9.7.9.21",
-        slots: &[
-            slot("frnd2", C139),
-            slot("satfinite", C23),
-            optional("relu", C140),
-            slot("scaled::n2::ue8m0", C149),
-            slot("s2f6x2", C152),
-            slot("bf16x2", C21),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
-            read("scales", Kind::Register, Ty::Fixed(Type::B16)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G149,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::packed"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.rn{.relu}{.satfinite}.bf16x2.s2f6x2 d, a:b16",
+        syntax: "cvt.rn{.relu}{.satfinite}{.scale_of_each}.bf16x2.s2f6x2 d, a:b16{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
             optional("relu", C140),
             optional("satfinite", C23),
-            slot("bf16x2", C21),
-            slot("s2f6x2", C152),
-        ],
-        ignored: T0,
-        head: 0,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
-        gates: G149,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::packed"),
-    },
-    Form {
-        opcode: Opcode::Cvt,
-        syntax: "cvt.rn{.relu}{.satfinite}.scaled::n2::ue8m0.bf16x2.s2f6x2 d, a:b16, scales<reg>:b16",
-        section: "9.7.9.21",
-        slots: &[
-            slot("rn", C10),
-            optional("relu", C140),
-            optional("satfinite", C23),
-            slot("scaled::n2::ue8m0", C149),
+            optional("scale_of_each", C149),
             slot("bf16x2", C21),
             slot("s2f6x2", C152),
         ],
@@ -8455,9 +8132,9 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::B16)),
-            read("scales", Kind::Register, Ty::Fixed(Type::B16)),
+            read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G141) }],
+        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
         gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
@@ -8627,8 +8304,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G157) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G157) },
+            Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G158) },
         ],
         gates: G159,
         carry: CarryFlag { reads: false, writes: false },
@@ -8643,8 +8320,8 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G157) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G157) },
+            Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G158) },
         ],
         gates: G160,
         carry: CarryFlag { reads: false, writes: false },
@@ -8696,7 +8373,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G163) },
+            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G163) },
             Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G164) },
         ],
         gates: &[],
@@ -8716,8 +8393,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G162) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G165) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Default(Mod::Rn, G162) },
+            Rule { when: &[Condition::HasNot(M35)], then: Consequence::Gates(G165) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -8870,8 +8547,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G176) },
+            Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M37), Condition::HasNot(M38)], then: Consequence::Gates(G176) },
         ],
         gates: G177,
         carry: CarryFlag { reads: false, writes: false },
@@ -8891,8 +8568,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G176) },
+            Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M37), Condition::HasNot(M38)], then: Consequence::Gates(G176) },
         ],
         gates: G177,
         carry: CarryFlag { reads: false, writes: false },
@@ -8912,8 +8589,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G176) },
+            Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M37), Condition::HasNot(M38)], then: Consequence::Gates(G176) },
         ],
         gates: G177,
         carry: CarryFlag { reads: false, writes: false },
@@ -8934,8 +8611,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M35), Condition::HasNot(M36)], then: Consequence::Gates(G176) },
+            Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M37), Condition::HasNot(M38)], then: Consequence::Gates(G176) },
         ],
         gates: G177,
         carry: CarryFlag { reads: false, writes: false },
@@ -9067,7 +8744,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G183) },
             Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G184) },
         ],
         gates: G185,
@@ -9325,8 +9002,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G157) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G157) },
+            Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G158) },
         ],
         gates: G200,
         carry: CarryFlag { reads: false, writes: false },
@@ -9375,48 +9052,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
             Rule {
-                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M43)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
             Rule {
-                when: &[Condition::Has(M45)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
-            },
-            Rule {
-                when: &[Condition::Has(M45), Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
             },
             Rule {
-                when: &[Condition::Has(M45), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47), Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+            },
+            Rule {
+                when: &[Condition::Has(M47), Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M49)),
             },
         ],
         gates: &[],
@@ -9451,48 +9128,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
             Rule {
-                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M43)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
             Rule {
-                when: &[Condition::Has(M45)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
-            },
-            Rule {
-                when: &[Condition::Has(M45), Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
             },
             Rule {
-                when: &[Condition::Has(M45), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47), Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+            },
+            Rule {
+                when: &[Condition::Has(M47), Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M49)),
             },
         ],
         gates: &[],
@@ -9522,48 +9199,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
             Rule {
-                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M43)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
             Rule {
-                when: &[Condition::Has(M45)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
-            },
-            Rule {
-                when: &[Condition::Has(M45), Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
             },
             Rule {
-                when: &[Condition::Has(M45), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47), Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+            },
+            Rule {
+                when: &[Condition::Has(M47), Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M49)),
             },
         ],
         gates: &[],
@@ -9599,48 +9276,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
             Rule {
-                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M43)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
             Rule {
-                when: &[Condition::Has(M45)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
-            },
-            Rule {
-                when: &[Condition::Has(M45), Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
             },
             Rule {
-                when: &[Condition::Has(M45), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47), Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+            },
+            Rule {
+                when: &[Condition::Has(M47), Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M49)),
             },
         ],
         gates: &[],
@@ -9667,48 +9344,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
             Rule {
-                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M43)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
             Rule {
-                when: &[Condition::Has(M45)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
-            },
-            Rule {
-                when: &[Condition::Has(M45), Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
             },
             Rule {
-                when: &[Condition::Has(M45), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47), Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+            },
+            Rule {
+                when: &[Condition::Has(M47), Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M49)),
             },
         ],
         gates: &[],
@@ -9733,11 +9410,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
         ],
         gates: G216,
         carry: CarryFlag { reads: false, writes: false },
@@ -9762,11 +9439,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
         ],
         gates: G216,
         carry: CarryFlag { reads: false, writes: false },
@@ -9799,40 +9476,40 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
             Rule {
-                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M43)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
             Rule {
-                when: &[Condition::Has(M45)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
-            },
-            Rule {
-                when: &[Condition::Has(M45), Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
             },
             Rule {
-                when: &[Condition::Has(M45), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47), Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+            },
+            Rule {
+                when: &[Condition::Has(M47), Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
             },
         ],
         gates: &[],
@@ -9867,40 +9544,40 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
             Rule {
-                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M43)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
             Rule {
-                when: &[Condition::Has(M45)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
-            },
-            Rule {
-                when: &[Condition::Has(M45), Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
             },
             Rule {
-                when: &[Condition::Has(M45), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47), Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+            },
+            Rule {
+                when: &[Condition::Has(M47), Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
             },
         ],
         gates: &[],
@@ -10167,7 +9844,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M38)],
+                when: &[Condition::Has(M40)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
         ],
@@ -10240,7 +9917,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G227) }],
+        rules: &[Rule { when: &[Condition::HasNot(M34)], then: Consequence::Default(Mod::Rn, G227) }],
         gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -10636,7 +10313,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G241) }],
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G241) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -10670,7 +10347,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) }],
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G243) }],
         gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -10712,7 +10389,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G247) }],
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G247) }],
         gates: G248,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -10731,7 +10408,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G247) }],
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G247) }],
         gates: G248,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -10744,7 +10421,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G247) }],
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G247) }],
         gates: G249,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -10763,7 +10440,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G247) }],
+        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G247) }],
         gates: G249,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -10826,7 +10503,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G254) },
+            Rule { when: &[Condition::HasNot(M52)], then: Consequence::Gates(G254) },
             Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
         ],
         gates: G251,
@@ -10853,7 +10530,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G254) },
+            Rule { when: &[Condition::HasNot(M52)], then: Consequence::Gates(G254) },
             Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
         ],
         gates: G251,
@@ -10872,7 +10549,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G255) }],
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G255) }],
         gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -10896,7 +10573,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G255) }],
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G255) }],
         gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -11005,7 +10682,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G263) },
+            Rule { when: &[Condition::HasNot(M52)], then: Consequence::Gates(G263) },
             Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
         ],
         gates: G260,
@@ -11032,7 +10709,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::HasNot(M50)], then: Consequence::Gates(G263) },
+            Rule { when: &[Condition::HasNot(M52)], then: Consequence::Gates(G263) },
             Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
         ],
         gates: G260,
@@ -11056,7 +10733,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G264) }],
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G264) }],
         gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -11080,7 +10757,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G264) }],
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G264) }],
         gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -11143,7 +10820,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
         gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -11166,7 +10843,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
         gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -11183,7 +10860,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
         gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -11207,7 +10884,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
         gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -11225,7 +10902,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
         gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -11249,7 +10926,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
         gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -11267,7 +10944,7 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
         gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -11292,7 +10969,7 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) }],
+        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
         gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -11517,7 +11194,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G289) }],
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G289) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -11551,7 +11228,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G291) }],
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G291) }],
         gates: G292,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -11611,8 +11288,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G294) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G295) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -11650,8 +11327,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G297) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G295) },
         ],
         gates: G296,
         carry: CarryFlag { reads: false, writes: false },
@@ -11681,9 +11358,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G298) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G297) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G298) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G295) },
         ],
         gates: G296,
         carry: CarryFlag { reads: false, writes: false },
@@ -11714,10 +11391,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G299) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G300) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G301) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G302) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G299) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G300) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G301) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G302) },
         ],
         gates: G296,
         carry: CarryFlag { reads: false, writes: false },
@@ -11748,9 +11425,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G303) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G295) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G303) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G304) },
         ],
         gates: G296,
         carry: CarryFlag { reads: false, writes: false },
@@ -11781,9 +11458,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G305) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G304) },
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G306) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G305) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G306) },
         ],
         gates: G296,
         carry: CarryFlag { reads: false, writes: false },
@@ -11815,10 +11492,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G308) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G309) },
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G310) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G311) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G308) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G309) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G310) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G311) },
         ],
         gates: G296,
         carry: CarryFlag { reads: false, writes: false },
@@ -11849,9 +11526,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G313) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G313) },
             Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G314) },
-            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G315) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G315) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -11890,7 +11567,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G315) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G315) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -12265,14 +11942,14 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G320) },
-            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G315) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G315) },
             Rule {
                 when: &[Condition::TypeIn(0, T8)],
-                then: Consequence::Needs(&[Condition::Has(M66)], Fault::Illegal(M67)),
+                then: Consequence::Needs(&[Condition::Has(M68)], Fault::Illegal(M69)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::Has(M66)], Fault::Illegal(M67)),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::Has(M68)], Fault::Illegal(M69)),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
@@ -12397,10 +12074,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M68)],
+                when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M69), Condition::TypeIn(4, T41)], then: Consequence::Gates(G328) },
+            Rule { when: &[Condition::Has(M71), Condition::TypeIn(4, T41)], then: Consequence::Gates(G328) },
         ],
         gates: G325,
         carry: CarryFlag { reads: false, writes: false },
@@ -12517,10 +12194,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M68)],
+                when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M69), Condition::TypeIn(4, T41)], then: Consequence::Gates(G328) },
+            Rule { when: &[Condition::Has(M71), Condition::TypeIn(4, T41)], then: Consequence::Gates(G328) },
         ],
         gates: G331,
         carry: CarryFlag { reads: false, writes: false },
@@ -12590,8 +12267,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-            then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Vector),
+            when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+            then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -12964,26 +12641,26 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G347) },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M72)),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M70)),
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M72)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M73)),
             },
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M73)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T45)],
@@ -12991,14 +12668,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
@@ -13031,26 +12708,26 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G347) },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M72)),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M70)),
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M72)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M73)),
             },
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M73)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T45)],
@@ -13058,14 +12735,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
@@ -13098,26 +12775,26 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G347) },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M70)),
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M72)),
             },
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M70)),
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M72)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M73)),
             },
             Rule {
-                when: &[Condition::Has(M71)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M71)),
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M73)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T45)],
@@ -13125,14 +12802,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
@@ -13168,14 +12845,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
@@ -13212,14 +12889,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
@@ -13256,14 +12933,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
@@ -13298,7 +12975,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
@@ -13351,7 +13028,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
@@ -13404,7 +13081,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
@@ -13697,7 +13374,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G363) },
+            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G363) },
             Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G364) },
         ],
         gates: &[],
@@ -13712,7 +13389,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G365) }],
+        rules: &[Rule { when: &[Condition::HasNot(M35)], then: Consequence::Gates(G365) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -14099,12 +13776,12 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G372) },
+            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G372) },
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::Has(M73)], Fault::Illegal(M72)),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::Has(M75)], Fault::Illegal(M74)),
             },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G373) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G373) },
         ],
         gates: G371,
         carry: CarryFlag { reads: false, writes: false },
@@ -14290,15 +13967,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M26)),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M78)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
             },
         ],
@@ -14331,15 +14008,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M26)),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M78)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
             },
         ],
@@ -14361,12 +14038,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T57)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Comparison),
             },
         ],
         gates: G378,
@@ -14391,15 +14068,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Illegal(M26)),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M78)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
         ],
@@ -14432,15 +14109,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Illegal(M26)),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M78)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
         ],
@@ -14462,15 +14139,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M78)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
@@ -14493,15 +14170,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M78)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
@@ -14522,8 +14199,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G380,
         carry: CarryFlag { reads: false, writes: false },
@@ -14549,8 +14226,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G380,
         carry: CarryFlag { reads: false, writes: false },
@@ -14569,8 +14246,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G379,
         carry: CarryFlag { reads: false, writes: false },
@@ -14590,8 +14267,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G379,
         carry: CarryFlag { reads: false, writes: false },
@@ -14611,8 +14288,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
             Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G381) },
         ],
@@ -14641,8 +14318,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
             Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G381) },
         ],
@@ -14663,8 +14340,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G382,
         carry: CarryFlag { reads: false, writes: false },
@@ -14684,8 +14361,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G382,
         carry: CarryFlag { reads: false, writes: false },
@@ -14722,15 +14399,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Illegal(M26)),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M78)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Comparison),
             },
         ],
@@ -14757,15 +14434,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Illegal(M26)),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M78)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Comparison),
             },
         ],
@@ -14786,8 +14463,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14807,8 +14484,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14827,8 +14504,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14848,8 +14525,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14868,8 +14545,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G385,
         carry: CarryFlag { reads: false, writes: false },
@@ -14889,8 +14566,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G385,
         carry: CarryFlag { reads: false, writes: false },
@@ -14909,8 +14586,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G386,
         carry: CarryFlag { reads: false, writes: false },
@@ -14930,8 +14607,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M74)],
-            then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+            when: &[Condition::Has(M76)],
+            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
         }],
         gates: G386,
         carry: CarryFlag { reads: false, writes: false },
@@ -15110,7 +14787,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G392) },
+            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G392) },
             Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G393) },
         ],
         gates: &[],
@@ -15126,8 +14803,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::HasNot(M32)], then: Consequence::Default(Mod::Rn, G391) },
-            Rule { when: &[Condition::HasNot(M33)], then: Consequence::Gates(G394) },
+            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Default(Mod::Rn, G391) },
+            Rule { when: &[Condition::HasNot(M35)], then: Consequence::Gates(G394) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -15159,44 +14836,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
             Rule {
-                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M43)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
             Rule {
-                when: &[Condition::Has(M45)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
-            },
-            Rule {
-                when: &[Condition::Has(M45), Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
             },
             Rule {
-                when: &[Condition::Has(M45), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47), Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+            },
+            Rule {
+                when: &[Condition::Has(M47), Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -15230,44 +14907,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
             Rule {
-                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M43)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
             Rule {
-                when: &[Condition::Has(M45)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
-            },
-            Rule {
-                when: &[Condition::Has(M45), Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
             },
             Rule {
-                when: &[Condition::Has(M45), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47), Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+            },
+            Rule {
+                when: &[Condition::Has(M47), Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -15296,44 +14973,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
             Rule {
-                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M43)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
             Rule {
-                when: &[Condition::Has(M45)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
-            },
-            Rule {
-                when: &[Condition::Has(M45), Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
             },
             Rule {
-                when: &[Condition::Has(M45), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47), Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+            },
+            Rule {
+                when: &[Condition::Has(M47), Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -15368,44 +15045,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
             Rule {
-                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M43)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
             Rule {
-                when: &[Condition::Has(M45)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
-            },
-            Rule {
-                when: &[Condition::Has(M45), Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
             },
             Rule {
-                when: &[Condition::Has(M45), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47), Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+            },
+            Rule {
+                when: &[Condition::Has(M47), Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -15432,44 +15109,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37)],
+                when: &[Condition::Has(M39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M38), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M37), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M39)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
             Rule {
-                when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M37), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M41)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M41)),
+                when: &[Condition::Has(M43)],
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
             },
             Rule {
-                when: &[Condition::Has(M42)],
-                then: Consequence::Needs(&[Condition::HasNot(M43)], Fault::Illegal(M42)),
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
             },
-            Rule { when: &[Condition::Has(M42), Condition::Has(M44)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
             Rule {
-                when: &[Condition::Has(M45)],
-                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Illegal(M45)),
-            },
-            Rule {
-                when: &[Condition::Has(M45), Condition::Has(M38)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
             },
             Rule {
-                when: &[Condition::Has(M45), Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M45)),
+                when: &[Condition::Has(M47), Condition::Has(M40)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+            },
+            Rule {
+                when: &[Condition::Has(M47), Condition::Has(M39)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -15496,8 +15173,8 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M38), Condition::TypeIn(0, T37)],
-            then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Vector),
+            when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
+            then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
         }],
         gates: G402,
         carry: CarryFlag { reads: false, writes: false },
@@ -15519,16 +15196,16 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G372) },
+            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G372) },
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::Has(M73)], Fault::Illegal(M72)),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::Has(M75)], Fault::Illegal(M74)),
             },
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::Has(M51)], Fault::Illegal(M72)),
+                when: &[Condition::Has(M74)],
+                then: Consequence::Needs(&[Condition::Has(M53)], Fault::Illegal(M74)),
             },
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G403) },
         ],
         gates: G402,
         carry: CarryFlag { reads: false, writes: false },
@@ -16035,7 +15712,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M38)],
+            when: &[Condition::Has(M40)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T63)], Fault::Vector),
         }],
         gates: &[],
@@ -16080,8 +15757,8 @@ pub static FORMS: &[Form] = &[
             },
             Rule { when: &[Condition::Has(M8), Condition::TypeIn(0, T2)], then: Consequence::Gates(G429) },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M79)),
             },
         ],
         gates: G430,
@@ -16103,8 +15780,8 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[Rule {
-            when: &[Condition::Has(M78)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M78)),
+            when: &[Condition::Has(M80)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M80)),
         }],
         gates: G432,
         carry: CarryFlag { reads: false, writes: false },
@@ -16129,7 +15806,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M38)],
+            when: &[Condition::Has(M40)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T63)], Fault::Vector),
         }],
         gates: &[],
@@ -16154,7 +15831,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G434) }],
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G434) }],
         gates: G435,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
@@ -16310,12 +15987,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
-            },
-            Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+            },
+            Rule {
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
         ],
         gates: G450,
@@ -16344,12 +16021,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
-            },
-            Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+            },
+            Rule {
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
         ],
         gates: G450,
@@ -16487,12 +16164,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
-            },
-            Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+            },
+            Rule {
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
         ],
         gates: G453,
@@ -16521,12 +16198,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M81)], Fault::Illegal(M80)),
-            },
-            Rule {
                 when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+            },
+            Rule {
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
             },
         ],
         gates: G453,
@@ -16696,10 +16373,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -16732,10 +16409,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -16768,10 +16445,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -16804,10 +16481,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -16841,10 +16518,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -16878,10 +16555,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -16915,10 +16592,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -16953,10 +16630,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -16991,10 +16668,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -17029,10 +16706,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -17068,10 +16745,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -17107,10 +16784,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Illegal(M85)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -17143,23 +16820,23 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M69), Condition::Has(M89)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M69), Condition::Has(M90)], then: Consequence::Gates(G475) },
+            Rule {
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
+            },
             Rule {
                 when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M88)),
-            },
-            Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::Has(M95)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -17192,23 +16869,23 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M69), Condition::Has(M89)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M69), Condition::Has(M90)], then: Consequence::Gates(G475) },
+            Rule {
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
+            },
             Rule {
                 when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M88)),
-            },
-            Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::Has(M95)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -17243,23 +16920,23 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M69), Condition::Has(M89)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M69), Condition::Has(M90)], then: Consequence::Gates(G475) },
+            Rule {
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
+            },
             Rule {
                 when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M88)),
-            },
-            Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::Has(M95)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -17294,23 +16971,23 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67), Condition::Has(M87)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M67), Condition::Has(M88)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M69), Condition::Has(M89)], then: Consequence::Gates(G474) },
+            Rule { when: &[Condition::Has(M69), Condition::Has(M90)], then: Consequence::Gates(G475) },
+            Rule {
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
+            },
             Rule {
                 when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M88)),
-            },
-            Rule {
-                when: &[Condition::Has(M88)],
-                then: Consequence::Needs(&[Condition::Has(M93)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::Has(M95)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
@@ -17340,7 +17017,7 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) }],
+        rules: &[Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) }],
         gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
@@ -17366,7 +17043,7 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) }],
+        rules: &[Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) }],
         gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
@@ -17394,7 +17071,7 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) }],
+        rules: &[Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) }],
         gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
@@ -17422,7 +17099,7 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G469) }],
+        rules: &[Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) }],
         gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
@@ -17505,14 +17182,14 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M94)],
+                when: &[Condition::Has(M96)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M95)],
+                when: &[Condition::Has(M97)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G495) },
         ],
         gates: G496,
         carry: CarryFlag { reads: false, writes: false },
@@ -17539,11 +17216,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M97)],
+                when: &[Condition::Has(M99)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M98)],
+                when: &[Condition::Has(M100)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
         ],
@@ -17608,14 +17285,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
             Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
             Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
             },
         ],
         gates: &[],
@@ -17641,14 +17318,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
             Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
             },
             Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
         ],
         gates: G503,
@@ -17675,18 +17352,18 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule {
+                when: &[Condition::Has(M104)],
+                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+            },
+            Rule {
+                when: &[Condition::Has(M105)],
+                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+            },
             Rule {
                 when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
-            },
-            Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
         ],
         gates: G504,
@@ -17714,19 +17391,19 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
+            Rule {
+                when: &[Condition::Has(M104)],
+                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+            },
+            Rule {
+                when: &[Condition::Has(M105)],
+                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+            },
             Rule {
                 when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
-            },
-            Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
         ],
         gates: G506,
@@ -17752,15 +17429,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G507) },
             Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
             Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
             },
         ],
         gates: &[],
@@ -17787,15 +17464,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G508) },
             Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
             },
             Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
         ],
         gates: G503,
@@ -17823,19 +17500,19 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G509) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G509) },
+            Rule {
+                when: &[Condition::Has(M104)],
+                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+            },
+            Rule {
+                when: &[Condition::Has(M105)],
+                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+            },
             Rule {
                 when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
-            },
-            Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
         ],
         gates: G504,
@@ -17864,20 +17541,20 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G510) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
+            Rule {
+                when: &[Condition::Has(M104)],
+                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+            },
+            Rule {
+                when: &[Condition::Has(M105)],
+                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+            },
             Rule {
                 when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
-            },
-            Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
         ],
         gates: G506,
@@ -17903,8 +17580,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G507) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -17930,8 +17607,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G508) },
         ],
         gates: G503,
         carry: CarryFlag { reads: false, writes: false },
@@ -17958,8 +17635,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G509) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G509) },
         ],
         gates: G504,
         carry: CarryFlag { reads: false, writes: false },
@@ -17987,9 +17664,9 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G510) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
         ],
         gates: G506,
         carry: CarryFlag { reads: false, writes: false },
@@ -18015,8 +17692,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G507) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -18043,8 +17720,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G508) },
         ],
         gates: G503,
         carry: CarryFlag { reads: false, writes: false },
@@ -18072,8 +17749,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G509) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G509) },
         ],
         gates: G504,
         carry: CarryFlag { reads: false, writes: false },
@@ -18102,9 +17779,9 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G510) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
         ],
         gates: G506,
         carry: CarryFlag { reads: false, writes: false },
@@ -18128,14 +17805,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
             Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
             Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
             },
         ],
         gates: &[],
@@ -18161,14 +17838,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
             Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
             },
             Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
         ],
         gates: G503,
@@ -18195,18 +17872,18 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule {
+                when: &[Condition::Has(M104)],
+                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+            },
+            Rule {
+                when: &[Condition::Has(M105)],
+                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+            },
             Rule {
                 when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
-            },
-            Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
         ],
         gates: G504,
@@ -18234,19 +17911,19 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
+            Rule {
+                when: &[Condition::Has(M104)],
+                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+            },
+            Rule {
+                when: &[Condition::Has(M105)],
+                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+            },
             Rule {
                 when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
-            },
-            Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
         ],
         gates: G506,
@@ -18272,15 +17949,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G507) },
             Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
             Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
             },
         ],
         gates: &[],
@@ -18307,15 +17984,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G508) },
             Rule {
-                when: &[Condition::Has(M101)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M101)),
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
             },
             Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                when: &[Condition::Has(M102)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
         ],
         gates: G503,
@@ -18343,19 +18020,19 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G509) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G509) },
+            Rule {
+                when: &[Condition::Has(M104)],
+                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+            },
+            Rule {
+                when: &[Condition::Has(M105)],
+                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+            },
             Rule {
                 when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
-            },
-            Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
         ],
         gates: G504,
@@ -18384,20 +18061,20 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G510) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
+            Rule {
+                when: &[Condition::Has(M104)],
+                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+            },
+            Rule {
+                when: &[Condition::Has(M105)],
+                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+            },
             Rule {
                 when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M102)),
-            },
-            Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M103)),
-            },
-            Rule {
-                when: &[Condition::Has(M100)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M100)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
             },
         ],
         gates: G506,
@@ -18423,8 +18100,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G507) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -18450,8 +18127,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G508) },
         ],
         gates: G503,
         carry: CarryFlag { reads: false, writes: false },
@@ -18478,8 +18155,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G509) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G509) },
         ],
         gates: G504,
         carry: CarryFlag { reads: false, writes: false },
@@ -18507,9 +18184,9 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G510) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
         ],
         gates: G506,
         carry: CarryFlag { reads: false, writes: false },
@@ -18535,8 +18212,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G507) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -18563,8 +18240,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G508) },
         ],
         gates: G503,
         carry: CarryFlag { reads: false, writes: false },
@@ -18592,8 +18269,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G509) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G509) },
         ],
         gates: G504,
         carry: CarryFlag { reads: false, writes: false },
@@ -18622,9 +18299,9 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M104)], then: Consequence::Gates(G510) },
-            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G510) },
+            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
         ],
         gates: G506,
         carry: CarryFlag { reads: false, writes: false },
@@ -18648,7 +18325,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G514) }],
+        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G514) }],
         gates: G515,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -18672,7 +18349,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G514) }],
+        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G514) }],
         gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -18696,7 +18373,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G514) }],
+        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G514) }],
         gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -18721,7 +18398,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M99)], then: Consequence::Gates(G514) }],
+        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G514) }],
         gates: G519,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -19335,7 +19012,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G538) }],
+        rules: &[Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G538) }],
         gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
@@ -19351,7 +19028,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G538) }],
+        rules: &[Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G538) }],
         gates: G539,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
@@ -19368,7 +19045,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G538) }],
+        rules: &[Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G538) }],
         gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
@@ -19385,7 +19062,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G538) }],
+        rules: &[Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G538) }],
         gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
@@ -19404,12 +19081,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
         ],
         gates: G541,
@@ -19431,12 +19108,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
         ],
         gates: G541,
@@ -19458,12 +19135,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
         ],
         gates: G541,
@@ -19486,12 +19163,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
         ],
         gates: G542,
@@ -19514,12 +19191,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Comparison),
+                when: &[Condition::Has(M76)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
             },
         ],
         gates: G543,
@@ -20584,9 +20261,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
         ],
         gates: G566,
         carry: CarryFlag { reads: false, writes: false },
@@ -20614,9 +20291,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
         ],
         gates: G566,
         carry: CarryFlag { reads: false, writes: false },
@@ -20644,9 +20321,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
         ],
         gates: G567,
         carry: CarryFlag { reads: false, writes: false },
@@ -20674,9 +20351,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
         ],
         gates: G567,
         carry: CarryFlag { reads: false, writes: false },
@@ -20703,7 +20380,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) }],
+        rules: &[Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) }],
         gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -20729,7 +20406,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) }],
+        rules: &[Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) }],
         gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -20756,9 +20433,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G569) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G569) },
         ],
         gates: G570,
         carry: CarryFlag { reads: false, writes: false },
@@ -20786,9 +20463,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G569) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G569) },
         ],
         gates: G570,
         carry: CarryFlag { reads: false, writes: false },
@@ -20816,9 +20493,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
         ],
         gates: G571,
         carry: CarryFlag { reads: false, writes: false },
@@ -20846,9 +20523,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
         ],
         gates: G571,
         carry: CarryFlag { reads: false, writes: false },
@@ -20875,7 +20552,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) }],
+        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) }],
         gates: G573,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -20901,7 +20578,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) }],
+        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) }],
         gates: G573,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -20927,7 +20604,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) }],
+        rules: &[Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) }],
         gates: G575,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -20953,7 +20630,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) }],
+        rules: &[Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) }],
         gates: G575,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -20980,12 +20657,12 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) },
         ],
         gates: G566,
         carry: CarryFlag { reads: false, writes: false },
@@ -21013,12 +20690,12 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) },
         ],
         gates: G571,
         carry: CarryFlag { reads: false, writes: false },
@@ -21046,11 +20723,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G569) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G569) },
         ],
         gates: G570,
         carry: CarryFlag { reads: false, writes: false },
@@ -21078,12 +20755,12 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) },
         ],
         gates: G566,
         carry: CarryFlag { reads: false, writes: false },
@@ -21111,12 +20788,12 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) },
         ],
         gates: G571,
         carry: CarryFlag { reads: false, writes: false },
@@ -21144,11 +20821,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G569) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G569) },
         ],
         gates: G570,
         carry: CarryFlag { reads: false, writes: false },
@@ -21177,9 +20854,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
         ],
         gates: G566,
         carry: CarryFlag { reads: false, writes: false },
@@ -21210,9 +20887,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
         ],
         gates: G567,
         carry: CarryFlag { reads: false, writes: false },
@@ -21242,7 +20919,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) }],
+        rules: &[Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) }],
         gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
@@ -21273,11 +20950,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G569) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G569) },
         ],
         gates: G570,
         carry: CarryFlag { reads: false, writes: false },
@@ -21309,9 +20986,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
         ],
         gates: G571,
         carry: CarryFlag { reads: false, writes: false },
@@ -21343,9 +21020,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
         ],
         gates: G571,
         carry: CarryFlag { reads: false, writes: false },
@@ -21376,7 +21053,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) }],
+        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) }],
         gates: G573,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
@@ -21406,7 +21083,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G572) }],
+        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) }],
         gates: G573,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
@@ -21438,8 +21115,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G576) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G574) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G576) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) },
         ],
         gates: G575,
         carry: CarryFlag { reads: false, writes: false },

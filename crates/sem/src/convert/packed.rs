@@ -1,9 +1,9 @@
 //! Conversions to and from packed types, element by element.
 //!
-//! PTX ISA, "Data Movement and Conversion Instructions: cvt". ptxas folds none of them.
+//! PTX ISA, "Data Movement and Conversion Instructions: cvt". Of those to and from 8, 6 and 4 bits ptxas folds none.
 
 use crate::float::mode;
-use crate::format::{F64, Format, UE5M3};
+use crate::format::{F64, Format};
 use crate::operands::low_bits;
 use crate::round::{self, Clamp, Exact, Mode, Value, round_to_integer, unpack};
 use isa::{Mod, Picks, Rounding, Type};
@@ -53,12 +53,12 @@ pub(super) fn width(ty: Type) -> u32 {
 }
 
 /// `.pzo`: a result that is zero is positive, whatever made it (*unverified*).
-pub(crate) fn positive_zero(picks: &Picks, format: &Format, bits: u64) -> u64 {
+pub(super) fn positive_zero(picks: &Picks, format: &Format, bits: u64) -> u64 {
     if picks.has(Mod::Pzo) && bits == format.sign() { 0 } else { bits }
 }
 
-/// The value of an element of a type, from its low bits; `ftz` flushes it.
-fn value(ty: Type, ftz: bool, bits: u64) -> Value {
+/// The value of an element of a type, from the bits it stands in; `ftz` flushes it.
+pub(crate) fn value(ty: Type, ftz: bool, bits: u64) -> Value {
     match (ty.element(), Format::of(ty)) {
         (Type::S2f6, _) => {
             let number = low_bits(bits, 8) as u8 as i8;
@@ -68,15 +68,9 @@ fn value(ty: Type, ftz: bool, bits: u64) -> Value {
                 exponent: -6,
             })
         }
-        (Type::Ue5m3, _) => unpack(&UE5M3, false, low_bits(bits, 8)),
         (_, Some(format)) => unpack(format, ftz, low_bits(bits, format.bits())),
         _ => scale_value(bits),
     }
-}
-
-/// The value of an element of a type, subnormals kept.
-pub(crate) fn element(ty: Type, bits: u64) -> Value {
-    value(ty, false, bits)
 }
 
 /// The value of an `.ue8m0` scale: 2^(bits - 127), 0xff is NaN.
