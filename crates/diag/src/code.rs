@@ -320,6 +320,10 @@ codes! {
     ClusterStart => "cluster-start",
     /// Shared memory of another block of the cluster, which may have ended.
     ClusterExit => "cluster-exit",
+    /// Memory of a stream's `cuMemAllocAsync`, which another stream uses and nothing orders behind it.
+    StreamUseBeforeAlloc => "stream-use-before-alloc",
+    /// Memory that a stream's `cuMemFreeAsync` gives back, which another stream uses and nothing orders before it.
+    StreamUseAfterFree => "stream-use-after-free",
     /// An asynchronous copy that its own thread has not waited for.
     CopyNotAwaited => "copy-not-awaited",
     /// Registers that an asynchronous instruction writes, before it was waited for.

@@ -139,10 +139,12 @@ impl Context {
     /// # Errors
     /// What broke it.
     pub fn synchronize(&self) -> Result<(), Status> {
+        let positions = crate::stream_order::everything();
         self.legacy.queue.now().wait();
         for stream in self.live_streams() {
             stream.queue.now().wait();
         }
+        crate::stream_order::host_waits(positions);
         crate::pool::synchronized();
         crate::output::flush();
         self.check()

@@ -13,6 +13,7 @@ use crate::driver::driver;
 use crate::memory::{DEVICE_BASE, Kind};
 use crate::operation::Operation;
 use crate::stream::{Default, Stream};
+use crate::stream_order::{self, Use};
 
 /// Where bytes are.
 #[derive(Clone, Debug)]
@@ -182,6 +183,11 @@ impl Copy {
                     copy_bytes(&self.to.place, to, &self.from.place, from, part)?;
                     let sides = ((&self.to.place, to), (&self.from.place, from));
                     crate::initialized::copied(sides.0, sides.1, part, self.by.as_deref());
+                    for (place, offset) in [sides.0, sides.1] {
+                        if let Place::Device(address) = place {
+                            stream_order::uses(address + offset, part, || Use::by("a copy"));
+                        }
+                    }
                     (from, to, left) = (from + part, to + part, left - part);
                 }
             }
@@ -313,6 +319,7 @@ impl Fill {
                 let filled = driver.machine.fill(at, pattern, part);
                 filled.map_err(|_| Status::CUDA_ERROR_ILLEGAL_ADDRESS)?;
                 crate::initialized::written(at, part);
+                stream_order::uses(at, part, || Use::by("a fill"));
                 (at, left) = (at + part, left - part);
             }
         }

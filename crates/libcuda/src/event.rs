@@ -16,6 +16,7 @@ use crate::operation::Operation;
 use crate::pointers::write;
 use crate::queue::Point;
 use crate::stream::Stream;
+use crate::stream_order::{self, Position};
 
 /// Events that have not been destroyed.
 pub static EVENTS: Handles<Event> = Handles::new();
@@ -35,7 +36,7 @@ pub struct Event {
 #[derive(Clone)]
 enum Record {
     /// In the work of a stream.
-    Work { point: Point, time: Moment },
+    Work { point: Point, time: Moment, position: Option<Position> },
     /// In a graph that a stream recorded.
     Graph(Captured),
 }
@@ -48,6 +49,14 @@ impl Event {
     pub fn point(&self) -> Option<Point> {
         match self.last()? {
             Record::Work { point, .. } => Some(point),
+            Record::Graph(_) => None,
+        }
+    }
+
+    /// What was done before it was recorded last, for racecheck.
+    pub fn position(&self) -> Option<Position> {
+        match self.last()? {
+            Record::Work { position, .. } => position,
             Record::Graph(_) => None,
         }
     }
@@ -82,13 +91,21 @@ impl Event {
         let time = Moment::default();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         stream.submit(Operation::Stamp(Arc::clone(&time)))?;
-        *last = Some(Record::Work { point: stream.queue.now(), time });
+        let position = stream_order::position(stream);
+        *last = Some(Record::Work { point: stream.queue.now(), time, position });
         Ok(())
     }
 
     /// Whether what was recorded is done.
     fn is_past(&self) -> bool {
-        self.point().is_none_or(|point| point.is_past())
+        let (is_past, position) = match self.last() {
+            Some(Record::Work { point, position, .. }) => (point.is_past(), position),
+            _ => (true, None),
+        };
+        if is_past {
+            stream_order::host_waits(position);
+        }
+        is_past
     }
 
     /// It can be asked about.
@@ -101,7 +118,7 @@ impl Event {
 
     /// When it was done.
     fn time(&self) -> Result<Instant, Status> {
-        let Some(Record::Work { point, time }) = self.last().filter(|_| self.timing) else {
+        let Some(Record::Work { point, time, .. }) = self.last().filter(|_| self.timing) else {
             return Err(Status::CUDA_ERROR_INVALID_HANDLE);
         };
         if !point.is_past() {
@@ -176,7 +193,9 @@ api! { API:
         let event = event(handle)?;
         event.check()?;
         if let Some(point) = event.point() {
+            let position = event.position();
             point.wait();
+            stream_order::host_waits(position);
         }
         crate::pool::synchronized();
         crate::output::flush();

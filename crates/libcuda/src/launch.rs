@@ -110,7 +110,9 @@ impl KernelLaunch {
         let start = Instant::now();
         let result = launch.run();
         if let Some(check) = check.filter(|check| check.is_told) {
-            crate::tool::tell(function.name(), function.module.loaded.module().findings(&check.checker));
+            let module = function.module.loaded.module();
+            crate::tool::tell(function.name(), module.findings(&check.checker));
+            crate::tool::tell_uses(function.name(), module, &check);
         }
         crate::report::launched(function.name(), start);
         let tell = |error: &ptxvm::Error| {

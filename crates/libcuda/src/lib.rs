@@ -45,6 +45,7 @@ mod queue;
 mod report;
 mod status;
 mod stream;
+mod stream_order;
 mod stream_value;
 mod tensor_map;
 mod texture;

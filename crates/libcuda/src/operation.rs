@@ -60,6 +60,7 @@ impl Operation {
                 if let Err(status) = callback.call(before.err().unwrap_or(Status::CUDA_SUCCESS)) {
                     context.fail(status);
                 }
+                crate::stream_order::told_host();
             }
             Operation::Wait(point) => point.wait(),
             Operation::Stamp(moment) => drop(moment.set(std::time::Instant::now())),
@@ -85,10 +86,17 @@ impl Operation {
             Operation::Fill(fill) => fill.perform(),
             Operation::WaitValue(value) => value.wait(context),
             Operation::WriteValue(value) => value.write(),
-            Operation::Free(address) => crate::memory::free(address),
+            Operation::Free(address) => {
+                crate::stream_order::freed(address);
+                crate::memory::free(address)
+            }
             Operation::Allocate(memory) => memory.allocate(),
             Operation::Choice(choice) => choice.perform(context),
-            Operation::Host(function) => function.call(),
+            Operation::Host(function) => {
+                let called = function.call();
+                crate::stream_order::told_host();
+                called
+            }
             Operation::Callback(_)
             | Operation::Wait(_)
             | Operation::Stamp(_)

@@ -187,6 +187,7 @@ fn allocate_in(
     }
     let pool = pool.unwrap_or_else(|| Pool::of_device(context.device).1);
     let address = pool.take(&context, bytes)?;
+    crate::stream_order::allocated(stream, address, bytes as u64, "cuMemAllocAsync");
     // SAFETY: the caller's promise.
     unsafe { write(result, address) }
 }

@@ -17,6 +17,7 @@ use crate::operation::Operation;
 use crate::pointers::write;
 use crate::queue::Queue;
 use crate::status::of_panic;
+use crate::stream_order;
 
 /// Streams that the program made and has not destroyed.
 pub static STREAMS: Handles<Stream> = Handles::new();
@@ -122,6 +123,9 @@ impl Stream {
     /// When one of these records a graph.
     fn keep_order(&self, context: &Context) -> Result<(), Status> {
         let wait_for = |other: &Stream| {
+            if let Some(position) = stream_order::position(other) {
+                stream_order::stream_waits(self, &position);
+            }
             if !other.queue.is_idle() {
                 let point = other.queue.now();
                 self.queue.push(Box::new(move || point.wait()));
@@ -153,7 +157,8 @@ impl Stream {
             return self.capture_operation(operation);
         }
         self.keep_order(&context)?;
-        self.queue.push(Box::new(move || operation.perform_in(&context)));
+        let position = stream_order::submitted(self, &operation);
+        self.queue.push(Box::new(move || stream_order::perform(position, || operation.perform_in(&context))));
         Ok(())
     }
 
@@ -167,7 +172,12 @@ impl Stream {
         self.refuse_capture()?;
         self.keep_order(&context)?;
         let of_work = Arc::clone(&context);
-        self.queue.push_and_wait(Box::new(move || operation.perform_in(&of_work)));
+        let position = stream_order::submitted(self, &operation);
+        let until = position.clone();
+        self.queue.push_and_wait(Box::new(move || {
+            stream_order::perform(position, || operation.perform_in(&of_work));
+        }));
+        stream_order::host_waits(until);
         context.check()
     }
 
@@ -178,13 +188,16 @@ impl Stream {
     pub fn synchronize(&self) -> Result<(), Status> {
         let context = self.context()?;
         self.refuse_capture()?;
+        let mut positions = vec![stream_order::position(self)];
         if self.kind == Kind::Legacy {
             // What would be submitted now would wait for these.
             for stream in context.live_streams().iter().filter(|stream| stream.kind == Kind::Blocking) {
+                positions.push(stream_order::position(stream));
                 stream.queue.now().wait();
             }
         }
         self.queue.now().wait();
+        stream_order::host_waits(positions.into_iter().flatten());
         crate::pool::synchronized();
         crate::output::flush();
         context.check()
@@ -197,6 +210,9 @@ impl Stream {
     pub fn wait(&self, event: &Event) -> Result<(), Status> {
         if let Some(captured) = event.captured() {
             return self.join(&captured);
+        }
+        if let Some(position) = event.position() {
+            stream_order::stream_waits(self, &position);
         }
         match event.point() {
             Some(point) if !point.is_past() => self.submit(Operation::Wait(point)),
@@ -322,7 +338,12 @@ api! { API:
     cuStreamQuery 2000 "cuStreamQuery" / 7000 "cuStreamQuery_ptsz" (handle: CUstream) |default| {
         let stream = default.stream(handle)?;
         stream.refuse_capture()?;
-        if stream.queue.is_idle() { Ok(()) } else { Err(Status::CUDA_ERROR_NOT_READY) }
+        let position = stream_order::position(&stream);
+        if !stream.queue.is_idle() {
+            return Err(Status::CUDA_ERROR_NOT_READY);
+        }
+        stream_order::host_waits(position);
+        Ok(())
     }
     /// Lets a stream wait for an event.
     cuStreamWaitEvent 3020 "cuStreamWaitEvent" / 7000 "cuStreamWaitEvent_ptsz" (handle: CUstream, of: CUevent, flags: c_uint) |default| {

@@ -12,6 +12,7 @@ use crate::driver::driver;
 use crate::memory::DEVICE_BASE;
 use crate::operation::Operation;
 use crate::stream::Stream;
+use crate::stream_order::{self, Use};
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
@@ -75,6 +76,7 @@ impl Value {
         let written = driver()?.machine.write(self.address, &bytes[..self.bytes]);
         written.map_err(|_| Status::CUDA_ERROR_ILLEGAL_ADDRESS)?;
         crate::initialized::written(self.address, self.bytes as u64);
+        stream_order::uses(self.address, self.bytes as u64, || Use::by("a write of a value"));
         if self.address >= DEVICE_BASE {
             crate::module::written(self.address, self.bytes as u64);
         }

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use ptxvm::{Checker, Color, LaunchFilter, Located, Suppressions, Tool, Tools, by_cause};
+use ptxvm::{Checker, Color, LaunchFilter, Located, Module, Suppressions, Tool, Tools, by_cause};
 
 use crate::log::log;
+use crate::stream_order::Use;
 
 /// The tools that the environment asks for.
 pub fn tools() -> Tools {
@@ -22,6 +23,8 @@ pub fn tools() -> Tools {
 /// What watches a launch.
 pub struct Check {
     pub checker: Arc<Mutex<Checker>>,
+    /// Memory of streams, which the launch may use: addresses and bytes.
+    watched: Vec<(u64, u64)>,
     /// What it finds is told.
     pub is_told: bool,
 }
@@ -48,7 +51,9 @@ pub fn check(kernel: &str) -> Option<Check> {
     };
     let mut checker = Checker::new(tools);
     checker.set_memory(crate::initialized::memory());
-    Some(Check { checker: Arc::new(Mutex::new(checker)), is_told })
+    let watched = crate::stream_order::allocations();
+    checker.watch_memory(&watched);
+    Some(Check { checker: Arc::new(Mutex::new(checker)), watched, is_told })
 }
 
 /// The findings that are not told: those of the file that `PTXVM_SUPPRESSIONS` names.
@@ -62,6 +67,22 @@ pub fn suppressions() -> &'static Suppressions {
             Suppressions::default()
         })
     })
+}
+
+/// Tells which memory of streams a launch has used.
+pub fn tell_uses(kernel: &str, module: &Module, check: &Check) {
+    let checker = check.checker.lock().unwrap_or_else(PoisonError::into_inner);
+    for (index, &(address, bytes)) in check.watched.iter().enumerate() {
+        let Some((span, access)) = checker.watched_access(index) else { continue };
+        crate::stream_order::uses(address, bytes, || {
+            let (source, span) = module.locate(span);
+            let place = module.sources().nth(source).map(|source| {
+                let position = source.position(span.start);
+                format!("it {access} at {}:{}:{}", source.name(), position.line, position.column)
+            });
+            Use { who: format!("kernel `{kernel}`"), place }
+        });
+    }
 }
 
 /// What makes findings the same: the kernel, the kind, and the places.

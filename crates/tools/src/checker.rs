@@ -25,6 +25,7 @@ use crate::tensor::TensorMemories;
 use crate::usage::Usage;
 use crate::waits::Work;
 use crate::warpgroup::Warpgroups;
+use crate::watched::Watched;
 
 /// The number of the barrier of the cluster in events.
 const CLUSTER_BARRIER: u64 = 16;
@@ -63,6 +64,7 @@ pub struct Checker {
     learned: Arc<Mutex<Vec<GlobalMemory>>>,
     /// It watches a part of a launch for another checker.
     is_fork: bool,
+    pub(crate) watched: Watched,
     pub(crate) findings: Findings,
     /// Live allocations of `malloc`, and who made them.
     pub(crate) heap: BTreeMap<u64, (Site, u64)>,
@@ -92,6 +94,7 @@ impl Checker {
             memory: Arc::default(),
             learned: Arc::default(),
             is_fork: false,
+            watched: Watched::default(),
             findings: Findings::default(),
             heap: BTreeMap::new(),
         }
@@ -526,6 +529,7 @@ impl LaunchObserver for Checker {
         // What others write does not matter: if blocks depend on each other, all is done again.
         fork.memory = Arc::new(Mutex::new(lock(&self.memory).only_unwritten()));
         (fork.learned, fork.is_fork) = (Arc::clone(&self.learned), true);
+        fork.watched = self.watched.clone();
         fork.usage = self.usage.of_same_code();
         fork.begin(launch);
         Some(ObserverHandle::new(Arc::new(Mutex::new(fork))))
@@ -541,6 +545,7 @@ impl LaunchObserver for Checker {
 
     fn undone(&mut self) {
         lock(&self.learned).clear();
+        self.watched.clear();
     }
 
     fn end(&mut self, launch: &Launch) {
@@ -559,6 +564,7 @@ impl LaunchObserver for Checker {
         let races = self.usage.end();
         races.into_iter().for_each(|race| self.add_race(race));
         self.findings.describe(|space, address| launch.describe(space, address, 1));
+        self.watched.find(&self.races);
         self.races = Races::default();
     }
 }
@@ -577,6 +583,6 @@ fn groups_of(lanes: &[WarpLane]) -> Vec<(u32, u32)> {
     groups.into_iter().map(|(warp, _, lanes)| (warp, lanes)).collect()
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -158,6 +158,10 @@ kinds! {
     ClusterStart Racecheck Error,
     /// A thread accesses shared memory of another block of its cluster, which may have ended.
     ClusterExit Racecheck Error,
+    /// A stream uses memory before the stream that allocates it (`cuMemAllocAsync`) surely has: the driver tells of it.
+    StreamUseBeforeAlloc Racecheck Error,
+    /// A stream uses memory when another one may have given it back (`cuMemFreeAsync`): the driver tells of it.
+    StreamUseAfterFree Racecheck Error,
     /// A thread uses what its own asynchronous copy writes, or changes what it reads, before it has waited for it.
     CopyNotAwaited Synccheck Error,
     /// A thread reads a register that an asynchronous instruction writes before it has waited for that.

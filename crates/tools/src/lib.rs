@@ -29,6 +29,7 @@ mod together;
 mod usage;
 mod waits;
 mod warpgroup;
+mod watched;
 mod words;
 mod written;
 

@@ -3,6 +3,8 @@
 //! A word of 4 bytes has one cell as long as its bytes are accessed together, and one for each byte from then on. 64 bytes
 //! that threads access one after the other, each its own, have but one until somebody accesses them otherwise.
 
+mod query;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -404,90 +406,6 @@ impl Shadow {
             }
             at = next;
         }
-    }
-
-    /// Whether an access would race with none of those before; changes nothing.
-    pub fn is_free(&self, address: u64, bytes: u64, context: &impl Context) -> bool {
-        let end = address.saturating_add(bytes);
-        let mut at = address;
-        while at < end {
-            let word = at / 4;
-            let next = (word + 1).saturating_mul(4).min(end);
-            let mask = ((1u32 << (next - word * 4)) - (1 << (at % 4))) as u8;
-            if !self.is_word_free(word, mask, context) {
-                return false;
-            }
-            at = next;
-        }
-        true
-    }
-
-    /// Nobody has accessed any of so many bytes.
-    pub fn is_untouched(&self, address: u64, bytes: u64) -> bool {
-        let end = address.saturating_add(bytes);
-        let mut at = address;
-        while at < end {
-            // Row by row.
-            let (word, next) = (at / 4, (at | (ROW_BYTES - 1)).saturating_add(1));
-            let page = self.pages.get(&(word / PAGE_WORDS as u64)).map(|&page| &self.memory[page as usize]);
-            if page.is_some_and(|page| page.kinds[word as usize % PAGE_WORDS / ROW_WORDS] != UNTOUCHED) {
-                return false;
-            }
-            at = next;
-        }
-        true
-    }
-
-    /// The same of some bytes of a word.
-    fn is_word_free(&self, word: u64, mask: u8, context: &impl Context) -> bool {
-        let number = word / PAGE_WORDS as u64;
-        let (known, recent) = self.recent[number as usize % RECENT_PAGES];
-        let page = if known == number + 1 { Some(&recent) } else { self.pages.get(&number) };
-        let Some(page) = page.map(|&page| &self.memory[page as usize]) else { return true };
-        let (row, of_row) = (word as usize % PAGE_WORDS / ROW_WORDS, word as usize % ROW_WORDS);
-        let cell = page.cells[row] as usize;
-        match page.kinds[row] {
-            UNTOUCHED => true,
-            APART => self.is_cell_free(&self.cells[cell + of_row], mask, context),
-            WHOLE => self.is_element_free(&self.cells[cell], 4 * of_row as u32, context),
-            kind => kind != LONE + of_row as u8 || self.is_cell_free(&self.cells[cell], mask, context),
-        }
-    }
-
-    /// The same of a word of a row, by the byte where it begins there. False, too, if its bytes have been accessed apart.
-    fn is_element_free(&self, row: &Cell, byte: u32, context: &impl Context) -> bool {
-        let is_fine = |record: &Record| {
-            let of_word = record.at(byte, 0xf);
-            !record.is(PRESENT)
-                || record.mask >= 4 && (context.compatible(&of_word) || context.ordered(&of_word))
-        };
-        is_fine(&row.write)
-            && match row.other.is(MANY) {
-                true => {
-                    let groups = &self.many[row.other.epoch as usize].groups;
-                    groups.iter().all(|group| group.blocks == 1 && is_fine(&group.record))
-                }
-                false => is_fine(&row.other),
-            }
-    }
-
-    fn is_cell_free(&self, cell: &Cell, mask: u8, context: &impl Context) -> bool {
-        if cell.write.is(SPLIT) {
-            let bytes = self.split[cell.write.epoch as usize].iter().zip(0..);
-            return bytes
-                .filter(|(_, byte)| mask >> byte & 1 != 0)
-                .all(|(cell, _)| self.is_cell_free(cell, 1, context));
-        }
-        let is_fine = |record: &Record| {
-            !record.is(PRESENT)
-                || record.mask & mask == 0
-                || context.compatible(record)
-                || context.ordered(record)
-        };
-        let is_many = cell.other.is(MANY) && cell.other.mask & mask != 0;
-        is_fine(&cell.write)
-            && (!is_many || self.many[cell.other.epoch as usize].is_free(context))
-            && (cell.other.is(MANY) || is_fine(&cell.other))
     }
 
     /// The bytes have been accessed together so far.

@@ -58,6 +58,7 @@ impl GraphMemory {
         allocated.map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
         driver.allocations.insert(self.address, bytes, Kind::Pool, &self.context);
         crate::initialized::named(self.address, &self.name);
+        crate::stream_order::allocated_by_graph(self.address, bytes, &self.name);
         crate::pool::used_by_graph(self.context.device, self.address, bytes);
         Ok(())
     }

@@ -1,0 +1,324 @@
+//! `PTXVM_TOOL=racecheck`: whether streams use memory of `cuMemAllocAsync` behind its allocation and before it is given back (CUDA Driver API,
+//! "Stream Ordered Memory Allocator"; compute-sanitizer's `--track-stream-ordered-races`).
+//!
+//! What happens before what is read off the calls that order work (streams, events, what the host waits for), never off what was done first: each stream
+//! has a vector clock. All threads of the program count as one, and a stream that waits for a value in memory as one that knows everything, so that
+//! nothing is said of work that the program orders in its own way.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use ptxvm::{FindingKind, Tool};
+
+use crate::log::log;
+use crate::operation::Operation;
+use crate::stream::Stream;
+
+/// What happens before something: so many pieces of work of each stream, by its id.
+#[derive(Clone, Default)]
+struct Clock {
+    streams: BTreeMap<u64, u64>,
+    /// Everything may: whoever writes a value in memory that a stream waits for is not known.
+    all: bool,
+}
+
+impl Clock {
+    fn knows(&self, stream: u64, number: u64) -> bool {
+        self.all || self.streams.get(&stream).is_some_and(|&known| number <= known)
+    }
+
+    fn raise(&mut self, stream: u64, number: u64) {
+        let known = self.streams.entry(stream).or_default();
+        *known = number.max(*known);
+    }
+
+    fn join(&mut self, other: &Clock) {
+        self.all |= other.all;
+        other.streams.iter().for_each(|(&stream, &number)| self.raise(stream, number));
+    }
+}
+
+/// A place in the work of a stream.
+#[derive(Clone)]
+pub struct Position {
+    stream: u64,
+    is_legacy: bool,
+    /// The pieces of work up to here.
+    number: u64,
+    /// What happens before, in other streams.
+    before: Arc<Clock>,
+}
+
+impl Position {
+    /// What happens up to another position happens before this one, or is of the same stream.
+    fn knows(&self, other: &Position) -> bool {
+        self.stream == other.stream || self.before.knows(other.stream, other.number)
+    }
+
+    /// Its stream in words.
+    fn name(&self) -> String {
+        if self.is_legacy { "the default stream".to_owned() } else { format!("stream {}", self.stream) }
+    }
+}
+
+/// Memory that a stream allocated.
+struct Allocation {
+    bytes: u64,
+    /// Who asked for it.
+    origin: String,
+    allocated: Position,
+    /// The last use by each stream, and what used it.
+    uses: HashMap<u64, (Position, Use)>,
+    freed: Option<Position>,
+}
+
+/// A use of memory.
+#[derive(Clone)]
+pub struct Use {
+    /// Who uses it: `kernel `add``, `a copy`.
+    pub who: String,
+    /// Where in a kernel, and what is done there.
+    pub place: Option<String>,
+}
+
+impl Use {
+    /// A use by something that is no kernel.
+    pub fn by(who: &str) -> Use {
+        Use { who: who.to_owned(), place: None }
+    }
+}
+
+#[derive(Default)]
+struct Order {
+    /// By id.
+    streams: HashMap<u64, Position>,
+    /// What happens before whatever the program asks for next.
+    host: Clock,
+    /// By address.
+    allocations: BTreeMap<u64, Allocation>,
+}
+
+static ORDER: LazyLock<Mutex<Order>> = LazyLock::new(Mutex::default);
+
+thread_local! {
+    /// The work that this thread does for a stream.
+    static CURRENT: RefCell<Option<Position>> = const { RefCell::new(None) };
+}
+
+fn order() -> MutexGuard<'static, Order> {
+    ORDER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The environment asks for it.
+pub fn is_wanted() -> bool {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    *WANTED.get_or_init(|| crate::tool::tools().has(Tool::Racecheck))
+}
+
+/// What is wrong between two positions.
+struct Mistake {
+    kind: FindingKind,
+    message: String,
+    /// It is told once for each use and each call that allocates.
+    key: (FindingKind, String, String),
+}
+
+impl Allocation {
+    fn mistake(&self, address: u64, kind: FindingKind, by: &Position, of: &Use, with: &Position) -> Mistake {
+        let (user, other) = (by.name(), with.name());
+        let (does, behind) = match kind {
+            FindingKind::StreamUseAfterFree => ("gives back", (&user, "use", &other)),
+            _ => ("allocates", (&other, "allocation", &user)),
+        };
+        let place = of.place.as_ref().map_or_else(String::new, |place| format!(": {place}"));
+        let (who, bytes, origin) = (&of.who, self.bytes, &self.origin);
+        let message = format!(
+            "error[{}]: {who} in {user} uses memory that {other} {does}, and nothing orders the two{place}\n  \
+             = note: the memory is {bytes} bytes at {address:#x} ({origin})\n  \
+             = help: missing: an event that {} records behind the {}, and for which {} waits (`cuEventRecord`, `cuStreamWaitEvent`)",
+            kind.code(),
+            behind.0,
+            behind.1,
+            behind.2,
+        );
+        Mistake { kind, message, key: (kind, who.clone(), origin.clone()) }
+    }
+
+    /// Notes a use, and what is wrong with it.
+    fn note(&mut self, address: u64, by: &Position, of: Use) -> Option<Mistake> {
+        let allocated = &self.allocated;
+        let mistake = match &self.freed {
+            _ if !by.knows(allocated) => {
+                Some(self.mistake(address, FindingKind::StreamUseBeforeAlloc, by, &of, allocated))
+            }
+            // A use that surely comes behind faults by itself.
+            Some(freed) if !freed.knows(by) && !by.knows(freed) => {
+                Some(self.mistake(address, FindingKind::StreamUseAfterFree, by, &of, freed))
+            }
+            _ => None,
+        };
+        self.uses.insert(by.stream, (by.clone(), of));
+        mistake
+    }
+
+    /// Notes that it is given back, and what is wrong with that.
+    fn free(&mut self, address: u64, by: Position) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        if !by.knows(&self.allocated) {
+            let free = Use::by("`cuMemFreeAsync`");
+            let kind = FindingKind::StreamUseBeforeAlloc;
+            mistakes.push(self.mistake(address, kind, &by, &free, &self.allocated));
+        }
+        for (user, of) in self.uses.values().filter(|(user, _)| !by.knows(user)) {
+            mistakes.push(self.mistake(address, FindingKind::StreamUseAfterFree, user, of, &by));
+        }
+        self.freed = Some(by);
+        mistakes
+    }
+}
+
+/// Says what is wrong, unless it was said before.
+fn tell(mistakes: impl IntoIterator<Item = Mistake>) {
+    static TOLD: Mutex<Option<HashSet<(FindingKind, String, String)>>> = Mutex::new(None);
+    for Mistake { kind, message, key } in mistakes {
+        let is_new =
+            || TOLD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(key);
+        if !crate::tool::suppressions().has_kind(kind) && is_new() {
+            log!(error, "{message}");
+            crate::report::found_by_host(kind, &message);
+        }
+    }
+}
+
+impl Order {
+    /// Where a stream is now, after all that the program has waited for.
+    fn position(&mut self, stream: &Stream) -> &mut Position {
+        let position = self.streams.entry(stream.id).or_insert_with(|| Position {
+            stream: stream.id,
+            is_legacy: stream.is_legacy(),
+            number: 0,
+            before: Arc::default(),
+        });
+        let host = &self.host;
+        if host.all && !position.before.all
+            || host.streams.iter().any(|(&stream, &number)| !position.before.knows(stream, number))
+        {
+            Arc::make_mut(&mut position.before).join(host);
+        }
+        position
+    }
+
+    fn allocate(&mut self, address: u64, bytes: u64, origin: String, allocated: Position) {
+        // What the program knows is given back nobody can use any more without a fault.
+        let host = &self.host;
+        let is_over = |freed: &Position| host.knows(freed.stream, freed.number);
+        self.allocations.retain(|_, allocation| !allocation.freed.as_ref().is_some_and(is_over));
+        let allocation = Allocation { bytes, origin, allocated, uses: HashMap::new(), freed: None };
+        self.allocations.insert(address, allocation);
+    }
+}
+
+/// A stream is to do something: its position from then on.
+pub fn submitted(stream: &Stream, operation: &Operation) -> Option<Position> {
+    if !is_wanted() {
+        return None;
+    }
+    let mut order = order();
+    let position = order.position(stream);
+    position.number += 1;
+    if matches!(operation, Operation::WaitValue(_)) {
+        Arc::make_mut(&mut position.before).all = true;
+    }
+    Some(position.clone())
+}
+
+/// A stream allocates memory, for a call with this name.
+pub fn allocated(stream: &Stream, address: u64, bytes: u64, what: &str) {
+    if let Some(position) = submitted(stream, &Operation::Nothing) {
+        let caller = crate::origin::caller();
+        let origin = caller.map_or_else(|| what.to_owned(), |caller| format!("{what}, called by {caller}"));
+        order().allocate(address, bytes, origin, position);
+    }
+}
+
+/// The work that this thread does allocates memory of a graph.
+pub fn allocated_by_graph(address: u64, bytes: u64, name: &str) {
+    if let Some(position) = CURRENT.with_borrow(Clone::clone) {
+        order().allocate(address, bytes, name.to_owned(), position);
+    }
+}
+
+/// The work that this thread does gives memory back.
+pub fn freed(address: u64) {
+    let Some(position) = CURRENT.with_borrow(Clone::clone) else { return };
+    let mistakes = order().allocations.get_mut(&address).map(|allocation| allocation.free(address, position));
+    tell(mistakes.into_iter().flatten());
+}
+
+/// Where a stream is now.
+pub fn position(stream: &Stream) -> Option<Position> {
+    is_wanted().then(|| order().position(stream).clone())
+}
+
+/// What a stream does next comes behind a position of another one.
+pub fn stream_waits(stream: &Stream, position: &Position) {
+    let mut order = order();
+    let before = Arc::make_mut(&mut order.position(stream).before);
+    before.join(&position.before);
+    before.raise(position.stream, position.number);
+}
+
+/// What the program asks for next comes behind these positions.
+pub fn host_waits(positions: impl IntoIterator<Item = Position>) {
+    let mut positions = positions.into_iter().peekable();
+    if positions.peek().is_some() {
+        let host = &mut order().host;
+        for position in positions {
+            host.join(&position.before);
+            host.raise(position.stream, position.number);
+        }
+    }
+}
+
+/// Where all streams are now, for who waits for them all.
+pub fn everything() -> Vec<Position> {
+    if is_wanted() { order().streams.values().cloned().collect() } else { Vec::new() }
+}
+
+/// Does the work of a stream that brought it to a position.
+pub fn perform<T>(position: Option<Position>, work: impl FnOnce() -> T) -> T {
+    /// Puts back what the thread did before, however the work ends.
+    struct Restore(Option<Position>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CURRENT.replace(self.0.take());
+        }
+    }
+    let _restore = Restore(CURRENT.replace(position));
+    work()
+}
+
+/// A function of the program has been called: the program may learn of all that came before.
+pub fn told_host() {
+    host_waits(CURRENT.with_borrow(Clone::clone));
+}
+
+/// Memory that streams have allocated: addresses and bytes.
+pub fn allocations() -> Vec<(u64, u64)> {
+    if CURRENT.with_borrow(Option::is_none) {
+        return Vec::new();
+    }
+    order().allocations.iter().map(|(&address, allocation)| (address, allocation.bytes)).collect()
+}
+
+/// The work that this thread does uses memory.
+pub fn uses(address: u64, bytes: u64, of: impl FnOnce() -> Use) {
+    let Some(position) = CURRENT.with_borrow(Clone::clone) else { return };
+    let mut order = order();
+    let before = order.allocations.range_mut(..address.saturating_add(bytes.max(1))).next_back();
+    let found = before.filter(|(base, allocation)| address < **base + allocation.bytes);
+    let mistake = found.and_then(|(&base, allocation)| allocation.note(base, &position, of()));
+    drop(order);
+    tell(mistake);
+}
