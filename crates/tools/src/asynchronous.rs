@@ -1,4 +1,4 @@
-//! Which instructions of a module give work to others, and which order it: by where they begin in the source.
+//! Which instructions of a kernel give work to others, and which order it: by where they begin in the source.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +26,7 @@ impl Issue {
     }
 }
 
-/// The asynchronous instructions of a module.
+/// The asynchronous instructions of a kernel.
 #[derive(Default)]
 pub(crate) struct Asynchronous {
     /// `fence.proxy.async`, also in one direction.
@@ -46,15 +46,21 @@ pub(crate) struct Asynchronous {
     pub relaxed: HashSet<u32>,
 }
 
+/// What a launch of a kernel may execute: its own instructions, and those of functions, which it may call.
+pub(crate) fn instructions<'m>(module: &'m Module, kernel: &str) -> impl Iterator<Item = &'m Instruction> {
+    let functions =
+        module.functions.iter().filter(move |function| !function.is_entry || function.name == kernel);
+    let code = functions.filter_map(|function| function.body.as_ref()).flat_map(|body| &body.code);
+    code.filter_map(|node| match node {
+        Node::Instruction(instruction) => Some(instruction),
+        _ => None,
+    })
+}
+
 impl Asynchronous {
-    pub fn of(module: &Module) -> Asynchronous {
+    pub fn of(module: &Module, kernel: &str) -> Asynchronous {
         let mut all = Asynchronous::default();
-        let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
-        for node in bodies.flat_map(|body| &body.code) {
-            if let Node::Instruction(instruction) = node {
-                all.add(instruction);
-            }
-        }
+        instructions(module, kernel).for_each(|instruction| all.add(instruction));
         all
     }
 

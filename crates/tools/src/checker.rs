@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use check::Module;
 use diag::Span;
 use isa::{Mod, Opcode, Space};
 use vm::{
@@ -13,7 +14,7 @@ use vm::{
     WarpLane,
 };
 
-use crate::asynchronous::Asynchronous;
+use crate::asynchronous::{Asynchronous, instructions};
 use crate::block::{Threads, WARP, insert};
 use crate::finding::{Finding, FindingKind, Findings, Site, Tool, Tools};
 use crate::init::{GlobalMemory, Values};
@@ -48,7 +49,7 @@ pub struct Checker {
     relaxed: HashSet<u32>,
     /// Atomic operations that return nothing, by where they begin.
     reductions: HashSet<u32>,
-    /// The module has asynchronous copies, or products that read memory later.
+    /// The kernel has asynchronous copies, or products that read memory later.
     copies: bool,
     /// Loads of parameters, by where they begin.
     param_loads: HashSet<u32>,
@@ -177,6 +178,33 @@ impl Checker {
         self.tools.has(Tool::Synccheck) && !self.asynchronous.issues.is_empty()
     }
 
+    /// Looks at what a launch of the kernel may execute.
+    fn look_at_code(&mut self, module: &Module) {
+        self.asynchronous = Asynchronous::of(module, &self.kernel);
+        self.copies = false;
+        for set in [&mut self.reductions, &mut self.param_loads, &mut self.relaxed] {
+            set.clear();
+        }
+        self.aligned.clear();
+        for instruction in instructions(module, &self.kernel) {
+            let (start, picks) = (instruction.span.start, &instruction.picks);
+            match instruction.form.opcode {
+                Opcode::Red => drop(self.reductions.insert(start)),
+                Opcode::Cp | Opcode::Wgmma => self.copies = true,
+                Opcode::Ld if picks.mods().iter().any(|m| m.name().starts_with("param")) => {
+                    self.param_loads.insert(start);
+                }
+                opcode @ (Opcode::Bar | Opcode::Barrier) => {
+                    if opcode == Opcode::Barrier && picks.has(Mod::Cluster) && picks.has(Mod::Relaxed) {
+                        self.relaxed.insert(start);
+                    }
+                    self.aligned.insert(start, opcode == Opcode::Bar || picks.has(Mod::Aligned));
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Runs a check of synchronisation.
     fn check_use(&mut self, block: [u32; 3], check: impl FnOnce(&mut BlockUse, &mut Vec<Misuse>)) {
         let mut found = Vec::new();
@@ -191,7 +219,10 @@ impl Checker {
 impl LaunchObserver for Checker {
     fn begin(&mut self, launch: &Launch) {
         let (config, module) = (launch.config(), launch.module());
-        self.kernel = launch.kernel_name().to_owned();
+        if self.kernel != launch.kernel_name() {
+            self.kernel = launch.kernel_name().to_owned();
+            self.look_at_code(module);
+        }
         self.block = config.block;
         self.threads = config.block_threads() as u32;
         // Before sm_70 the lanes of a warp go in step.
@@ -205,36 +236,12 @@ impl LaunchObserver for Checker {
         self.values = Values::new(Arc::clone(&self.memory), self.tools.has(Tool::Initcheck));
         self.values.reserved_shared = launch.reserved_shared_bytes();
         self.races.reserved_shared = self.values.reserved_shared;
-        self.asynchronous = Asynchronous::of(module);
         self.races.signals.clone_from(&self.asynchronous.signals);
         self.races.has_async_reads = self.asynchronous.reads;
         self.races.only_copies =
             !self.tools.has(Tool::Racecheck) && !self.asynchronous.reads && !self.races.has_clusters();
         self.results = Results::default();
         self.tensors = TensorMemories::default();
-        if self.aligned.is_empty() {
-            let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
-            for node in bodies.flat_map(|body| &body.code) {
-                if let check::module::Node::Instruction(instruction) = node {
-                    let (form, picks) = (instruction.form, &instruction.picks);
-                    if form.opcode == Opcode::Red {
-                        self.reductions.insert(instruction.span.start);
-                    }
-                    self.copies |= matches!(form.opcode, Opcode::Cp | Opcode::Wgmma);
-                    if form.opcode == Opcode::Ld && picks.mods().iter().any(|m| m.name().starts_with("param"))
-                    {
-                        self.param_loads.insert(instruction.span.start);
-                    }
-                    if form.opcode == Opcode::Barrier && picks.has(Mod::Cluster) && picks.has(Mod::Relaxed) {
-                        self.relaxed.insert(instruction.span.start);
-                    }
-                    if matches!(form.opcode, Opcode::Bar | Opcode::Barrier) {
-                        let aligned = form.opcode == Opcode::Bar || picks.has(Mod::Aligned);
-                        self.aligned.insert(instruction.span.start, aligned);
-                    }
-                }
-            }
-        }
         self.races.reductions.clone_from(&self.reductions);
     }
 
