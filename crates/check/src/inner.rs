@@ -71,6 +71,10 @@ impl BodyChecker<'_, '_> {
         {
             let help = "ptxas knows this shape and has no code for it with this type";
             self.sink().error(Code::ArgumentsMismatch, span, message).help(help);
+        } else if let Some((inner, span)) = discarded(context, at, operands) {
+            let message = format!("Result discard mode is not allowed for instruction '{inner}'");
+            let help = "on this target ptxas adds up products whose elements must all be registers";
+            self.sink().error(Code::DiscardedResult, span, message).help(help);
         } else if let Some((inner, span)) = found {
             let message = format!("Arguments mismatch for instruction '{inner}'");
             let help = format!(
@@ -126,6 +130,28 @@ fn tensor_symbol(context: &Context, operands: &[Lowered]) -> Option<Span> {
     );
     let is_symbol = |lowered: &&Lowered| matches!(lowered.value, Value::Address(Base::Symbol(_), _));
     operands.iter().find(is_symbol).filter(|_| adds).map(|lowered| lowered.span)
+}
+
+/// The element `_` of a result that ptxas puts together of several products, and the instruction that does it.
+fn discarded(
+    context: &Context,
+    (target, assembly): (Target, Assembly),
+    operands: &[Lowered],
+) -> Option<(&'static str, Span)> {
+    let picks = context.picks;
+    if context.form.opcode != Opcode::Mma || assembly == Assembly::FrontEnd {
+        return None;
+    }
+    let has_kind = [Mod::KindF8f6f4, Mod::KindMxf8f6f4].iter().any(|&kind| picks.has(kind));
+    let inner = match picks.ty(1) {
+        Type::E4m3 | Type::E5m2 if (90..120).contains(&target.number) && !has_kind => "add",
+        // There is code for `.m8n8k4` only.
+        Type::F64 if target.number >= 100 && !picks.has(Mod::M8n8k4) => "mov",
+        _ => return None,
+    };
+    let Value::Vector(elements, _) = &operands.first()?.value else { return None };
+    let sink = elements.iter().find(|element| matches!(element.value, Value::Sink))?;
+    Some((inner, sink.span))
 }
 
 /// The instruction inside into which operand `i` does not fit.

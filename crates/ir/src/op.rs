@@ -5,7 +5,7 @@
 
 use check::module::{FuncId, RegId, VarId};
 use diag::Span;
-use isa::{Form, Picks, Space, SpecialRegister, Type};
+use isa::{Form, Picks, Space, SpecialRegister, Type, Validity};
 use smallvec::SmallVec;
 
 use crate::semantics::Semantics;
@@ -372,7 +372,17 @@ pub struct TensorOp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MbarrierOp {
     /// Makes the object; the value is the number of arrivals that complete a phase.
-    Init,
+    Init {
+        /// `.layout::v1`: it keeps what asynchronous operations report.
+        reports: bool,
+    },
+    /// Something was reported; the object must be one that keeps reports.
+    Report,
+    /// Is the object of this layout?
+    CheckLayout {
+        /// As of [`MbarrierOp::Init`].
+        reports: bool,
+    },
     /// Ends its life.
     Invalidate,
     /// The phase waits for so many more bytes.
@@ -401,6 +411,8 @@ pub enum MbarrierOp {
     Test {
         /// The value is a parity.
         parity: bool,
+        /// Of the conditional phase, which only ends when nothing was reported.
+        conditional: bool,
     },
     /// The number of arrivals that the state waited for. Touches no memory.
     PendingCount,
@@ -688,6 +700,10 @@ pub enum OpKind {
         size: Slot,
         mbarrier: Option<Address>,
         mask: Option<BulkMask>,
+        /// `.ignore_oob`: so many bytes at the beginning and at the end, which need not be there, are not copied.
+        ends: Option<[Slot; 2]>,
+        /// What the mbarrier object is told of the bytes.
+        report: Option<Validity>,
         reduction: Option<Reduction>,
     },
     CopyTensor(Box<TensorOp>),
@@ -732,6 +748,8 @@ pub enum OpKind {
         op: MbarrierOp,
         address: Option<Address>,
         dst: Option<Slot>,
+        /// Of a test, whether something was reported in the last phase that is over.
+        report: Option<Slot>,
         value: Option<Slot>,
         /// The blocks whose objects are meant, by rank; without it the one at the address.
         blocks: Option<Slot>,

@@ -155,13 +155,14 @@ impl Op {
                 uses(size, f);
                 uses(ignore.as_mut().map(|guard| &mut guard.slot), f);
             }
-            OpKind::CopyBulk { dst, src, size, mbarrier, mask, .. } => {
+            OpKind::CopyBulk { dst, src, size, mbarrier, mask, ends, .. } => {
                 address(dst, f);
                 address(src, f);
                 f(size, Touch::Use);
                 if let Some(BulkMask::Bytes(mask) | BulkMask::Blocks(mask)) = mask {
                     f(mask, Touch::Use);
                 }
+                uses(ends.iter_mut().flatten(), f);
                 mbarrier.iter_mut().for_each(|a| address(a, f));
             }
             OpKind::CopyTensor(op) => {
@@ -193,10 +194,10 @@ impl Op {
                 uses(src, f);
                 address(mbarrier, f);
             }
-            OpKind::Mbarrier { address: a, dst, value, blocks, .. } => {
+            OpKind::Mbarrier { address: a, dst, report, value, blocks, .. } => {
                 a.iter_mut().for_each(|a| address(a, f));
                 uses(value.iter_mut().chain(blocks), f);
-                defs([dst], f);
+                defs([dst, report], f);
             }
             OpKind::Texel(op) => {
                 f(&mut op.handle, Touch::Use);
@@ -495,7 +496,7 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
                 Access::new(AccessKind::CopyWrite, dst, Extent::Bytes(bytes), weak),
             ]
         }
-        OpKind::CopyBulk { dst, src, size, mbarrier, mask, reduction } => {
+        OpKind::CopyBulk { dst, src, size, mbarrier, mask, reduction, .. } => {
             let extent = Extent::Slot(*size);
             let multicast = match mask {
                 Some(BulkMask::Blocks(mask)) => Some(Multicast::Mask(*mask)),
@@ -550,8 +551,9 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
         }
         OpKind::Mbarrier { op, address, blocks, semantics, .. } => {
             let kind = match op {
-                MbarrierOp::Test { .. } => AccessKind::MbarrierTest,
-                MbarrierOp::Init
+                MbarrierOp::Test { .. } | MbarrierOp::CheckLayout { .. } => AccessKind::MbarrierTest,
+                MbarrierOp::Init { .. }
+                | MbarrierOp::Report
                 | MbarrierOp::Invalidate
                 | MbarrierOp::ExpectTransactions
                 | MbarrierOp::CompleteTransactions

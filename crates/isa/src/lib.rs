@@ -20,6 +20,7 @@ mod select;
 mod special;
 pub mod texture;
 mod types;
+mod validity;
 mod written;
 
 pub use form::{
@@ -37,6 +38,7 @@ pub use select::{
 };
 pub use special::SpecialRegister;
 pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
+pub use validity::Validity;
 pub use written::is_part_of_name;
 
 /// The number of dimensions of the tensors that an instruction on tensor maps names.

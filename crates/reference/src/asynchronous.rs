@@ -4,7 +4,7 @@
 //! what was there before. Bulk copies are done at once.
 
 use check::module::{Instruction, Operand};
-use isa::{Effect, Mod, OperandKind, Space, Type};
+use isa::{Effect, Mod, OperandKind, Space, Type, Validity};
 use vm::{FaultKind, map_shared, rank_of_address, shared_object, shared_rank};
 
 use crate::Step;
@@ -15,27 +15,41 @@ use crate::thread::{Cpu, Flow, PendingCopy, Wait};
 /// The greatest number of arrivals of a phase, and of bytes that it waits for.
 const MOST: i64 = (1 << 20) - 1;
 
-/// An mbarrier object. In memory: 20 bits of expected arrivals, 20 of pending ones, 21 of pending bytes, 3 of the phase.
+/// The greatest number of arrivals of a phase of `.layout::v1`.
+const MOST_OF_V1: i64 = (1 << 9) - 1;
+
+/// An mbarrier object. In memory: 20 bits of expected arrivals, 20 of pending ones, 21 of pending bytes, 3 of the phase. One of
+/// `.layout::v1` has the highest bit of the pending arrivals, but not that of the expected ones, and its reports in bits 9 to 11.
 #[derive(Clone, Copy)]
 struct Object {
     expected: i64,
     pending: i64,
     transactions: i64,
     phase: u64,
+    /// Of `.layout::v1`: that there is a report of this phase, of the last one, and the parity of the conditional phase.
+    reports: Option<[bool; 3]>,
 }
 
 impl Object {
     fn unpack(word: u64) -> Object {
+        let bit = |bit: u32| word >> bit & 1 != 0;
+        let reports = (bit(39) && !bit(19)).then(|| [9, 10, 11].map(bit));
+        let mask = if reports.is_some() { MOST_OF_V1 } else { MOST };
         Object {
-            expected: (word & 0xf_ffff) as i64,
-            pending: (word >> 20 & 0xf_ffff) as i64,
+            expected: word as i64 & mask,
+            pending: (word >> 20) as i64 & mask,
             transactions: (word << 3) as i64 >> 43,
             phase: word >> 61,
+            reports,
         }
     }
 
     fn pack(self) -> u64 {
-        self.expected as u64
+        let reports = self.reports.map_or(0, |[current, last, conditional]| {
+            1 << 39 | u64::from(current) << 9 | u64::from(last) << 10 | u64::from(conditional) << 11
+        });
+        reports
+            | self.expected as u64
             | (self.pending as u64) << 20
             | (self.transactions as u64 & 0x1f_ffff) << 40
             | (self.phase & 7) << 61
@@ -63,6 +77,11 @@ impl Object {
         if self.pending == 0 && self.transactions == 0 {
             self.pending = self.expected;
             self.phase += 1;
+            if let Some([current, last, conditional]) = &mut self.reports {
+                // The conditional phase ends only if nothing was reported.
+                *conditional ^= !*current;
+                (*last, *current) = (*current, false);
+            }
         }
     }
 }
@@ -144,20 +163,24 @@ impl Cpu<'_, '_> {
         let to = self.address(dst, i.picks.space_of(0));
         let from = self.address(src, i.picks.space_of(1));
         let size = self.value(size, Type::U32) as u64;
-        let mask = self.named(i, "mask").map_or(u64::MAX, |mask| self.value(mask, Type::U16) as u64);
-        let of_bytes = i.picks.has(Mod::CpMask);
-        let object = match rest.first() {
-            Some(operand @ Operand::Address(..)) => Some(self.address(operand, i.picks.space_of(0))),
-            _ => None,
-        };
-        if !i.picks.has(Mod::MulticastCluster) {
-            return self.copy_bulk_to(i, to, from, size, of_bytes.then_some(mask), object);
+        let object = rest.iter().find(|operand| matches!(operand, Operand::Address(..)));
+        let object = object.map(|operand| self.address(operand, i.picks.space_of(0)));
+        let mask = self.mask(i);
+        if i.picks.has(Mod::CpMask) {
+            return self.copy_bulk_to(i, to, from, size, mask, object);
         }
-        for rank in (0..16).filter(|rank| mask >> rank & 1 != 0) {
+        let Some(mask) = mask else { return self.copy_bulk_to(i, to, from, size, None, object) };
+        for rank in (0..32).filter(|rank| mask >> rank & 1 != 0) {
             let object = object.map(|object| object.in_block(rank));
             self.copy_bulk_to(i, to.in_block(rank), from, size, None, object)?;
         }
         Ok(())
+    }
+
+    /// The mask of an instruction: of blocks by rank, or of bytes.
+    pub(crate) fn mask(&self, i: &Instruction) -> Option<u64> {
+        let ty = if i.picks.has(Mod::MulticastCluster32b) { Type::U32 } else { Type::U16 };
+        self.named(i, "mask").map(|mask| self.value(mask, ty) as u64)
     }
 
     /// A bulk copy to one place; `mask` chooses of each 16 bytes those that are copied.
@@ -174,6 +197,22 @@ impl Cpu<'_, '_> {
             if size > 0 && (!address.at.is_multiple_of(16) || !size.is_multiple_of(16)) {
                 return Err(self.access_fault(FaultKind::Misaligned, address, size, write));
             }
+        }
+        if i.picks.has(Mod::IgnoreOob) {
+            let [left, right] = ["left", "right"]
+                .map(|name| self.named(i, name).map_or(0, |operand| self.value(operand, Type::U32) as u64));
+            // What lies at the ends and need not be there is not copied.
+            let left = left.min(size);
+            let bytes = (size - left).saturating_sub(right);
+            self.read_bytes(to, size).map_err(|mut fault| {
+                fault.access.iter_mut().for_each(|access| access.write = true);
+                fault
+            })?;
+            if bytes > 0 {
+                let data = self.read_bytes(Address { at: from.at + left, ..from }, bytes)?;
+                self.write_bytes(Address { at: to.at + left, ..to }, &data)?;
+            }
+            return object.map_or(Ok(()), |object| self.complete_copy(object, to, size));
         }
         let mut data = self.read_bytes(from, size)?;
         if let Some(operation) = operation(&i.picks) {
@@ -195,7 +234,17 @@ impl Cpu<'_, '_> {
         if size > 0 {
             self.write_bytes(to, &data)?;
         }
-        object.map_or(Ok(()), |object| self.complete_copy(object, to, size))
+        let Some(object) = object else { return Ok(()) };
+        if Validity::of(&i.picks).is_some_and(|report| sem::validity::is_found(report, &data)) {
+            self.update_object(object, |object| match &mut object.reports {
+                Some([current, ..]) => {
+                    *current = true;
+                    Ok(())
+                }
+                None => Err("a copy reports to an mbarrier object that is not of `.layout::v1`"),
+            })?;
+        }
+        self.complete_copy(object, to, size)
     }
 
     /// Tells an mbarrier object that bytes have come, which must lie where they went to: in the memory of the same block.
@@ -300,15 +349,20 @@ impl Cpu<'_, '_> {
         if object.space == Space::Generic {
             object.at = shared_object(object.at);
         }
-        let objects = match self.named(i, "mask").map(|mask| self.value(mask, Type::U16)) {
-            None => vec![object],
-            Some(mask) => {
-                (0..16).filter(|rank| mask >> rank & 1 != 0).map(|rank| object.in_block(rank)).collect()
-            }
-        };
-        objects
-            .into_iter()
-            .try_for_each(|object| self.update_object(object, |object| object.arrive(1, false)).map(|_| ()))
+        self.update_objects(object, self.mask(i), |object| object.arrive(1, false)).map(drop)
+    }
+
+    /// Changes the objects at this place of all blocks of a mask, or the one at the address, whose phases may end by it; returns the state of
+    /// the last one before.
+    fn update_objects(
+        &mut self,
+        address: Address,
+        mask: Option<u64>,
+        change: impl Fn(&mut Object) -> Result<(), &'static str>,
+    ) -> Step<u64> {
+        let Some(mask) = mask else { return self.update_object(address, change) };
+        let blocks = (0..32).filter(|rank| mask >> rank & 1 != 0);
+        blocks.map(|rank| address.in_block(rank)).try_fold(0, |_, object| self.update_object(object, &change))
     }
 
     /// Changes an object, whose phase may end by it; returns its state before.
@@ -366,32 +420,42 @@ impl Cpu<'_, '_> {
             return Ok(Flow::Next);
         }
         let tx = number(self, "tx", Type::U32).unwrap_or(0) as i64;
+        let mask = self.mask(i);
         let before = match i.picks.mods().first() {
             Some(Mod::Init) => {
                 let count = number(self, "count", Type::U32).unwrap_or(0) as i64;
-                if !(1..=MOST).contains(&count) {
-                    return Err(
-                        self.fault(FaultKind::Mbarrier, "the number of arrivals is not from 1 to 1048575")
-                    );
+                let (most, note) = match has(Mod::LayoutV1) {
+                    true => (MOST_OF_V1, "the number of arrivals of `.layout::v1` is not from 1 to 511"),
+                    false => (MOST, "the number of arrivals is not from 1 to 1048575"),
+                };
+                if !(1..=most).contains(&count) {
+                    return Err(self.fault(FaultKind::Mbarrier, note));
                 }
-                let object = Object { expected: count, pending: count, transactions: 0, phase: 0 };
+                let reports = has(Mod::LayoutV1).then_some([false; 3]);
+                let object = Object { expected: count, pending: count, transactions: 0, phase: 0, reports };
                 self.store(address, 8, object.pack().into())?;
                 0
+            }
+            Some(Mod::CheckLayout) => {
+                let object = Object::unpack(self.object(address)?);
+                let is_it = object.reports.is_some() == has(Mod::LayoutV1);
+                self.set_operand(dst, is_it.into(), Type::Pred);
+                return Ok(Flow::Next);
             }
             Some(Mod::Inval) => {
                 self.object(address)?;
                 self.store(address, 8, 0)?;
                 0
             }
-            Some(Mod::ExpectTx) => self.update_object(address, |object| object.expect(tx))?,
-            Some(Mod::CompleteTx) => self.update_object(address, |object| {
+            Some(Mod::ExpectTx) => self.update_objects(address, mask, |object| object.expect(tx))?,
+            Some(Mod::CompleteTx) => self.update_objects(address, mask, |object| {
                 object.transactions -= tx;
                 Ok(())
             })?,
             Some(m @ (Mod::Arrive | Mod::ArriveDrop)) => {
                 let drop = *m == Mod::ArriveDrop;
                 let count = number(self, "count", Type::U32).unwrap_or(1) as i64;
-                self.update_object(address, |object| {
+                self.update_objects(address, mask, |object| {
                     if has(Mod::ExpectTx) {
                         object.expect(tx)?;
                         return object.arrive(1, drop);
@@ -404,12 +468,16 @@ impl Cpu<'_, '_> {
                 })?
             }
             Some(Mod::TestWait | Mod::TryWait) => {
-                let phase = Object::unpack(self.object(address)?).phase;
+                let Object { phase, reports, .. } = Object::unpack(self.object(address)?);
+                let conditional = reports.filter(|_| has(Mod::PhaseTypeConditional));
                 let over = match number(self, "parity", Type::U32) {
-                    Some(parity) => phase & 1 != parity & 1,
+                    Some(parity) => conditional.map_or(phase & 1, |[.., parity]| parity.into()) != parity & 1,
                     None => phase != number(self, "state", Type::B64).unwrap_or(0) >> 61,
                 };
+                let [_, reported, _] = reports.unwrap_or_default();
                 self.set_operand(dst, over.into(), Type::Pred);
+                self.set_second(dst, reported);
+                self.set_operand(self.named(i, "report"), 0, Type::B8);
                 return Ok(if over { Flow::Next } else { Flow::Wait(Wait::Turn) });
             }
             _ => 0,

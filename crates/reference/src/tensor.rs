@@ -56,7 +56,7 @@ impl Cpu<'_, '_> {
         let Some(object) = others.next().map(|operand| self.address(operand, space)) else {
             return self.store_box(i, &map, &place, ty, shared);
         };
-        let mask = self.named(i, "mask").map(|mask| self.value(mask, Type::U16) as u64);
+        let mask = self.mask(i);
         let receivers = match mask {
             None => vec![(shared, object)],
             Some(mask) => (0..16)

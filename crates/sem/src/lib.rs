@@ -49,6 +49,7 @@ pub mod round;
 pub mod tensor_memory;
 pub mod tensormap;
 pub mod texture;
+pub mod validity;
 pub mod video;
 
 pub use lookup::lookup;

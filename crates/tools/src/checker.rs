@@ -434,7 +434,7 @@ impl LaunchObserver for Checker {
         self.take_races();
         let is_relaxed = self.asynchronous.relaxed.contains(&event.span.start);
         match op {
-            MbarrierOp::Init => {
+            MbarrierOp::Init { .. } => {
                 self.check_use(owner, |uses, found| uses.make_object(address, (event.span, thread), found));
                 return;
             }
@@ -459,7 +459,11 @@ impl LaunchObserver for Checker {
             MbarrierOp::Arrive { .. } | MbarrierOp::ArriveExpecting { .. } => {
                 self.races.arrive_object(block, thread, owner, address);
             }
-            MbarrierOp::ExpectTransactions | MbarrierOp::CompleteTransactions | MbarrierOp::PendingCount => {}
+            MbarrierOp::ExpectTransactions
+            | MbarrierOp::CompleteTransactions
+            | MbarrierOp::Report
+            | MbarrierOp::CheckLayout { .. }
+            | MbarrierOp::PendingCount => {}
         }
         if event.completes {
             self.races.block(owner).order.complete_object(address);

@@ -163,7 +163,7 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
     {
         return Err(format!("bad operand name `{head}`"));
     }
-    if matches!(operand.name.as_str(), "d" | "p" | "redval") && !operand.negatable {
+    if matches!(operand.name.as_str(), "d" | "p" | "redval" | "report") && !operand.negatable {
         operand.access = "Write";
         if operand.kind == "Source" {
             operand.kind = "Register";

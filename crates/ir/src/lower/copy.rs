@@ -1,12 +1,14 @@
 //! Asynchronous copies and the barriers in shared memory that wait for them.
 
 use check::module::{Instruction, Operand};
-use isa::{Effect, Mod, Opcode, OperandKind, Space, Type};
+use isa::{Effect, Mod, Opcode, OperandKind, Space, Type, Validity};
 use smallvec::SmallVec;
 
 use super::Lowering;
 use super::memory::atomic_op;
-use crate::op::{AsyncStep, BulkMask, CopyGroup, Guard, MbarrierOp, OpKind, Reduction, TensorKind, TensorOp};
+use crate::op::{
+    AsyncStep, BulkMask, CopyGroup, Guard, MbarrierOp, OpKind, Reduction, Slot, TensorKind, TensorOp,
+};
 use crate::semantics::{Order, Semantics};
 
 impl Lowering<'_> {
@@ -14,6 +16,13 @@ impl Lowering<'_> {
     pub(super) fn named<'i>(&self, i: &'i Instruction, name: &str) -> Option<&'i Operand> {
         let place = i.form.operands_with(&i.picks).position(|spec| spec.name == name)?;
         i.operands.get(place)
+    }
+
+    /// The blocks of a `.multicast::cluster`, by rank.
+    pub(super) fn blocks(&mut self, i: &Instruction) -> Option<Slot> {
+        let is_wide = i.picks.has(Mod::MulticastCluster32b);
+        let mask = self.named(i, "mask")?;
+        Some(self.source(mask, if is_wide { Type::U32 } else { Type::U16 }))
     }
 
     pub(super) fn copy_async(&mut self, i: &Instruction) {
@@ -36,26 +45,33 @@ impl Lowering<'_> {
         let [dst, src, size, rest @ ..] = &i.operands[..] else { return };
         let size = self.source(size, Type::U32);
         // The object is where the data goes.
-        let mbarrier = match rest.first() {
-            Some(operand @ Operand::Address(..)) => Some(self.address(operand, i.picks.space_of(0))),
-            _ => None,
-        };
+        let mbarrier = rest.iter().find(|operand| matches!(operand, Operand::Address(..)));
+        let mbarrier = mbarrier.map(|operand| self.address(operand, i.picks.space_of(0)));
         let dst = self.address(dst, i.picks.space_of(0));
         let src = self.address(src, i.picks.space_of(1));
-        let mask = self.named(i, "mask").map(|operand| self.source(operand, Type::U16)).map(|mask| {
-            if i.picks.has(Mod::CpMask) { BulkMask::Bytes(mask) } else { BulkMask::Blocks(mask) }
-        });
+        let mask = match i.picks.has(Mod::CpMask) {
+            true => self.named(i, "mask").map(|mask| BulkMask::Bytes(self.source(mask, Type::U16))),
+            false => self.blocks(i).map(BulkMask::Blocks),
+        };
+        let [left, right] = ["left", "right"].map(|name| self.named(i, name));
+        let ends = left.zip(right).map(|(left, right)| [left, right].map(|end| self.source(end, Type::U32)));
         // As those of `red`, additions of f32 in global memory flush subnormals.
         let reduction = atomic_op(i).map(|op| {
             let ty = i.picks.ty(0);
             Reduction { op, ty, flush: ty == Type::F32 }
         });
-        self.push(guard, OpKind::CopyBulk { dst, src, size, mbarrier, mask, reduction });
+        let report = Validity::of(&i.picks);
+        self.push(guard, OpKind::CopyBulk { dst, src, size, mbarrier, mask, ends, report, reduction });
     }
 
     /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
     pub(super) fn copy_tensor(&mut self, i: &Instruction) {
         let guard = self.guard(i);
+        // What stands where in a box is not inspected.
+        if Validity::of(&i.picks).is_some() {
+            self.push(guard, OpKind::Unsupported { form: i.form, picks: i.picks });
+            return;
+        }
         self.block().may_spin = true;
         let tensor = i.operands.iter().find_map(|operand| match operand {
             Operand::Tensor(tensor) => Some(&**tensor),
@@ -72,7 +88,7 @@ impl Lowering<'_> {
             Some(Operand::Vector(parts)) => parts.iter().map(|part| self.source(part, Type::U16)).collect(),
             _ => SmallVec::new(),
         };
-        let blocks = self.named(i, "mask").map(|operand| self.source(operand, Type::U16));
+        let blocks = self.blocks(i);
         let map = self.address(&tensor.map, Space::Generic);
         let picks = i.picks;
         let op = TensorOp { kind, picks, map, shared, coordinates, offsets, mbarrier, blocks };
@@ -202,8 +218,16 @@ impl Lowering<'_> {
             (spec.kind == OperandKind::Address).then(|| self.address(operand, i.picks.space()))
         });
         let dst = if address_first(i) { None } else { self.destination(i, 0) };
+        let report = self.second_destination(i, 0);
+        let blocks = self.blocks(i);
         let semantics = Semantics::of_mbarrier(order(op), &i.picks);
-        self.push(guard, OpKind::Mbarrier { op, address, dst, value, blocks: None, semantics });
+        self.push(guard, OpKind::Mbarrier { op, address, dst, report, value, blocks, semantics });
+        // What is reported has no value here: all that is told is that there was something.
+        if let Some(Operand::Reg(register)) = self.named(i, "report") {
+            let dst = self.register(*register);
+            let src = self.constant(self.width(dst), 0);
+            self.push(guard, OpKind::Copy { dst, src });
+        }
     }
 }
 
@@ -211,8 +235,13 @@ impl Lowering<'_> {
 /// counts of bytes are relaxed.
 fn order(op: MbarrierOp) -> Order {
     match op {
-        MbarrierOp::Init | MbarrierOp::Invalidate | MbarrierOp::PendingCount => Order::Weak,
-        MbarrierOp::ExpectTransactions | MbarrierOp::CompleteTransactions => Order::Relaxed,
+        MbarrierOp::Init { .. }
+        | MbarrierOp::CheckLayout { .. }
+        | MbarrierOp::Invalidate
+        | MbarrierOp::PendingCount => Order::Weak,
+        MbarrierOp::ExpectTransactions | MbarrierOp::CompleteTransactions | MbarrierOp::Report => {
+            Order::Relaxed
+        }
         MbarrierOp::Arrive { .. }
         | MbarrierOp::ArriveExpecting { .. }
         | MbarrierOp::ArriveAfterCopies { .. } => Order::Release,
@@ -238,7 +267,8 @@ fn mbarrier_op(i: &Instruction) -> Option<MbarrierOp> {
         return Some(MbarrierOp::ArriveAfterCopies { counted: !has(Mod::Noinc) });
     }
     Some(match i.picks.mods().first()? {
-        Mod::Init => MbarrierOp::Init,
+        Mod::Init => MbarrierOp::Init { reports: has(Mod::LayoutV1) },
+        Mod::CheckLayout => MbarrierOp::CheckLayout { reports: has(Mod::LayoutV1) },
         Mod::Inval => MbarrierOp::Invalidate,
         Mod::ExpectTx => MbarrierOp::ExpectTransactions,
         Mod::CompleteTx => MbarrierOp::CompleteTransactions,
@@ -249,7 +279,9 @@ fn mbarrier_op(i: &Instruction) -> Option<MbarrierOp> {
                 false => MbarrierOp::Arrive { drop, no_complete: has(Mod::NoComplete) },
             }
         }
-        Mod::TestWait | Mod::TryWait => MbarrierOp::Test { parity: has(Mod::Parity) },
+        Mod::TestWait | Mod::TryWait => {
+            MbarrierOp::Test { parity: has(Mod::Parity), conditional: has(Mod::PhaseTypeConditional) }
+        }
         Mod::PendingCount => MbarrierOp::PendingCount,
         _ => return None,
     })

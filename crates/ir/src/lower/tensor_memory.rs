@@ -96,9 +96,12 @@ impl Lowering<'_> {
             address.base = Base::Slot(dst);
         }
         let address = Some(address);
-        let blocks = self.named(i, "mask").map(|mask| self.source(mask, Type::U16));
+        let blocks = self.blocks(i);
         let op = MbarrierOp::Arrive { drop: false, no_complete: false };
         let semantics = Semantics::new(Order::Release, Scope::Cluster);
-        self.push(guard, OpKind::Mbarrier { op, address, dst: None, value: None, blocks, semantics });
+        self.push(
+            guard,
+            OpKind::Mbarrier { op, address, dst: None, report: None, value: None, blocks, semantics },
+        );
     }
 }

@@ -446,35 +446,115 @@ const G96: &[Gate] = &[
     ptx("Feature 'cp.async.mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G97: &[Gate] = &[
+const G97: &[Gate] =
+    &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
+const G98: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G98: &[Gate] = &[
-    sm("Feature 'cp.async.bulk'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'cp.async.bulk'", 8, 0, Stage::Form),
-];
 const G99: &[Gate] = &[
-    sm("Feature '.bulk_group'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature '.bulk_group'", 8, 0, Stage::Form),
+    ptx("Feature '.mbarrier::report::disabled'", 9, 4, Stage::Modifier),
+    sm(
+        "Illegal modifier '.mbarrier::report::disabled' for instruction 'cp'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
 ];
 const G100: &[Gate] = &[
-    sm("Modifier '.multicast::cluster'", &[Target::sm(90)], Stage::Form),
-    ptx("Modifier '.multicast::cluster'", 8, 0, Stage::Form),
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::80000000'", 9, 4, Stage::Modifier),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80000000' for instruction 'cp'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
 ];
 const G101: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::8000'", 9, 4, Stage::Modifier),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::8000' for instruction 'cp'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
+];
+const G102: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::80'", 9, 4, Stage::Modifier),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80' for instruction 'cp'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
+];
+const G103: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::8'", 9, 4, Stage::Modifier),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::8' for instruction 'cp'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
+];
+const G104: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_element::ff'", 9, 4, Stage::Modifier),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_element::ff' for instruction 'cp'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
+];
+const G105: &[Gate] =
+    &[ptx("Feature 'cp.async.bulk with destination state space as .shared::cta'", 8, 6, Stage::Form)];
+const G106: &[Gate] = &[ptx("Feature 'cp.async.bulk.weak'", 9, 3, Stage::Modifier)];
+const G107: &[Gate] = &[ptx("Feature 'cp.async.bulk.cta'", 9, 3, Stage::Modifier)];
+const G108: &[Gate] = &[ptx("Feature 'cp.async.bulk.cluster'", 9, 3, Stage::Modifier)];
+const G109: &[Gate] = &[ptx("Feature 'cp.async.bulk.gpu'", 9, 3, Stage::Modifier)];
+const G110: &[Gate] = &[ptx("Feature 'cp.async.bulk.sys'", 9, 3, Stage::Modifier)];
+const G111: &[Gate] = &[sm(
+    "Instruction 'cp.async.bulk.relaxed.shared::cluster.global'",
+    &[
+        Target::new(90, Suffix::Architecture),
+        Target::new(100, Suffix::Family),
+        Target::new(110, Suffix::Family),
+    ],
+    Stage::Modifier,
+)];
+const G112: &[Gate] = &[ptx("Feature '.ignore_oob'", 9, 2, Stage::Modifier)];
+const G113: &[Gate] = &[
+    ptx("Feature 'cp.async.bulk.multicast::cluster::32b'", 9, 4, Stage::Modifier),
+    sm(
+        "Feature 'cp.async.bulk.multicast::cluster::32b'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
+];
+const G114: &[Gate] = &[
     sm("Feature '.cp_mask'", &[Target::sm(100)], Stage::Form),
     ptx("Feature '.cp_mask'", 8, 6, Stage::Form),
 ];
-const G102: &[Gate] = &[
+const G115: &[Gate] = &[
+    sm("Feature 'cp.async.bulk'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.async.bulk'", 8, 0, Stage::Form),
+];
+const G116: &[Gate] = &[
+    sm("Modifier '.multicast::cluster'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.multicast::cluster'", 8, 0, Stage::Form),
+];
+const G117: &[Gate] = &[ptx("Feature '.multicast::cluster::16b'", 9, 4, Stage::Modifier)];
+const G118: &[Gate] = &[
+    sm("Feature '.bulk_group'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature '.bulk_group'", 8, 0, Stage::Form),
+];
+const G119: &[Gate] = &[ptx("Feature 'cp.reduce.async.bulk.cta'", 9, 3, Stage::Modifier)];
+const G120: &[Gate] = &[ptx("Feature 'cp.reduce.async.bulk.cluster'", 9, 3, Stage::Modifier)];
+const G121: &[Gate] = &[ptx("Feature 'cp.reduce.async.bulk.gpu'", 9, 3, Stage::Modifier)];
+const G122: &[Gate] = &[ptx("Feature 'cp.reduce.async.bulk.sys'", 9, 3, Stage::Modifier)];
+const G123: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk'", 8, 0, Stage::Form),
 ];
-const G103: &[Gate] = &[
+const G124: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
 ];
-const G104: &[Gate] = &[
+const G125: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
     sm(
@@ -483,29 +563,37 @@ const G104: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G105: &[Gate] = &[
+const G126: &[Gate] = &[
     sm("Feature 'cp.async.bulk.commit_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.commit_group'", 8, 0, Stage::Form),
 ];
-const G106: &[Gate] = &[
+const G127: &[Gate] = &[
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.read'", 8, 0, Stage::Token),
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.read'", 8, 0, Stage::Form),
 ];
-const G107: &[Gate] = &[
+const G128: &[Gate] = &[
     sm("Feature 'cp.async.bulk.wait_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.wait_group'", 8, 0, Stage::Form),
 ];
-const G108: &[Gate] = &[
+const G129: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk.tensor with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G109: &[Gate] = &[
+const G130: &[Gate] = &[
     sm("Feature '.tile'", &[Target::sm(90)], Stage::Modifier),
     ptx("Feature '.tile'", 8, 0, Stage::Modifier),
 ];
-const G110: &[Gate] = &[
+const G131: &[Gate] = &[
+    ptx("Feature 'cp.async.bulk.tensor.multicast::cluster::32b'", 9, 4, Stage::Modifier),
+    sm(
+        "Feature 'cp.async.bulk.tensor.multicast::cluster::32b'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
+];
+const G132: &[Gate] = &[
     ptx("Modifier '.cta_group::1' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
@@ -514,7 +602,7 @@ const G110: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G111: &[Gate] = &[
+const G133: &[Gate] = &[
     ptx("Modifier '.cta_group::2' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
@@ -523,31 +611,31 @@ const G111: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G112: &[Gate] = &[
+const G134: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G113: &[Gate] = &[sm(
+const G135: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G114: &[Gate] = &[sm(
+const G136: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G115: &[Gate] = &[sm(
+const G137: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G116: &[Gate] = &[sm(
+const G138: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G117: &[Gate] = &[
+const G139: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -556,7 +644,7 @@ const G117: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G118: &[Gate] = &[
+const G140: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -565,11 +653,11 @@ const G118: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G119: &[Gate] = &[
+const G141: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G120: &[Gate] = &[
+const G142: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -578,11 +666,11 @@ const G120: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G121: &[Gate] = &[
+const G143: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
 ];
-const G122: &[Gate] = &[
+const G144: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -591,7 +679,7 @@ const G122: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G123: &[Gate] = &[
+const G145: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -600,7 +688,7 @@ const G123: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G124: &[Gate] = &[
+const G146: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -609,54 +697,54 @@ const G124: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G125: &[Gate] = &[
+const G147: &[Gate] = &[
     sm("Feature 'createpolicy.range'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.range'", 7, 4, Stage::Form),
 ];
-const G126: &[Gate] = &[
+const G148: &[Gate] = &[
     sm("Feature 'createpolicy.fractional'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.fractional'", 7, 4, Stage::Form),
 ];
-const G127: &[Gate] = &[
+const G149: &[Gate] = &[
     sm("Feature 'createpolicy.cvt'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.cvt'", 7, 4, Stage::Form),
 ];
-const G128: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
-const G129: &[Gate] = &[
+const G150: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
+const G151: &[Gate] = &[
     sm("Feature 'cvt with {types}'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with {types}'", 7, 8, Stage::Form),
 ];
-const G130: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
-const G131: &[Gate] = &[
+const G152: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
+const G153: &[Gate] = &[
     sm("Feature '.pzo'", &[Target::new(107, Suffix::Family)], Stage::Form),
     ptx("Feature '.pzo'", 9, 4, Stage::Form),
 ];
-const G132: &[Gate] = &[
+const G154: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G133: &[Gate] = &[
+const G155: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G134: &[Gate] =
+const G156: &[Gate] =
     &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Form)];
-const G135: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
-const G136: &[Gate] =
+const G157: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
+const G158: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G137: &[Gate] = &[
+const G159: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G138: &[Gate] = &[
+const G160: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G139: &[Gate] = &[
+const G161: &[Gate] = &[
     sm("Feature 'cvt{types}'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 0, Stage::Form),
 ];
-const G140: &[Gate] = &[
+const G162: &[Gate] = &[
     ptx("Feature '.rs'", 8, 7, Stage::Form),
     sm(
         "Feature '.rs'",
@@ -668,7 +756,7 @@ const G140: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G141: &[Gate] = &[
+const G163: &[Gate] = &[
     ptx("Feature '.scaled::n1::ue8m0'", 9, 4, Stage::Early),
     sm(
         "Illegal modifier '.scaled::n1::ue8m0' for instruction 'cvt'",
@@ -676,15 +764,15 @@ const G141: &[Gate] = &[
         Stage::Early,
     ),
 ];
-const G142: &[Gate] = &[
+const G164: &[Gate] = &[
     sm("Instruction 'cvt with {types}.rz'", &[Target::new(107, Suffix::Family)], Stage::Form),
     ptx("Feature 'cvt with {types}.rz'", 9, 4, Stage::Form),
 ];
-const G143: &[Gate] = &[
+const G165: &[Gate] = &[
     since("Feature 'cvt{types}'", 8, 1, [89, 90], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 8, Stage::Form),
 ];
-const G144: &[Gate] = &[
+const G166: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 8, 6, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -696,7 +784,7 @@ const G144: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G145: &[Gate] = &[
+const G167: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 9, 1, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -708,8 +796,8 @@ const G145: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G146: &[Gate] = &[ptx("Feature '.scaled::n2::ue8m0'", 9, 1, Stage::Form)];
-const G147: &[Gate] = &[
+const G168: &[Gate] = &[ptx("Feature '.scaled::n2::ue8m0'", 9, 1, Stage::Form)];
+const G169: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 9, 2, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -721,11 +809,11 @@ const G147: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G148: &[Gate] = &[
+const G170: &[Gate] = &[
     ptx("Feature 'cvt with .ue5m3x2'", 9, 4, Stage::Token),
     sm("Instruction 'cvt with .ue5m3x2'", &[Target::new(107, Suffix::Family)], Stage::Token),
 ];
-const G149: &[Gate] = &[
+const G171: &[Gate] = &[
     ptx("Feature 'cvt with .s2f6x2'", 9, 1, Stage::Form),
     sm(
         "Instruction 'cvt with .s2f6x2'",
@@ -740,7 +828,7 @@ const G149: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G150: &[Gate] = &[
+const G172: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -752,86 +840,86 @@ const G150: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G151: &[Gate] =
+const G173: &[Gate] =
     &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
-const G152: &[Gate] =
+const G174: &[Gate] =
     &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
-const G153: &[Gate] =
+const G175: &[Gate] =
     &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
-const G154: &[Gate] =
+const G176: &[Gate] =
     &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
-const G155: &[Gate] =
+const G177: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G156: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G157: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G158: &[Gate] = &[
+const G178: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G179: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G180: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G159: &[Gate] =
+const G181: &[Gate] =
     &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
-const G160: &[Gate] = &[
+const G182: &[Gate] = &[
     sm("Instruction 'cvta.to'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'cvta.to'", 2, 0, Stage::Form),
 ];
-const G161: &[Gate] =
+const G183: &[Gate] =
     &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G162: &[Gate] = &[until("Feature 'div'", 1, 4, 0, Stage::Form)];
-const G163: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G164: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G165: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G166: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G167: &[Gate] =
+const G184: &[Gate] = &[until("Feature 'div'", 1, 4, 0, Stage::Form)];
+const G185: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G186: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G187: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G188: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
+const G189: &[Gate] =
     &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
-const G168: &[Gate] =
+const G190: &[Gate] =
     &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
-const G169: &[Gate] =
+const G191: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G170: &[Gate] = &[until("Feature 'ex2'", 1, 4, 0, Stage::Form)];
-const G171: &[Gate] = &[
+const G192: &[Gate] = &[until("Feature 'ex2'", 1, 4, 0, Stage::Form)];
+const G193: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G172: &[Gate] = &[
+const G194: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G173: &[Gate] = &[
+const G195: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G174: &[Gate] =
+const G196: &[Gate] =
     &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
-const G175: &[Gate] =
+const G197: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G176: &[Gate] = &[
+const G198: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G177: &[Gate] = &[
+const G199: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G178: &[Gate] = &[
+const G200: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G179: &[Gate] = &[
+const G201: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G180: &[Gate] =
+const G202: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G181: &[Gate] = &[
+const G203: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G182: &[Gate] = &[
+const G204: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Early),
     sm(
         "Instruction 'fence.proxy with unidirection proxy fence'",
@@ -839,36 +927,36 @@ const G182: &[Gate] = &[
         Stage::Early,
     ),
 ];
-const G183: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
-const G184: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G185: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
-const G186: &[Gate] = &[
+const G205: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
+const G206: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G207: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
+const G208: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G187: &[Gate] = &[sm("Instruction 'fma.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G188: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G189: &[Gate] =
+const G209: &[Gate] = &[sm("Instruction 'fma.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G210: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G211: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G190: &[Gate] = &[
+const G212: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G191: &[Gate] = &[
+const G213: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G192: &[Gate] = &[
+const G214: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G193: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Feature 'fma{types}'", 9, 4, Stage::Form),
     sm("Feature 'fma{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G194: &[Gate] = &[
+const G216: &[Gate] = &[
     ptx("Feature 'fma{types}'", 9, 4, Stage::Form),
     sm(
         "Instruction 'fma{types}'",
@@ -876,87 +964,85 @@ const G194: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G195: &[Gate] =
+const G217: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G196: &[Gate] = &[
+const G218: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G197: &[Gate] = &[
+const G219: &[Gate] = &[
     sm("Modifier '.launch_dependents'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.launch_dependents'", 7, 8, Stage::Token),
 ];
-const G198: &[Gate] =
+const G220: &[Gate] =
     &[sm("Modifier '.wait'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.wait'", 7, 8, Stage::Token)];
-const G199: &[Gate] = &[
+const G221: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G200: &[Gate] = &[
+const G222: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G201: &[Gate] = &[
+const G223: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G202: &[Gate] =
-    &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
-const G203: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G204: &[Gate] = &[
+const G224: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G225: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G205: &[Gate] = &[
+const G226: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G206: &[Gate] = &[
+const G227: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'generic addressing'", 2, 0, Stage::Form),
 ];
-const G207: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G208: &[Gate] = &[
+const G228: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G229: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G209: &[Gate] = &[
+const G230: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G210: &[Gate] = &[
+const G231: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G211: &[Gate] = &[
+const G232: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G212: &[Gate] = &[
+const G233: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G213: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G214: &[Gate] =
+const G234: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G235: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G215: &[Gate] = &[
+const G236: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Feature '.acquire'", 9, 3, Stage::Token),
 ];
-const G216: &[Gate] = &[
+const G237: &[Gate] = &[
     ptx("Feature '.proxy::readonly'", 9, 4, Stage::Form),
     sm("Feature '.proxy::readonly'", &[Target::sm(90)], Stage::Form),
 ];
-const G217: &[Gate] =
+const G238: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G218: &[Gate] = &[
+const G239: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G219: &[Gate] = &[
+const G240: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Modifier '.m8n16' on 'ldmatrix'", 8, 6, Stage::Form),
@@ -970,12 +1056,12 @@ const G219: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G220: &[Gate] = &[sm(
+const G241: &[Gate] = &[sm(
     "Feature '.m16n16'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G221: &[Gate] = &[
+const G242: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -989,7 +1075,7 @@ const G221: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G222: &[Gate] = &[
+const G243: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -1003,53 +1089,53 @@ const G222: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G223: &[Gate] =
+const G244: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G224: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
-const G225: &[Gate] =
+const G245: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
+const G246: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G226: &[Gate] = &[
+const G247: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G227: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
-const G228: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G229: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G230: &[Gate] =
+const G248: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
+const G249: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G250: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G251: &[Gate] =
     &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G231: &[Gate] =
+const G252: &[Gate] =
     &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
-const G232: &[Gate] =
+const G253: &[Gate] =
     &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
-const G233: &[Gate] =
+const G254: &[Gate] =
     &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
-const G234: &[Gate] =
+const G255: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G235: &[Gate] = &[
+const G256: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G236: &[Gate] =
+const G257: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G237: &[Gate] = &[
+const G258: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G238: &[Gate] = &[
+const G259: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G239: &[Gate] = &[
+const G260: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G240: &[Gate] = &[
+const G261: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G241: &[Gate] =
+const G262: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G242: &[Gate] = &[
+const G263: &[Gate] = &[
     ptx("Feature 'max.u8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'max.u8x4'",
@@ -1057,7 +1143,7 @@ const G242: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G243: &[Gate] = &[
+const G264: &[Gate] = &[
     sm(
         "Feature 'max.relu'",
         &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
@@ -1065,7 +1151,7 @@ const G243: &[Gate] = &[
     ),
     ptx("Feature 'max.relu'", 9, 2, Stage::Early),
 ];
-const G244: &[Gate] = &[
+const G265: &[Gate] = &[
     ptx("Feature 'max.s8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'max.s8x4'",
@@ -1073,43 +1159,71 @@ const G244: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G245: &[Gate] = &[
+const G266: &[Gate] = &[
+    ptx("Feature '.layout::v0'", 9, 3, Stage::Form),
+    sm("Feature '.layout::v0'", &[Target::sm(90)], Stage::Form),
+];
+const G267: &[Gate] = &[
+    ptx("Feature '.layout::v1'", 9, 3, Stage::Form),
+    sm("Feature '.layout::v1'", &[Target::sm(90)], Stage::Form),
+];
+const G268: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G246: &[Gate] = &[
+const G269: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G247: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G248: &[Gate] = &[
+const G270: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G271: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G249: &[Gate] = &[
+const G272: &[Gate] = &[
+    ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
+    sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'mbarrier.expect_tx.multicast::cluster::32b'", 9, 4, Stage::Form),
+    sm(
+        "Feature 'mbarrier.expect_tx.multicast::cluster::32b'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G273: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G250: &[Gate] = &[
+const G274: &[Gate] = &[
+    ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
+    sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'mbarrier.complete_tx.multicast::cluster::32b'", 9, 4, Stage::Form),
+    sm(
+        "Feature 'mbarrier.complete_tx.multicast::cluster::32b'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G275: &[Gate] = &[
     ptx("Feature '.shared::cluster'", 8, 0, Stage::Early),
     sm("Feature '.shared::cluster'", &[Target::sm(90)], Stage::Early),
 ];
-const G251: &[Gate] = &[
+const G276: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Early),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Early),
 ];
-const G252: &[Gate] = &[
+const G277: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G253: &[Gate] = &[
+const G278: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G254: &[Gate] = &[
+const G279: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -1122,45 +1236,61 @@ const G254: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G255: &[Gate] = &[
+const G280: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Early),
+    sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Early),
+    ptx("Feature 'mbarrier.arrive.multicast::cluster::32b'", 9, 4, Stage::Form),
+    sm("Feature 'mbarrier.arrive.multicast::cluster::32b'", &[Target::new(107, Suffix::Family)], Stage::Form),
+];
+const G281: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G256: &[Gate] = &[
+const G282: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G257: &[Gate] = &[
+const G283: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G258: &[Gate] = &[
+const G284: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G259: &[Gate] = &[
+const G285: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G260: &[Gate] = &[
+const G286: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
+    sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'mbarrier.arrive.expect_tx.multicast::cluster::32b'", 9, 4, Stage::Form),
+    sm(
+        "Feature 'mbarrier.arrive.expect_tx.multicast::cluster::32b'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G287: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Early),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Early),
 ];
-const G261: &[Gate] = &[
+const G288: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G262: &[Gate] = &[
+const G289: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G263: &[Gate] = &[
+const G290: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -1173,121 +1303,153 @@ const G263: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G264: &[Gate] = &[
+const G291: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Early),
+    sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Early),
+    ptx("Feature 'mbarrier.arrive_drop.multicast::cluster::32b'", 9, 4, Stage::Form),
+    sm(
+        "Feature 'mbarrier.arrive_drop.multicast::cluster::32b'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G292: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G265: &[Gate] = &[
+const G293: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G266: &[Gate] = &[
+const G294: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G267: &[Gate] = &[
+const G295: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G268: &[Gate] = &[
+const G296: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G269: &[Gate] = &[
+const G297: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
+    sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'mbarrier.arrive_drop.expect_tx.multicast::cluster::32b'", 9, 4, Stage::Form),
+    sm(
+        "Feature 'mbarrier.arrive_drop.expect_tx.multicast::cluster::32b'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G298: &[Gate] = &[
+    ptx("Feature '.phase_type::conditional'", 9, 3, Stage::Form),
+    sm("Feature '.phase_type::conditional'", &[Target::sm(90)], Stage::Form),
+];
+const G299: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G270: &[Gate] = &[
+const G300: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G271: &[Gate] = &[
+const G301: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G272: &[Gate] = &[
+const G302: &[Gate] = &[
+    ptx("Feature '.phase_type::primary'", 9, 3, Stage::Form),
+    sm("Feature '.phase_type::primary'", &[Target::sm(90)], Stage::Form),
+];
+const G303: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G273: &[Gate] = &[
+const G304: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G274: &[Gate] = &[
+const G305: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G275: &[Gate] = &[
+const G306: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G276: &[Gate] = &[
+const G307: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G277: &[Gate] = &[
+const G308: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G278: &[Gate] = &[
+const G309: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G279: &[Gate] = &[
+const G310: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G280: &[Gate] = &[
+const G311: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G281: &[Gate] = &[
+const G312: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G282: &[Gate] = &[
+const G313: &[Gate] = &[
+    ptx("Feature 'mbarrier.check_layout'", 9, 3, Stage::Form),
+    sm("Feature 'mbarrier.check_layout'", &[Target::sm(90)], Stage::Form),
+];
+const G314: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G283: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G284: &[Gate] = &[
+const G315: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G316: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G285: &[Gate] = &[
+const G317: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G286: &[Gate] = &[
+const G318: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G287: &[Gate] = &[
+const G319: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G288: &[Gate] = &[
+const G320: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G289: &[Gate] =
+const G321: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G290: &[Gate] = &[
+const G322: &[Gate] = &[
     ptx("Feature 'min.u8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'min.u8x4'",
@@ -1295,7 +1457,7 @@ const G290: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G291: &[Gate] = &[
+const G323: &[Gate] = &[
     sm(
         "Feature 'min.relu'",
         &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
@@ -1303,7 +1465,7 @@ const G291: &[Gate] = &[
     ),
     ptx("Feature 'min.relu'", 9, 2, Stage::Early),
 ];
-const G292: &[Gate] = &[
+const G324: &[Gate] = &[
     ptx("Feature 'min.s8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'min.s8x4'",
@@ -1311,71 +1473,71 @@ const G292: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G293: &[Gate] = &[
+const G325: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G294: &[Gate] =
+const G326: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G295: &[Gate] = &[
+const G327: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G296: &[Gate] =
+const G328: &[Gate] =
     &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
-const G297: &[Gate] =
+const G329: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
-const G298: &[Gate] =
+const G330: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G299: &[Gate] = &[
+const G331: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G300: &[Gate] = &[
+const G332: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G301: &[Gate] = &[
+const G333: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G302: &[Gate] = &[
+const G334: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G303: &[Gate] =
+const G335: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G304: &[Gate] = &[
+const G336: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G305: &[Gate] =
+const G337: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G306: &[Gate] = &[
+const G338: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G307: &[Gate] =
+const G339: &[Gate] =
     &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
-const G308: &[Gate] = &[
+const G340: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G309: &[Gate] = &[
+const G341: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G310: &[Gate] = &[
+const G342: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G311: &[Gate] = &[
+const G343: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G312: &[Gate] = &[
+const G344: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1387,11 +1549,11 @@ const G312: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G313: &[Gate] =
+const G345: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
-const G314: &[Gate] =
+const G346: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G315: &[Gate] = &[
+const G347: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1403,11 +1565,11 @@ const G315: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G316: &[Gate] = &[
+const G348: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G317: &[Gate] = &[
+const G349: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1415,17 +1577,17 @@ const G317: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G318: &[Gate] = &[
+const G350: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G319: &[Gate] = &[
+const G351: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G320: &[Gate] = &[
+const G352: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1433,7 +1595,7 @@ const G320: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G321: &[Gate] = &[
+const G353: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1441,7 +1603,7 @@ const G321: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G322: &[Gate] = &[
+const G354: &[Gate] = &[
     ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf4'",
@@ -1453,7 +1615,7 @@ const G322: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G323: &[Gate] = &[
+const G355: &[Gate] = &[
     ptx("Feature '.block_scale'", 8, 6, Stage::Token),
     sm(
         "Feature '.block_scale'",
@@ -1465,7 +1627,7 @@ const G323: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G324: &[Gate] = &[
+const G356: &[Gate] = &[
     ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::2X'",
@@ -1479,11 +1641,11 @@ const G324: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G325: &[Gate] = &[
+const G357: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G326: &[Gate] = &[
+const G358: &[Gate] = &[
     ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
     sm(
         "Feature '.kind::mxf4nvf4'",
@@ -1495,7 +1657,7 @@ const G326: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G327: &[Gate] = &[
+const G359: &[Gate] = &[
     ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
     sm(
         "Feature '.scale_vec::4X'",
@@ -1509,8 +1671,8 @@ const G327: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G328: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G329: &[Gate] = &[
+const G360: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G361: &[Gate] = &[
     ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf8f6f4'",
@@ -1522,7 +1684,7 @@ const G329: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G330: &[Gate] = &[
+const G362: &[Gate] = &[
     ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::1X'",
@@ -1536,7 +1698,7 @@ const G330: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G331: &[Gate] = &[
+const G363: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1545,34 +1707,34 @@ const G331: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G332: &[Gate] = &[
+const G364: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G333: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G334: &[Gate] = &[
+const G365: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G366: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G335: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G336: &[Gate] = &[
+const G367: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G368: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G337: &[Gate] = &[
+const G369: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G338: &[Gate] = &[
+const G370: &[Gate] = &[
     ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
     sm("Feature 'mul{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G339: &[Gate] = &[
+const G371: &[Gate] = &[
     ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
     sm(
         "Instruction 'mul{types}'",
@@ -1580,11 +1742,28 @@ const G339: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G340: &[Gate] = &[
+const G372: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.weak'", 9, 3, Stage::Modifier)];
+const G373: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.cta'", 9, 3, Stage::Modifier)];
+const G374: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.cluster'", 9, 3, Stage::Modifier)];
+const G375: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.gpu'", 9, 3, Stage::Modifier)];
+const G376: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.sys'", 9, 3, Stage::Modifier)];
+const G377: &[Gate] = &[
+    sm("Feature 'multimem.cp.async.bulk'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'multimem.cp.async.bulk'", 9, 1, Stage::Form),
+];
+const G378: &[Gate] = &[ptx("Feature 'multimem.cp.reduce.async.bulk.cta'", 9, 3, Stage::Modifier)];
+const G379: &[Gate] = &[ptx("Feature 'multimem.cp.reduce.async.bulk.cluster'", 9, 3, Stage::Modifier)];
+const G380: &[Gate] = &[ptx("Feature 'multimem.cp.reduce.async.bulk.gpu'", 9, 3, Stage::Modifier)];
+const G381: &[Gate] = &[ptx("Feature 'multimem.cp.reduce.async.bulk.sys'", 9, 3, Stage::Modifier)];
+const G382: &[Gate] = &[
+    sm("Feature 'multimem.cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'multimem.cp.reduce.async.bulk'", 9, 1, Stage::Form),
+];
+const G383: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G341: &[Gate] = &[
+const G384: &[Gate] = &[
     sm(
         "Feature '.e5m2'",
         &[
@@ -1597,7 +1776,7 @@ const G341: &[Gate] = &[
     ),
     ptx("Feature '.e5m2'", 8, 6, Stage::Form),
 ];
-const G342: &[Gate] = &[
+const G385: &[Gate] = &[
     sm(
         "Feature '.e5m2x2'",
         &[
@@ -1610,7 +1789,7 @@ const G342: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
 ];
-const G343: &[Gate] = &[
+const G386: &[Gate] = &[
     sm(
         "Feature '.e5m2x4'",
         &[
@@ -1623,7 +1802,7 @@ const G343: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
 ];
-const G344: &[Gate] = &[
+const G387: &[Gate] = &[
     sm(
         "Feature '.e4m3'",
         &[
@@ -1636,7 +1815,7 @@ const G344: &[Gate] = &[
     ),
     ptx("Feature '.e4m3'", 8, 6, Stage::Form),
 ];
-const G345: &[Gate] = &[
+const G388: &[Gate] = &[
     sm(
         "Feature '.e4m3x2'",
         &[
@@ -1649,7 +1828,7 @@ const G345: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
 ];
-const G346: &[Gate] = &[
+const G389: &[Gate] = &[
     sm(
         "Feature '.e4m3x4'",
         &[
@@ -1662,24 +1841,32 @@ const G346: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
 ];
-const G347: &[Gate] = &[
+const G390: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G348: &[Gate] = &[
+const G391: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G349: &[Gate] = &[
+const G392: &[Gate] = &[
+    sm("Feature 'multimem.st.async'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'multimem.st.async'", 9, 3, Stage::Form),
+];
+const G393: &[Gate] = &[
+    sm("Feature 'multimem.red.async'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'multimem.red.async'", 9, 3, Stage::Form),
+];
+const G394: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G350: &[Gate] = &[
+const G395: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G351: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G352: &[Gate] = &[
+const G396: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G397: &[Gate] = &[
     ptx("Feature 'neg.s8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'neg.s8x4'",
@@ -1687,89 +1874,93 @@ const G352: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G353: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G354: &[Gate] = &[
+const G398: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G399: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G355: &[Gate] =
+const G400: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G356: &[Gate] = &[
+const G401: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G357: &[Gate] = &[
+const G402: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G358: &[Gate] = &[
+const G403: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G359: &[Gate] = &[
+const G404: &[Gate] = &[
     ptx("Feature '.L1::32B'", 9, 4, Stage::Token),
     sm("Feature '.L1::32B'", &[Target::sm(90)], Stage::Token),
 ];
-const G360: &[Gate] = &[
+const G405: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G361: &[Gate] =
+const G406: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G362: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
-const G363: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G364: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G365: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G366: &[Gate] = &[
+const G407: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
+const G408: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G409: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G410: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G411: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G367: &[Gate] =
+const G412: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G368: &[Gate] = &[
+const G413: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G369: &[Gate] = &[
+const G414: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G370: &[Gate] = &[
+const G415: &[Gate] = &[
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G371: &[Gate] = &[
+const G416: &[Gate] = &[
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red.async'", 8, 1, Stage::Form),
 ];
-const G372: &[Gate] = &[
+const G417: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G373: &[Gate] = &[
+const G418: &[Gate] = &[
+    sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
+];
+const G419: &[Gate] = &[
     sm("Feature 'st.async/red.async with .release modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .release modifier'", 8, 7, Stage::Form),
 ];
-const G374: &[Gate] =
+const G420: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G375: &[Gate] = &[
+const G421: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G376: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
-const G377: &[Gate] = &[
+const G422: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
+const G423: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G378: &[Gate] = &[
+const G424: &[Gate] = &[
     ptx("Feature 'set{types}'", 9, 4, Stage::Form),
     sm("Instruction 'set{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G379: &[Gate] =
+const G425: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G380: &[Gate] = &[
+const G426: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1779,7 +1970,7 @@ const G380: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G381: &[Gate] = &[
+const G427: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1787,11 +1978,11 @@ const G381: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G382: &[Gate] = &[
+const G428: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G383: &[Gate] = &[
+const G429: &[Gate] = &[
     ptx("Feature 'setmaxnreg.inc'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.inc'",
@@ -1804,7 +1995,7 @@ const G383: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G384: &[Gate] = &[
+const G430: &[Gate] = &[
     ptx("Feature 'setmaxnreg.dec'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.dec'",
@@ -1817,89 +2008,90 @@ const G384: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G385: &[Gate] = &[
+const G431: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G386: &[Gate] = &[
+const G432: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G387: &[Gate] =
+const G433: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G388: &[Gate] = &[
+const G434: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Result),
 ];
-const G389: &[Gate] = &[
+const G435: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Result),
 ];
-const G390: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
-const G391: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
-const G392: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G393: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G394: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G395: &[Gate] = &[
+const G436: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
+const G437: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
+const G438: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G439: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G440: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G441: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G396: &[Gate] = &[
+const G442: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G397: &[Gate] = &[
+const G443: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G398: &[Gate] = &[
+const G444: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G399: &[Gate] = &[
+const G445: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G400: &[Gate] = &[
+const G446: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G401: &[Gate] = &[
+const G447: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Feature '.release'", 9, 3, Stage::Token),
 ];
-const G402: &[Gate] =
+const G448: &[Gate] =
     &[sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form), ptx("Feature 'st.async'", 8, 1, Stage::Form)];
-const G403: &[Gate] = &[
-    sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
-    ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
+const G449: &[Gate] = &[
+    sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'st.async'", 8, 1, Stage::Form),
+    ptx("Feature 'st.async.b128'", 9, 2, Stage::Form),
 ];
-const G404: &[Gate] =
+const G450: &[Gate] =
     &[ptx("Feature 'st.bulk'", 8, 6, Stage::Form), sm("Feature 'st.bulk'", &[Target::sm(100)], Stage::Form)];
-const G405: &[Gate] = &[
+const G451: &[Gate] = &[
     ptx("Feature 'st.bulk'", 8, 6, Stage::Form),
     sm("Feature 'st.bulk'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.bulk with 32-bit size argument'", 9, 0, Stage::Form),
 ];
-const G406: &[Gate] = &[
+const G452: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G407: &[Gate] = &[
+const G453: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G408: &[Gate] =
+const G454: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G409: &[Gate] = &[sm(
+const G455: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G410: &[Gate] = &[
+const G456: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1913,26 +2105,26 @@ const G410: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G411: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G412: &[Gate] = &[
+const G457: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G458: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G413: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G414: &[Gate] = &[
+const G459: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G460: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G415: &[Gate] = &[
+const G461: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G416: &[Gate] = &[
+const G462: &[Gate] = &[
     ptx("Feature 'sub.sat'", 9, 2, Stage::Form),
     sm(
         "Feature 'sub.sat'",
@@ -1940,7 +2132,7 @@ const G416: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G417: &[Gate] = &[
+const G463: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 2, Stage::Form),
     sm(
         "Feature 'sub{types}'",
@@ -1948,22 +2140,22 @@ const G417: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G418: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G419: &[Gate] = &[
+const G464: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G465: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G420: &[Gate] = &[
+const G466: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G421: &[Gate] = &[
+const G467: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
     sm("Feature 'sub{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G422: &[Gate] = &[
+const G468: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
     sm(
         "Instruction 'sub{types}'",
@@ -1971,53 +2163,53 @@ const G422: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G423: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G424: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G425: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G426: &[Gate] = &[
+const G469: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G470: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G471: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G472: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G427: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G428: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G429: &[Gate] = &[
+const G473: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G474: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G475: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G430: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
-const G431: &[Gate] = &[
+const G476: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
+const G477: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G432: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
-const G433: &[Gate] = &[
+const G478: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
+const G479: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G434: &[Gate] = &[
+const G480: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G435: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
-const G436: &[Gate] =
+const G481: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
+const G482: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G437: &[Gate] =
+const G483: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G438: &[Gate] = &[
+const G484: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G439: &[Gate] = &[
+const G485: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G440: &[Gate] = &[ptx("Modifier '.exclusive'", 9, 4, Stage::Token)];
-const G441: &[Gate] = &[
+const G486: &[Gate] = &[ptx("Modifier '.exclusive'", 9, 4, Stage::Token)];
+const G487: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -2025,7 +2217,7 @@ const G441: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G442: &[Gate] = &[
+const G488: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -2033,7 +2225,7 @@ const G442: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G443: &[Gate] = &[
+const G489: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -2041,7 +2233,7 @@ const G443: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G444: &[Gate] = &[
+const G490: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -2049,7 +2241,7 @@ const G444: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G445: &[Gate] = &[
+const G491: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -2057,27 +2249,27 @@ const G445: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G446: &[Gate] = &[sm(
+const G492: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G447: &[Gate] = &[sm(
+const G493: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G448: &[Gate] = &[sm(
+const G494: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G449: &[Gate] = &[sm(
+const G495: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G450: &[Gate] = &[
+const G496: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -2085,12 +2277,12 @@ const G450: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G451: &[Gate] = &[sm(
+const G497: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G452: &[Gate] = &[
+const G498: &[Gate] = &[
     ptx("Feature 'tcgen05.ld.red'", 8, 8, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld.red'",
@@ -2102,7 +2294,7 @@ const G452: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G453: &[Gate] = &[
+const G499: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -2110,7 +2302,7 @@ const G453: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G454: &[Gate] = &[
+const G500: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -2118,22 +2310,22 @@ const G454: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G455: &[Gate] = &[sm(
+const G501: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G456: &[Gate] = &[sm(
+const G502: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G457: &[Gate] = &[sm(
+const G503: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G458: &[Gate] = &[
+const G504: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -2141,17 +2333,17 @@ const G458: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G459: &[Gate] = &[sm(
+const G505: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G460: &[Gate] = &[sm(
+const G506: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G461: &[Gate] = &[
+const G507: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -2164,7 +2356,7 @@ const G461: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G462: &[Gate] = &[
+const G508: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -2172,7 +2364,7 @@ const G462: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G463: &[Gate] = &[
+const G509: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -2180,7 +2372,7 @@ const G463: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G464: &[Gate] = &[
+const G510: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -2188,7 +2380,7 @@ const G464: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G465: &[Gate] = &[
+const G511: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -2196,7 +2388,7 @@ const G465: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G466: &[Gate] = &[
+const G512: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -2204,7 +2396,7 @@ const G466: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G467: &[Gate] = &[
+const G513: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -2212,7 +2404,7 @@ const G467: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G468: &[Gate] = &[
+const G514: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -2220,12 +2412,12 @@ const G468: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G469: &[Gate] = &[sm(
+const G515: &[Gate] = &[sm(
     "Feature '.kind::i8'",
     &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
     Stage::Form,
 )];
-const G470: &[Gate] = &[
+const G516: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -2233,7 +2425,7 @@ const G470: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G471: &[Gate] = &[
+const G517: &[Gate] = &[
     ptx("Feature '.ashift'", 8, 6, Stage::Token),
     sm(
         "Feature '.ashift'",
@@ -2241,7 +2433,7 @@ const G471: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G472: &[Gate] = &[
+const G518: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -2249,7 +2441,7 @@ const G472: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G473: &[Gate] = &[
+const G519: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -2257,7 +2449,7 @@ const G473: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G474: &[Gate] = &[sm(
+const G520: &[Gate] = &[sm(
     "Feature '.kind::mxf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2267,7 +2459,7 @@ const G474: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G475: &[Gate] = &[sm(
+const G521: &[Gate] = &[sm(
     "Feature '.kind::mxf4nvf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2277,7 +2469,7 @@ const G475: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G476: &[Gate] = &[
+const G522: &[Gate] = &[
     ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::fill'",
@@ -2285,7 +2477,7 @@ const G476: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G477: &[Gate] = &[
+const G523: &[Gate] = &[
     ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::use'",
@@ -2293,7 +2485,7 @@ const G477: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G478: &[Gate] = &[
+const G524: &[Gate] = &[
     ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::lastuse'",
@@ -2301,7 +2493,7 @@ const G478: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G479: &[Gate] = &[
+const G525: &[Gate] = &[
     ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::discard'",
@@ -2309,7 +2501,7 @@ const G479: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G480: &[Gate] = &[
+const G526: &[Gate] = &[
     ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::fill'",
@@ -2317,7 +2509,7 @@ const G480: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G481: &[Gate] = &[
+const G527: &[Gate] = &[
     ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::use'",
@@ -2325,7 +2517,7 @@ const G481: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G482: &[Gate] = &[
+const G528: &[Gate] = &[
     ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::lastuse'",
@@ -2333,7 +2525,7 @@ const G482: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G483: &[Gate] = &[
+const G529: &[Gate] = &[
     ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::discard'",
@@ -2341,7 +2533,7 @@ const G483: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G484: &[Gate] = &[
+const G530: &[Gate] = &[
     ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::fill'",
@@ -2349,7 +2541,7 @@ const G484: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G485: &[Gate] = &[
+const G531: &[Gate] = &[
     ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::use'",
@@ -2357,7 +2549,7 @@ const G485: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G486: &[Gate] = &[
+const G532: &[Gate] = &[
     ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::lastuse'",
@@ -2365,7 +2557,7 @@ const G486: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G487: &[Gate] = &[
+const G533: &[Gate] = &[
     ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::discard'",
@@ -2373,7 +2565,7 @@ const G487: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G488: &[Gate] = &[
+const G534: &[Gate] = &[
     ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::fill'",
@@ -2381,7 +2573,7 @@ const G488: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G489: &[Gate] = &[
+const G535: &[Gate] = &[
     ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::use'",
@@ -2389,7 +2581,7 @@ const G489: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G490: &[Gate] = &[
+const G536: &[Gate] = &[
     ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::lastuse'",
@@ -2397,7 +2589,7 @@ const G490: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G491: &[Gate] = &[
+const G537: &[Gate] = &[
     ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::discard'",
@@ -2405,7 +2597,7 @@ const G491: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G492: &[Gate] = &[
+const G538: &[Gate] = &[
     ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma.ws'",
@@ -2419,7 +2611,15 @@ const G492: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G493: &[Gate] = &[
+const G539: &[Gate] = &[
+    ptx("Feature 'tcgen05.commit.multicast::cluster::32b'", 9, 4, Stage::Modifier),
+    sm(
+        "Feature 'tcgen05.commit.multicast::cluster::32b'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
+];
+const G540: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -2427,7 +2627,7 @@ const G493: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G494: &[Gate] = &[
+const G541: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -2435,7 +2635,7 @@ const G494: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G495: &[Gate] = &[
+const G542: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -2447,7 +2647,7 @@ const G495: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G496: &[Gate] = &[
+const G543: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -2460,7 +2660,7 @@ const G496: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G497: &[Gate] = &[
+const G544: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.cp_fenceproxy'",
@@ -2468,149 +2668,149 @@ const G497: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G498: &[Gate] =
+const G545: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G499: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G500: &[Gate] = &[
+const G546: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G547: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G501: &[Gate] = &[
+const G548: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Modifier),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Modifier),
 ];
-const G502: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G503: &[Gate] = &[
+const G549: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G550: &[Gate] = &[
     sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
 ];
-const G504: &[Gate] = &[
+const G551: &[Gate] = &[
     sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
 ];
-const G505: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G506: &[Gate] = &[
+const G552: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G553: &[Gate] = &[
     sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
 ];
-const G507: &[Gate] = &[
+const G554: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex'", 4, 3, Stage::Modifier),
 ];
-const G508: &[Gate] = &[
+const G555: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.base'", 4, 3, Stage::Modifier),
 ];
-const G509: &[Gate] = &[
+const G556: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.level'", 4, 3, Stage::Modifier),
 ];
-const G510: &[Gate] = &[
+const G557: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.grad'", 4, 3, Stage::Modifier),
 ];
-const G511: &[Gate] = &[
+const G558: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Form),
 ];
-const G512: &[Gate] = &[
+const G559: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Form),
 ];
-const G513: &[Gate] = &[
+const G560: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Form),
 ];
-const G514: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G515: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
-const G516: &[Gate] = &[
+const G561: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G562: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
+const G563: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G517: &[Gate] = &[
+const G564: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G518: &[Gate] = &[
+const G565: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G519: &[Gate] = &[
+const G566: &[Gate] = &[
     sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tld4'", 4, 3, Stage::Modifier),
 ];
-const G520: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G521: &[Gate] = &[
+const G567: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G568: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G522: &[Gate] = &[
+const G569: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G523: &[Gate] =
+const G570: &[Gate] =
     &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G524: &[Gate] =
+const G571: &[Gate] =
     &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G525: &[Gate] =
+const G572: &[Gate] =
     &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G526: &[Gate] =
+const G573: &[Gate] =
     &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G527: &[Gate] =
+const G574: &[Gate] =
     &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G528: &[Gate] =
+const G575: &[Gate] =
     &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G529: &[Gate] =
+const G576: &[Gate] =
     &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G530: &[Gate] =
+const G577: &[Gate] =
     &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G531: &[Gate] =
+const G578: &[Gate] =
     &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G532: &[Gate] =
+const G579: &[Gate] =
     &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G533: &[Gate] =
+const G580: &[Gate] =
     &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G534: &[Gate] =
+const G581: &[Gate] =
     &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G535: &[Gate] =
+const G582: &[Gate] =
     &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G536: &[Gate] =
+const G583: &[Gate] =
     &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G537: &[Gate] =
+const G584: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G538: &[Gate] = &[
+const G585: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G539: &[Gate] = &[
+const G586: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G540: &[Gate] = &[
+const G587: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Result),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Result),
 ];
-const G541: &[Gate] =
+const G588: &[Gate] =
     &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G542: &[Gate] =
+const G589: &[Gate] =
     &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G543: &[Gate] =
+const G590: &[Gate] =
     &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G544: &[Gate] =
+const G591: &[Gate] =
     &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G545: &[Gate] =
+const G592: &[Gate] =
     &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G546: &[Gate] =
+const G593: &[Gate] =
     &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G547: &[Gate] =
+const G594: &[Gate] =
     &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G548: &[Gate] =
+const G595: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G549: &[Gate] = &[
+const G596: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2618,16 +2818,16 @@ const G549: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G550: &[Gate] = &[
+const G597: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G551: &[Gate] = &[sm(
+const G598: &[Gate] = &[sm(
     "Instruction 'wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G552: &[Gate] = &[
+const G599: &[Gate] = &[
     ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with mixed integer types'",
@@ -2635,8 +2835,8 @@ const G552: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G553: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
-const G554: &[Gate] = &[
+const G600: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
+const G601: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2644,7 +2844,7 @@ const G554: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G555: &[Gate] = &[
+const G602: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with floating point types'",
@@ -2652,7 +2852,7 @@ const G555: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G556: &[Gate] = &[
+const G603: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with FP8 types'",
@@ -2660,12 +2860,12 @@ const G556: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G557: &[Gate] = &[sm(
+const G604: &[Gate] = &[sm(
     "Instruction 'Sparse wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G558: &[Gate] = &[
+const G605: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
@@ -2673,78 +2873,78 @@ const G558: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G559: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
-const G560: &[Gate] = &[
+const G606: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
+const G607: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G561: &[Gate] = &[
+const G608: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G562: &[Gate] = &[
+const G609: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G563: &[Gate] = &[
+const G610: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G564: &[Gate] = &[
+const G611: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G565: &[Gate] = &[
+const G612: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G566: &[Gate] = &[
+const G613: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G567: &[Gate] = &[
+const G614: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G568: &[Gate] = &[
+const G615: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G569: &[Gate] =
+const G616: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G570: &[Gate] = &[
+const G617: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G571: &[Gate] = &[
+const G618: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G572: &[Gate] = &[
+const G619: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G573: &[Gate] = &[
+const G620: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G574: &[Gate] = &[
+const G621: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G575: &[Gate] = &[
+const G622: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G576: &[Gate] = &[
+const G623: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -2880,13 +3080,28 @@ const C95: &[Choice] = &[md(Mod::Mbarrier)];
 const C96: &[Choice] = &[md(Mod::Noinc)];
 const C97: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G31)];
 const C98: &[Choice] = &[ty(Type::B64)];
-const C99: &[Choice] = &[md(Mod::SharedCluster).gated(G32), md(Mod::SharedCta).gated(G97)];
-const C100: &[Choice] = &[md(Mod::SharedCluster).gated(G32)];
-const C101: &[Choice] = &[md(Mod::BulkGroup).gated(G99)];
-const C102: &[Choice] = &[md(Mod::MulticastCluster).gated(G100)];
-const C103: &[Choice] = &[md(Mod::CpMask)];
-const C104: &[Choice] = &[md(Mod::Reduce)];
-const C105: &[Choice] = &[
+const C99: &[Choice] = &[md(Mod::Weak).gated(G97)];
+const C100: &[Choice] = &[md(Mod::SharedCluster).gated(G32), md(Mod::SharedCta).gated(G98)];
+const C101: &[Choice] = &[
+    md(Mod::MbarrierReportDisabled).gated(G99),
+    md(Mod::MbarrierReportValidityPer16bytes80000000).gated(G100),
+    md(Mod::MbarrierReportValidityPer16bytes8000).gated(G101),
+    md(Mod::MbarrierReportValidityPer16bytes80).gated(G102),
+    md(Mod::MbarrierReportValidityPer16bytes8).gated(G103),
+    md(Mod::MbarrierReportValidityPerElementFf).gated(G104),
+];
+const C102: &[Choice] = &[md(Mod::MbarrierReportDisabled).gated(G99)];
+const C103: &[Choice] = &[md(Mod::IgnoreOob)];
+const C104: &[Choice] = &[md(Mod::SharedCluster).gated(G32)];
+const C105: &[Choice] = &[md(Mod::MulticastCluster).gated(G116), md(Mod::MulticastCluster16b).gated(G117)];
+const C106: &[Choice] = &[md(Mod::MulticastCluster32b)];
+const C107: &[Choice] = &[md(Mod::BulkGroup).gated(G118)];
+const C108: &[Choice] = &[md(Mod::CpMask)];
+const C109: &[Choice] = &[md(Mod::Relaxed).gated(G26)];
+const C110: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster), md(Mod::Gpu), md(Mod::Sys)];
+const C111: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster)];
+const C112: &[Choice] = &[md(Mod::Reduce)];
+const C113: &[Choice] = &[
     md(Mod::Add),
     md(Mod::Min),
     md(Mod::Max),
@@ -2896,7 +3111,7 @@ const C105: &[Choice] = &[
     md(Mod::Or),
     md(Mod::Xor),
 ];
-const C106: &[Choice] = &[
+const C114: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
     ty(Type::B32),
@@ -2908,34 +3123,34 @@ const C106: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C107: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
-const C108: &[Choice] = &[md(Mod::Prefetch)];
-const C109: &[Choice] = &[md(Mod::L2)];
-const C110: &[Choice] = &[md(Mod::L2EvictLast)];
-const C111: &[Choice] = &[md(Mod::Read).gated(G106)];
-const C112: &[Choice] = &[md(Mod::Tensor)];
-const C113: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C114: &[Choice] = &[md(Mod::SharedCluster).gated(G32), md(Mod::SharedCta).gated(G108)];
-const C115: &[Choice] = &[md(Mod::Tile).gated(G109)];
-const C116: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
-const C117: &[Choice] = &[md(Mod::N3d)];
-const C118: &[Choice] = &[md(Mod::Im2col)];
-const C119: &[Choice] = &[md(Mod::N4d)];
-const C120: &[Choice] = &[md(Mod::N5d)];
-const C121: &[Choice] = &[md(Mod::N2d)];
-const C122: &[Choice] = &[md(Mod::TileGather4)];
-const C123: &[Choice] = &[md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C124: &[Choice] = &[md(Mod::Im2colW)];
-const C125: &[Choice] = &[md(Mod::Im2colW128)];
-const C126: &[Choice] = &[md(Mod::Im2colNoOffs)];
-const C127: &[Choice] = &[md(Mod::TileScatter4)];
-const C128: &[Choice] = &[md(Mod::Range)];
-const C129: &[Choice] =
+const C115: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
+const C116: &[Choice] = &[md(Mod::Prefetch)];
+const C117: &[Choice] = &[md(Mod::L2)];
+const C118: &[Choice] = &[md(Mod::L2EvictLast)];
+const C119: &[Choice] = &[md(Mod::Read).gated(G127)];
+const C120: &[Choice] = &[md(Mod::Tensor)];
+const C121: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
+const C122: &[Choice] = &[md(Mod::SharedCluster).gated(G32), md(Mod::SharedCta).gated(G129)];
+const C123: &[Choice] = &[md(Mod::Tile).gated(G130)];
+const C124: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
+const C125: &[Choice] = &[md(Mod::N3d)];
+const C126: &[Choice] = &[md(Mod::Im2col)];
+const C127: &[Choice] = &[md(Mod::N4d)];
+const C128: &[Choice] = &[md(Mod::N5d)];
+const C129: &[Choice] = &[md(Mod::N2d)];
+const C130: &[Choice] = &[md(Mod::TileGather4)];
+const C131: &[Choice] = &[md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
+const C132: &[Choice] = &[md(Mod::Im2colW)];
+const C133: &[Choice] = &[md(Mod::Im2colW128)];
+const C134: &[Choice] = &[md(Mod::Im2colNoOffs)];
+const C135: &[Choice] = &[md(Mod::TileScatter4)];
+const C136: &[Choice] = &[md(Mod::Range)];
+const C137: &[Choice] =
     &[md(Mod::L2EvictLast), md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C130: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C131: &[Choice] = &[md(Mod::Fractional)];
-const C132: &[Choice] = &[md(Mod::Cvt)];
-const C133: &[Choice] = &[
+const C138: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
+const C139: &[Choice] = &[md(Mod::Fractional)];
+const C140: &[Choice] = &[md(Mod::Cvt)];
+const C141: &[Choice] = &[
     ty(Type::U8),
     ty(Type::U16),
     ty(Type::U32),
@@ -2945,40 +3160,40 @@ const C133: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C134: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
-const C135: &[Choice] = &[ty(Type::F16)];
-const C136: &[Choice] = &[ty(Type::Bf16).gated(G3)];
-const C137: &[Choice] = &[md(Mod::Pzo).gated(G131)];
-const C138: &[Choice] = &[md(Mod::Rm), md(Mod::Rp)];
-const C139: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C140: &[Choice] = &[md(Mod::Relu).gated(G134)];
-const C141: &[Choice] = &[md(Mod::Rna)];
-const C142: &[Choice] = &[ty(Type::Tf32).gated(G136)];
-const C143: &[Choice] = &[md(Mod::Rs).gated(G140)];
-const C144: &[Choice] = &[md(Mod::ScaledN1Ue8m0).gated(G141)];
-const C145: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
-const C146: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C147: &[Choice] = &[ty(Type::E2m1x2)];
-const C148: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2), ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C149: &[Choice] = &[md(Mod::ScaledN2Ue8m0).gated(G146)];
-const C150: &[Choice] = &[md(Mod::Rn), md(Mod::Rz), md(Mod::Rp)];
-const C151: &[Choice] = &[ty(Type::Ue5m3x2)];
-const C152: &[Choice] = &[ty(Type::S2f6x2)];
-const C153: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
-const C154: &[Choice] = &[ty(Type::Ue8m0x2)];
-const C155: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
-const C156: &[Choice] = &[ty(Type::E2m1x4)];
-const C157: &[Choice] = &[md(Mod::Pack)];
-const C158: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
-const C159: &[Choice] = &[
-    ty(Type::U2).gated(G152),
-    ty(Type::S2).gated(G153),
-    ty(Type::U4).gated(G154),
-    ty(Type::S4).gated(G155),
+const C142: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
+const C143: &[Choice] = &[ty(Type::F16)];
+const C144: &[Choice] = &[ty(Type::Bf16).gated(G3)];
+const C145: &[Choice] = &[md(Mod::Pzo).gated(G153)];
+const C146: &[Choice] = &[md(Mod::Rm), md(Mod::Rp)];
+const C147: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
+const C148: &[Choice] = &[md(Mod::Relu).gated(G156)];
+const C149: &[Choice] = &[md(Mod::Rna)];
+const C150: &[Choice] = &[ty(Type::Tf32).gated(G158)];
+const C151: &[Choice] = &[md(Mod::Rs).gated(G162)];
+const C152: &[Choice] = &[md(Mod::ScaledN1Ue8m0).gated(G163)];
+const C153: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
+const C154: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
+const C155: &[Choice] = &[ty(Type::E2m1x2)];
+const C156: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2), ty(Type::E2m3x2), ty(Type::E3m2x2)];
+const C157: &[Choice] = &[md(Mod::ScaledN2Ue8m0).gated(G168)];
+const C158: &[Choice] = &[md(Mod::Rn), md(Mod::Rz), md(Mod::Rp)];
+const C159: &[Choice] = &[ty(Type::Ue5m3x2)];
+const C160: &[Choice] = &[ty(Type::S2f6x2)];
+const C161: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
+const C162: &[Choice] = &[ty(Type::Ue8m0x2)];
+const C163: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
+const C164: &[Choice] = &[ty(Type::E2m1x4)];
+const C165: &[Choice] = &[md(Mod::Pack)];
+const C166: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
+const C167: &[Choice] = &[
+    ty(Type::U2).gated(G174),
+    ty(Type::S2).gated(G175),
+    ty(Type::U4).gated(G176),
+    ty(Type::S4).gated(G177),
     ty(Type::U8),
     ty(Type::S8),
 ];
-const C160: &[Choice] = &[
+const C168: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
@@ -2986,57 +3201,56 @@ const C160: &[Choice] = &[
     md(Mod::SharedCta).gated(G31),
     md(Mod::SharedCluster).gated(G32),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G156),
+    md(Mod::ParamEntry).gated(G178),
 ];
-const C161: &[Choice] = &[md(Mod::To)];
-const C162: &[Choice] = &[md(Mod::Full)];
-const C163: &[Choice] =
+const C169: &[Choice] = &[md(Mod::To)];
+const C170: &[Choice] = &[md(Mod::Full)];
+const C171: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
-const C164: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
-const C165: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C166: &[Choice] = &[ty(Type::Bf16).gated(G172), ty(Type::Bf16x2).gated(G173)];
-const C167: &[Choice] = &[
-    md(Mod::Sc).gated(G174),
+const C172: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
+const C173: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
+const C174: &[Choice] = &[ty(Type::Bf16).gated(G194), ty(Type::Bf16x2).gated(G195)];
+const C175: &[Choice] = &[
+    md(Mod::Sc).gated(G196),
     md(Mod::AcqRel).gated(G29),
     md(Mod::Acquire).gated(G27),
     md(Mod::Release).gated(G28),
 ];
-const C168: &[Choice] = &[md(Mod::Async).gated(G175)];
-const C169: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G178)];
-const C170: &[Choice] = &[md(Mod::Release).gated(G28)];
-const C171: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G178)];
-const C172: &[Choice] = &[md(Mod::MbarrierInit).gated(G179)];
-const C173: &[Choice] =
-    &[md(Mod::SyncRestrictSharedCluster).gated(G178), md(Mod::SyncRestrictSharedCta).gated(G178)];
-const C174: &[Choice] = &[md(Mod::Proxy)];
-const C175: &[Choice] = &[md(Mod::Alias).gated(G180)];
-const C176: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G31), md(Mod::SharedCluster).gated(G32)];
-const C177: &[Choice] = &[md(Mod::TensormapGeneric)];
-const C178: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C179: &[Choice] = &[md(Mod::Oob).gated(G189)];
-const C180: &[Choice] = &[ty(Type::F16).gated(G190), ty(Type::Bf16).gated(G191)];
-const C181: &[Choice] = &[md(Mod::LaunchDependents).gated(G197), md(Mod::Wait).gated(G198)];
-const C182: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C183: &[Choice] = &[md(Mod::Weak).gated(G202)];
-const C184: &[Choice] = &[
+const C176: &[Choice] = &[md(Mod::Async).gated(G197)];
+const C177: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G200)];
+const C178: &[Choice] = &[md(Mod::Release).gated(G28)];
+const C179: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G200)];
+const C180: &[Choice] = &[md(Mod::MbarrierInit).gated(G201)];
+const C181: &[Choice] =
+    &[md(Mod::SyncRestrictSharedCluster).gated(G200), md(Mod::SyncRestrictSharedCta).gated(G200)];
+const C182: &[Choice] = &[md(Mod::Proxy)];
+const C183: &[Choice] = &[md(Mod::Alias).gated(G202)];
+const C184: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G31), md(Mod::SharedCluster).gated(G32)];
+const C185: &[Choice] = &[md(Mod::TensormapGeneric)];
+const C186: &[Choice] = &[md(Mod::AsyncGeneric)];
+const C187: &[Choice] = &[md(Mod::Oob).gated(G211)];
+const C188: &[Choice] = &[ty(Type::F16).gated(G212), ty(Type::Bf16).gated(G213)];
+const C189: &[Choice] = &[md(Mod::LaunchDependents).gated(G219), md(Mod::Wait).gated(G220)];
+const C190: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
+const C191: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G156),
-    md(Mod::ParamFunc).gated(G203),
+    md(Mod::ParamEntry).gated(G178),
+    md(Mod::ParamFunc).gated(G224),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G31),
     md(Mod::SharedCluster).gated(G32),
 ];
-const C185: &[Choice] = &[
-    md(Mod::Ca).gated(G204),
-    md(Mod::Cg).gated(G204),
-    md(Mod::Cs).gated(G204),
-    md(Mod::Lu).gated(G204),
-    md(Mod::Cv).gated(G204),
+const C192: &[Choice] = &[
+    md(Mod::Ca).gated(G225),
+    md(Mod::Cg).gated(G225),
+    md(Mod::Cs).gated(G225),
+    md(Mod::Lu).gated(G225),
+    md(Mod::Cv).gated(G225),
 ];
-const C186: &[Choice] = &[
+const C193: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
     ty(Type::B32),
@@ -3053,20 +3267,20 @@ const C186: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G39),
 ];
-const C187: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G208),
-    md(Mod::L1EvictUnchanged).gated(G209),
-    md(Mod::L1EvictFirst).gated(G210),
-    md(Mod::L1EvictLast).gated(G211),
-    md(Mod::L1NoAllocate).gated(G212),
-];
-const C188: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C189: &[Choice] = &[md(Mod::Volatile).gated(G213)];
-const C190: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Acquire).gated(G27)];
-const C191: &[Choice] = &[md(Mod::Mmio).gated(G214)];
-const C192: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Acquire).gated(G215)];
-const C193: &[Choice] = &[md(Mod::Sys)];
 const C194: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G229),
+    md(Mod::L1EvictUnchanged).gated(G230),
+    md(Mod::L1EvictFirst).gated(G231),
+    md(Mod::L1EvictLast).gated(G232),
+    md(Mod::L1NoAllocate).gated(G233),
+];
+const C195: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
+const C196: &[Choice] = &[md(Mod::Volatile).gated(G234)];
+const C197: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Acquire).gated(G27)];
+const C198: &[Choice] = &[md(Mod::Mmio).gated(G235)];
+const C199: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Acquire).gated(G236)];
+const C200: &[Choice] = &[md(Mod::Sys)];
+const C201: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
     ty(Type::B32),
@@ -3082,97 +3296,101 @@ const C194: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C195: &[Choice] = &[md(Mod::ProxyReadonly)];
-const C196: &[Choice] = &[md(Mod::Nc).gated(G217)];
-const C197: &[Choice] = &[md(Mod::Ca).gated(G204), md(Mod::Cg).gated(G204), md(Mod::Cs).gated(G204)];
-const C198: &[Choice] = &[md(Mod::M8n8)];
-const C199: &[Choice] = &[md(Mod::X1)];
-const C200: &[Choice] = &[md(Mod::Trans)];
-const C201: &[Choice] = &[ty(Type::B16)];
-const C202: &[Choice] = &[md(Mod::X2)];
-const C203: &[Choice] = &[md(Mod::X4)];
-const C204: &[Choice] = &[md(Mod::M8n16)];
-const C205: &[Choice] = &[md(Mod::B8x16)];
-const C206: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C207: &[Choice] = &[md(Mod::M16n16).gated(G220)];
-const C208: &[Choice] = &[ty(Type::B8)];
-const C209: &[Choice] = &[md(Mod::Or), md(Mod::And)];
-const C210: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
-const C211: &[Choice] = &[md(Mod::Wide)];
-const C212: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
-const C213: &[Choice] = &[md(Mod::Any)];
-const C214: &[Choice] = &[md(Mod::All)];
-const C215: &[Choice] = &[md(Mod::NaN).gated(G234)];
-const C216: &[Choice] = &[md(Mod::Xorsign).gated(G235)];
-const C217: &[Choice] = &[md(Mod::Abs).gated(G236)];
-const C218: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G239)];
-const C219: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G240)];
-const C220: &[Choice] = &[ty(Type::U8x4)];
-const C221: &[Choice] = &[ty(Type::S8x4)];
-const C222: &[Choice] = &[md(Mod::Init)];
-const C223: &[Choice] = &[md(Mod::Inval)];
-const C224: &[Choice] = &[md(Mod::ExpectTx)];
-const C225: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G31), md(Mod::SharedCluster).gated(G32)];
-const C226: &[Choice] = &[md(Mod::Relaxed).gated(G26)];
-const C227: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G30)];
-const C228: &[Choice] = &[md(Mod::CompleteTx)];
-const C229: &[Choice] = &[md(Mod::Release).gated(G252), md(Mod::Relaxed).gated(G253)];
-const C230: &[Choice] = &[md(Mod::NoComplete)];
-const C231: &[Choice] = &[md(Mod::Release).gated(G258), md(Mod::Relaxed).gated(G259)];
-const C232: &[Choice] = &[md(Mod::ArriveDrop)];
-const C233: &[Choice] = &[md(Mod::Release).gated(G261), md(Mod::Relaxed).gated(G262)];
-const C234: &[Choice] = &[md(Mod::Release).gated(G267), md(Mod::Relaxed).gated(G268)];
-const C235: &[Choice] = &[md(Mod::TestWait)];
-const C236: &[Choice] = &[md(Mod::Acquire).gated(G270), md(Mod::Relaxed).gated(G271)];
-const C237: &[Choice] = &[md(Mod::Parity)];
-const C238: &[Choice] = &[md(Mod::Acquire).gated(G273), md(Mod::Relaxed).gated(G274)];
-const C239: &[Choice] = &[md(Mod::TryWait)];
-const C240: &[Choice] = &[md(Mod::Acquire).gated(G276), md(Mod::Relaxed).gated(G277)];
-const C241: &[Choice] = &[md(Mod::Acquire).gated(G279), md(Mod::Relaxed).gated(G280)];
-const C242: &[Choice] = &[md(Mod::PendingCount)];
-const C243: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G282)];
-const C244: &[Choice] = &[md(Mod::Alias).gated(G180), md(Mod::Async).gated(G175)];
-const C245: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G287)];
-const C246: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G288)];
-const C247: &[Choice] = &[md(Mod::M8n8k4)];
-const C248: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
-const C249: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
-const C250: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C251: &[Choice] = &[md(Mod::Row)];
-const C252: &[Choice] = &[md(Mod::Col)];
-const C253: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C254: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C255: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C256: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
-const C257: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C258: &[Choice] = &[ty(Type::U4).gated(G154), ty(Type::S4).gated(G155)];
-const C259: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C260: &[Choice] = &[ty(Type::B1).gated(G307)];
-const C261: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
-const C262: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C263: &[Choice] = &[md(Mod::KindF8f6f4).gated(G312)];
-const C264: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
-const C265: &[Choice] = &[md(Mod::M16n8k32)];
-const C266: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C267: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G318)];
-const C268: &[Choice] = &[md(Mod::M16n8k16)];
-const C269: &[Choice] = &[md(Mod::M16n8k8)];
-const C270: &[Choice] = &[md(Mod::M16n8k64)];
-const C271: &[Choice] = &[md(Mod::M16n8k128)];
-const C272: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C273: &[Choice] = &[md(Mod::KindMxf4).gated(G322)];
-const C274: &[Choice] = &[md(Mod::BlockScale).gated(G323)];
-const C275: &[Choice] = &[md(Mod::ScaleVec2X).gated(G324)];
-const C276: &[Choice] = &[ty(Type::E2m1)];
-const C277: &[Choice] = &[ty(Type::Ue8m0)];
-const C278: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G326)];
-const C279: &[Choice] = &[md(Mod::ScaleVec2X).gated(G324), md(Mod::ScaleVec4X).gated(G327)];
-const C280: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C281: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G329)];
-const C282: &[Choice] = &[md(Mod::ScaleVec1X).gated(G330)];
-const C283: &[Choice] = &[
+const C202: &[Choice] = &[md(Mod::ProxyReadonly)];
+const C203: &[Choice] = &[md(Mod::Nc).gated(G238)];
+const C204: &[Choice] = &[md(Mod::Ca).gated(G225), md(Mod::Cg).gated(G225), md(Mod::Cs).gated(G225)];
+const C205: &[Choice] = &[md(Mod::M8n8)];
+const C206: &[Choice] = &[md(Mod::X1)];
+const C207: &[Choice] = &[md(Mod::Trans)];
+const C208: &[Choice] = &[ty(Type::B16)];
+const C209: &[Choice] = &[md(Mod::X2)];
+const C210: &[Choice] = &[md(Mod::X4)];
+const C211: &[Choice] = &[md(Mod::M8n16)];
+const C212: &[Choice] = &[md(Mod::B8x16)];
+const C213: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
+const C214: &[Choice] = &[md(Mod::M16n16).gated(G241)];
+const C215: &[Choice] = &[ty(Type::B8)];
+const C216: &[Choice] = &[md(Mod::Or), md(Mod::And)];
+const C217: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
+const C218: &[Choice] = &[md(Mod::Wide)];
+const C219: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
+const C220: &[Choice] = &[md(Mod::Any)];
+const C221: &[Choice] = &[md(Mod::All)];
+const C222: &[Choice] = &[md(Mod::NaN).gated(G255)];
+const C223: &[Choice] = &[md(Mod::Xorsign).gated(G256)];
+const C224: &[Choice] = &[md(Mod::Abs).gated(G257)];
+const C225: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G260)];
+const C226: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G261)];
+const C227: &[Choice] = &[ty(Type::U8x4)];
+const C228: &[Choice] = &[ty(Type::S8x4)];
+const C229: &[Choice] = &[md(Mod::Init)];
+const C230: &[Choice] = &[md(Mod::LayoutV0).gated(G266), md(Mod::LayoutV1).gated(G267)];
+const C231: &[Choice] = &[md(Mod::Inval)];
+const C232: &[Choice] = &[md(Mod::ExpectTx)];
+const C233: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G31), md(Mod::SharedCluster).gated(G32)];
+const C234: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G30)];
+const C235: &[Choice] = &[md(Mod::CompleteTx)];
+const C236: &[Choice] = &[md(Mod::Release).gated(G277), md(Mod::Relaxed).gated(G278)];
+const C237: &[Choice] = &[md(Mod::NoComplete)];
+const C238: &[Choice] = &[md(Mod::Release).gated(G284), md(Mod::Relaxed).gated(G285)];
+const C239: &[Choice] = &[md(Mod::ArriveDrop)];
+const C240: &[Choice] = &[md(Mod::Release).gated(G288), md(Mod::Relaxed).gated(G289)];
+const C241: &[Choice] = &[md(Mod::Release).gated(G295), md(Mod::Relaxed).gated(G296)];
+const C242: &[Choice] = &[md(Mod::TestWait)];
+const C243: &[Choice] = &[md(Mod::PhaseTypeConditional).gated(G298)];
+const C244: &[Choice] = &[md(Mod::Acquire).gated(G300), md(Mod::Relaxed).gated(G301)];
+const C245: &[Choice] = &[md(Mod::PhaseTypePrimary).gated(G302)];
+const C246: &[Choice] = &[md(Mod::Parity)];
+const C247: &[Choice] = &[md(Mod::Acquire).gated(G304), md(Mod::Relaxed).gated(G305)];
+const C248: &[Choice] = &[md(Mod::TryWait)];
+const C249: &[Choice] = &[md(Mod::Acquire).gated(G307), md(Mod::Relaxed).gated(G308)];
+const C250: &[Choice] = &[md(Mod::Acquire).gated(G310), md(Mod::Relaxed).gated(G311)];
+const C251: &[Choice] = &[md(Mod::PendingCount)];
+const C252: &[Choice] = &[md(Mod::LayoutV0).gated(G266)];
+const C253: &[Choice] = &[md(Mod::CheckLayout)];
+const C254: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G314)];
+const C255: &[Choice] = &[md(Mod::Alias).gated(G202), md(Mod::Async).gated(G197)];
+const C256: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G319)];
+const C257: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G320)];
+const C258: &[Choice] = &[md(Mod::M8n8k4)];
+const C259: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
+const C260: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
+const C261: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C262: &[Choice] = &[md(Mod::Row)];
+const C263: &[Choice] = &[md(Mod::Col)];
+const C264: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C265: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C266: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C267: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
+const C268: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
+const C269: &[Choice] = &[ty(Type::U4).gated(G176), ty(Type::S4).gated(G177)];
+const C270: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
+const C271: &[Choice] = &[ty(Type::B1).gated(G339)];
+const C272: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
+const C273: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C274: &[Choice] = &[md(Mod::KindF8f6f4).gated(G344)];
+const C275: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
+const C276: &[Choice] = &[md(Mod::M16n8k32)];
+const C277: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
+const C278: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G350)];
+const C279: &[Choice] = &[md(Mod::M16n8k16)];
+const C280: &[Choice] = &[md(Mod::M16n8k8)];
+const C281: &[Choice] = &[md(Mod::M16n8k64)];
+const C282: &[Choice] = &[md(Mod::M16n8k128)];
+const C283: &[Choice] = &[md(Mod::SpOrderedMetadata)];
+const C284: &[Choice] = &[md(Mod::KindMxf4).gated(G354)];
+const C285: &[Choice] = &[md(Mod::BlockScale).gated(G355)];
+const C286: &[Choice] = &[md(Mod::ScaleVec2X).gated(G356)];
+const C287: &[Choice] = &[ty(Type::E2m1)];
+const C288: &[Choice] = &[ty(Type::Ue8m0)];
+const C289: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G358)];
+const C290: &[Choice] = &[md(Mod::ScaleVec2X).gated(G356), md(Mod::ScaleVec4X).gated(G359)];
+const C291: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
+const C292: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G361)];
+const C293: &[Choice] = &[md(Mod::ScaleVec1X).gated(G362)];
+const C294: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
     ty(Type::B32),
@@ -3187,7 +3405,7 @@ const C283: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G39),
 ];
-const C284: &[Choice] = &[
+const C295: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3200,29 +3418,30 @@ const C284: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C285: &[Choice] = &[ty(Type::Bf16).gated(G336), ty(Type::Bf16x2).gated(G337)];
-const C286: &[Choice] = &[md(Mod::LdReduce)];
-const C287: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C288: &[Choice] =
+const C296: &[Choice] = &[ty(Type::Bf16).gated(G368), ty(Type::Bf16x2).gated(G369)];
+const C297: &[Choice] = &[md(Mod::Cp)];
+const C298: &[Choice] = &[md(Mod::LdReduce)];
+const C299: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C300: &[Choice] =
     &[ty(Type::B32), ty(Type::B64), ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C289: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
-const C290: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
-const C291: &[Choice] = &[
+const C301: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
+const C302: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
+const C303: &[Choice] = &[
     ty(Type::F16),
     ty(Type::F16x2),
     ty(Type::Bf16).gated(G3),
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G341),
-    ty(Type::E5m2x2).gated(G342),
-    ty(Type::E5m2x4).gated(G343),
-    ty(Type::E4m3).gated(G344),
-    ty(Type::E4m3x2).gated(G345),
-    ty(Type::E4m3x4).gated(G346),
+    ty(Type::E5m2).gated(G384),
+    ty(Type::E5m2x2).gated(G385),
+    ty(Type::E5m2x4).gated(G386),
+    ty(Type::E4m3).gated(G387),
+    ty(Type::E4m3x2).gated(G388),
+    ty(Type::E4m3x4).gated(G389),
 ];
-const C292: &[Choice] = &[md(Mod::St)];
-const C293: &[Choice] = &[
+const C304: &[Choice] = &[md(Mod::St)];
+const C305: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -3235,14 +3454,32 @@ const C293: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G341),
-    ty(Type::E5m2x2).gated(G342),
-    ty(Type::E5m2x4).gated(G343),
-    ty(Type::E4m3).gated(G344),
-    ty(Type::E4m3x2).gated(G345),
-    ty(Type::E4m3x4).gated(G346),
+    ty(Type::E5m2).gated(G384),
+    ty(Type::E5m2x2).gated(G385),
+    ty(Type::E5m2x4).gated(G386),
+    ty(Type::E4m3).gated(G387),
+    ty(Type::E4m3x2).gated(G388),
+    ty(Type::E4m3x4).gated(G389),
 ];
-const C294: &[Choice] = &[
+const C306: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
+const C307: &[Choice] = &[
+    ty(Type::B8),
+    ty(Type::U8),
+    ty(Type::S8),
+    ty(Type::B16),
+    ty(Type::U16),
+    ty(Type::S16),
+    ty(Type::B32),
+    ty(Type::U32),
+    ty(Type::S32),
+    ty(Type::B64),
+    ty(Type::U64),
+    ty(Type::S64),
+    ty(Type::F32),
+    ty(Type::F64),
+];
+const C308: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64)];
+const C309: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -3256,21 +3493,20 @@ const C294: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C295: &[Choice] = &[md(Mod::Mask)];
-const C296: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
-const C297: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C298: &[Choice] = &[md(Mod::L2EvictLast).gated(G357), md(Mod::L2EvictNormal).gated(G357)];
-const C299: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C300: &[Choice] = &[md(Mod::Tensormap).gated(G358)];
-const C301: &[Choice] = &[md(Mod::L132B).gated(G359)];
-const C302: &[Choice] = &[md(Mod::ValidAddr)];
-const C303: &[Choice] = &[md(Mod::L1)];
-const C304: &[Choice] =
+const C310: &[Choice] = &[md(Mod::Mask)];
+const C311: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
+const C312: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
+const C313: &[Choice] = &[md(Mod::L2EvictLast).gated(G402), md(Mod::L2EvictNormal).gated(G402)];
+const C314: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
+const C315: &[Choice] = &[md(Mod::Tensormap).gated(G403)];
+const C316: &[Choice] = &[md(Mod::L132B).gated(G404)];
+const C317: &[Choice] = &[md(Mod::ValidAddr)];
+const C318: &[Choice] = &[md(Mod::L1)];
+const C319: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C305: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Release).gated(G28)];
-const C306: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
-const C307: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
-const C308: &[Choice] = &[
+const C320: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Release).gated(G28)];
+const C321: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
+const C322: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -3290,9 +3526,9 @@ const C308: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C309: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C310: &[Choice] = &[ty(Type::U8x4), ty(Type::S8x4), ty(Type::U16x2), ty(Type::S16x2)];
-const C311: &[Choice] = &[
+const C323: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C324: &[Choice] = &[ty(Type::U8x4), ty(Type::S8x4), ty(Type::U16x2), ty(Type::S16x2)];
+const C325: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3306,7 +3542,7 @@ const C311: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C312: &[Choice] = &[
+const C326: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3321,13 +3557,13 @@ const C312: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C313: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C314: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C315: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C316: &[Choice] = &[md(Mod::Inc).gated(G383), md(Mod::Dec).gated(G384)];
-const C317: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C318: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C319: &[Choice] = &[
+const C327: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C328: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C329: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C330: &[Choice] = &[md(Mod::Inc).gated(G429), md(Mod::Dec).gated(G430)];
+const C331: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C332: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C333: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3338,27 +3574,27 @@ const C319: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C320: &[Choice] = &[
+const C334: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G203),
+    md(Mod::ParamFunc).gated(G224),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G31),
     md(Mod::SharedCluster).gated(G32),
 ];
-const C321: &[Choice] =
-    &[md(Mod::Wb).gated(G395), md(Mod::Cg).gated(G395), md(Mod::Cs).gated(G395), md(Mod::Wt).gated(G395)];
-const C322: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G396),
-    md(Mod::L1EvictUnchanged).gated(G397),
-    md(Mod::L1EvictFirst).gated(G398),
-    md(Mod::L1EvictLast).gated(G399),
-    md(Mod::L1NoAllocate).gated(G400),
+const C335: &[Choice] =
+    &[md(Mod::Wb).gated(G441), md(Mod::Cg).gated(G441), md(Mod::Cs).gated(G441), md(Mod::Wt).gated(G441)];
+const C336: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G442),
+    md(Mod::L1EvictUnchanged).gated(G443),
+    md(Mod::L1EvictFirst).gated(G444),
+    md(Mod::L1EvictLast).gated(G445),
+    md(Mod::L1NoAllocate).gated(G446),
 ];
-const C323: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Release).gated(G401)];
-const C324: &[Choice] = &[md(Mod::SharedCluster).gated(G32), md(Mod::Shared), md(Mod::SharedCta).gated(G31)];
-const C325: &[Choice] = &[
+const C337: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Release).gated(G447)];
+const C338: &[Choice] = &[md(Mod::SharedCluster).gated(G32), md(Mod::Shared), md(Mod::SharedCta).gated(G31)];
+const C339: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -3368,50 +3604,51 @@ const C325: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C326: &[Choice] = &[md(Mod::M16n8).gated(G409)];
-const C327: &[Choice] = &[ty(Type::Bf16).gated(G414), ty(Type::Bf16x2).gated(G415)];
-const C328: &[Choice] = &[ty(Type::F16).gated(G419), ty(Type::Bf16).gated(G420)];
-const C329: &[Choice] = &[md(Mod::B)];
-const C330: &[Choice] = &[
+const C340: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G31)];
+const C341: &[Choice] = &[md(Mod::M16n8).gated(G455)];
+const C342: &[Choice] = &[ty(Type::Bf16).gated(G460), ty(Type::Bf16x2).gated(G461)];
+const C343: &[Choice] = &[ty(Type::F16).gated(G465), ty(Type::Bf16).gated(G466)];
+const C344: &[Choice] = &[md(Mod::B)];
+const C345: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G424),
-    md(Mod::A1d).gated(G425),
-    md(Mod::A2d).gated(G425),
+    md(Mod::N3d).gated(G470),
+    md(Mod::A1d).gated(G471),
+    md(Mod::A2d).gated(G471),
 ];
-const C331: &[Choice] =
-    &[md(Mod::Ca).gated(G426), md(Mod::Cg).gated(G426), md(Mod::Cs).gated(G426), md(Mod::Cv).gated(G426)];
-const C332: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C333: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
-const C334: &[Choice] = &[
+const C346: &[Choice] =
+    &[md(Mod::Ca).gated(G472), md(Mod::Cg).gated(G472), md(Mod::Cs).gated(G472), md(Mod::Cv).gated(G472)];
+const C347: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C348: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
+const C349: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G427),
-    md(Mod::MemoryLayout).gated(G428),
+    md(Mod::ArraySize).gated(G473),
+    md(Mod::MemoryLayout).gated(G474),
 ];
-const C335: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
-const C336: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
-const C337: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
-const C338: &[Choice] = &[md(Mod::P)];
-const C339: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G431)];
-const C340: &[Choice] =
-    &[md(Mod::Wb).gated(G433), md(Mod::Cg).gated(G433), md(Mod::Cs).gated(G433), md(Mod::Wt).gated(G433)];
-const C341: &[Choice] = &[ty(Type::Bf16).gated(G438), ty(Type::Bf16x2).gated(G439)];
-const C342: &[Choice] = &[md(Mod::Alloc)];
-const C343: &[Choice] = &[md(Mod::Exclusive).gated(G440)];
-const C344: &[Choice] = &[md(Mod::Dealloc)];
-const C345: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C346: &[Choice] = &[md(Mod::Ld)];
-const C347: &[Choice] = &[
-    md(Mod::N16x64b).gated(G446),
-    md(Mod::N16x128b).gated(G447),
-    md(Mod::N16x256b).gated(G448),
-    md(Mod::N32x32b).gated(G449),
+const C350: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C351: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C352: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C353: &[Choice] = &[md(Mod::P)];
+const C354: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G477)];
+const C355: &[Choice] =
+    &[md(Mod::Wb).gated(G479), md(Mod::Cg).gated(G479), md(Mod::Cs).gated(G479), md(Mod::Wt).gated(G479)];
+const C356: &[Choice] = &[ty(Type::Bf16).gated(G484), ty(Type::Bf16x2).gated(G485)];
+const C357: &[Choice] = &[md(Mod::Alloc)];
+const C358: &[Choice] = &[md(Mod::Exclusive).gated(G486)];
+const C359: &[Choice] = &[md(Mod::Dealloc)];
+const C360: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C361: &[Choice] = &[md(Mod::Ld)];
+const C362: &[Choice] = &[
+    md(Mod::N16x64b).gated(G492),
+    md(Mod::N16x128b).gated(G493),
+    md(Mod::N16x256b).gated(G494),
+    md(Mod::N32x32b).gated(G495),
 ];
-const C348: &[Choice] = &[
+const C363: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -3421,72 +3658,71 @@ const C348: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C349: &[Choice] = &[md(Mod::Pack16b)];
-const C350: &[Choice] = &[md(Mod::N16x32bx2).gated(G451)];
-const C351: &[Choice] = &[md(Mod::N32x32b).gated(G449)];
-const C352: &[Choice] =
+const C364: &[Choice] = &[md(Mod::Pack16b)];
+const C365: &[Choice] = &[md(Mod::N16x32bx2).gated(G497)];
+const C366: &[Choice] = &[md(Mod::N32x32b).gated(G495)];
+const C367: &[Choice] =
     &[md(Mod::X2), md(Mod::X4), md(Mod::X8), md(Mod::X16), md(Mod::X32), md(Mod::X64), md(Mod::X128)];
-const C353: &[Choice] = &[md(Mod::Unpack16b)];
-const C354: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C355: &[Choice] = &[md(Mod::Cp)];
-const C356: &[Choice] =
-    &[md(Mod::N128x256b).gated(G455), md(Mod::N4x256b).gated(G456), md(Mod::N128x128b).gated(G457)];
-const C357: &[Choice] = &[md(Mod::N64x128b).gated(G459)];
-const C358: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C359: &[Choice] = &[md(Mod::N32x128b).gated(G460)];
-const C360: &[Choice] = &[md(Mod::Warpx4)];
-const C361: &[Choice] = &[md(Mod::Shift)];
-const C362: &[Choice] = &[md(Mod::Down)];
-const C363: &[Choice] = &[md(Mod::Mma)];
-const C364: &[Choice] = &[
-    md(Mod::KindF16).gated(G462),
-    md(Mod::KindTf32).gated(G463),
-    md(Mod::KindF8f6f4).gated(G312),
-    md(Mod::KindI8).gated(G464),
-];
-const C365: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G465),
-    md(Mod::CollectorAUse).gated(G466),
-    md(Mod::CollectorALastuse).gated(G467),
-    md(Mod::CollectorADiscard).gated(G468),
-];
-const C366: &[Choice] = &[md(Mod::CtaGroup1)];
-const C367: &[Choice] = &[md(Mod::CtaGroup2)];
-const C368: &[Choice] = &[md(Mod::Ashift).gated(G471)];
-const C369: &[Choice] = &[md(Mod::Sp)];
+const C368: &[Choice] = &[md(Mod::Unpack16b)];
+const C369: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
 const C370: &[Choice] =
-    &[md(Mod::KindMxf8f6f4).gated(G329), md(Mod::KindMxf4).gated(G322), md(Mod::KindMxf4nvf4).gated(G326)];
-const C371: &[Choice] = &[
-    md(Mod::ScaleVec1X).gated(G330),
-    md(Mod::ScaleVec2X).gated(G324),
-    md(Mod::ScaleVec4X).gated(G327),
-    md(Mod::Block16).gated(G472),
-    md(Mod::Block32).gated(G473),
-];
-const C372: &[Choice] = &[md(Mod::Ws)];
-const C373: &[Choice] = &[
-    md(Mod::CollectorB0Fill).gated(G476),
-    md(Mod::CollectorB0Use).gated(G477),
-    md(Mod::CollectorB0Lastuse).gated(G478),
-    md(Mod::CollectorB0Discard).gated(G479),
-    md(Mod::CollectorB1Fill).gated(G480),
-    md(Mod::CollectorB1Use).gated(G481),
-    md(Mod::CollectorB1Lastuse).gated(G482),
-    md(Mod::CollectorB1Discard).gated(G483),
-    md(Mod::CollectorB2Fill).gated(G484),
-    md(Mod::CollectorB2Use).gated(G485),
-    md(Mod::CollectorB2Lastuse).gated(G486),
-    md(Mod::CollectorB2Discard).gated(G487),
-    md(Mod::CollectorB3Fill).gated(G488),
-    md(Mod::CollectorB3Use).gated(G489),
-    md(Mod::CollectorB3Lastuse).gated(G490),
-    md(Mod::CollectorB3Discard).gated(G491),
-];
-const C374: &[Choice] = &[md(Mod::Commit)];
-const C375: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C376: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C377: &[Choice] = &[md(Mod::Replace)];
+    &[md(Mod::N128x256b).gated(G501), md(Mod::N4x256b).gated(G502), md(Mod::N128x128b).gated(G503)];
+const C371: &[Choice] = &[md(Mod::N64x128b).gated(G505)];
+const C372: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C373: &[Choice] = &[md(Mod::N32x128b).gated(G506)];
+const C374: &[Choice] = &[md(Mod::Warpx4)];
+const C375: &[Choice] = &[md(Mod::Shift)];
+const C376: &[Choice] = &[md(Mod::Down)];
+const C377: &[Choice] = &[md(Mod::Mma)];
 const C378: &[Choice] = &[
+    md(Mod::KindF16).gated(G508),
+    md(Mod::KindTf32).gated(G509),
+    md(Mod::KindF8f6f4).gated(G344),
+    md(Mod::KindI8).gated(G510),
+];
+const C379: &[Choice] = &[
+    md(Mod::CollectorAFill).gated(G511),
+    md(Mod::CollectorAUse).gated(G512),
+    md(Mod::CollectorALastuse).gated(G513),
+    md(Mod::CollectorADiscard).gated(G514),
+];
+const C380: &[Choice] = &[md(Mod::CtaGroup1)];
+const C381: &[Choice] = &[md(Mod::CtaGroup2)];
+const C382: &[Choice] = &[md(Mod::Ashift).gated(G517)];
+const C383: &[Choice] = &[md(Mod::Sp)];
+const C384: &[Choice] =
+    &[md(Mod::KindMxf8f6f4).gated(G361), md(Mod::KindMxf4).gated(G354), md(Mod::KindMxf4nvf4).gated(G358)];
+const C385: &[Choice] = &[
+    md(Mod::ScaleVec1X).gated(G362),
+    md(Mod::ScaleVec2X).gated(G356),
+    md(Mod::ScaleVec4X).gated(G359),
+    md(Mod::Block16).gated(G518),
+    md(Mod::Block32).gated(G519),
+];
+const C386: &[Choice] = &[md(Mod::Ws)];
+const C387: &[Choice] = &[
+    md(Mod::CollectorB0Fill).gated(G522),
+    md(Mod::CollectorB0Use).gated(G523),
+    md(Mod::CollectorB0Lastuse).gated(G524),
+    md(Mod::CollectorB0Discard).gated(G525),
+    md(Mod::CollectorB1Fill).gated(G526),
+    md(Mod::CollectorB1Use).gated(G527),
+    md(Mod::CollectorB1Lastuse).gated(G528),
+    md(Mod::CollectorB1Discard).gated(G529),
+    md(Mod::CollectorB2Fill).gated(G530),
+    md(Mod::CollectorB2Use).gated(G531),
+    md(Mod::CollectorB2Lastuse).gated(G532),
+    md(Mod::CollectorB2Discard).gated(G533),
+    md(Mod::CollectorB3Fill).gated(G534),
+    md(Mod::CollectorB3Use).gated(G535),
+    md(Mod::CollectorB3Lastuse).gated(G536),
+    md(Mod::CollectorB3Discard).gated(G537),
+];
+const C388: &[Choice] = &[md(Mod::Commit)];
+const C389: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C390: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C391: &[Choice] = &[md(Mod::Replace)];
+const C392: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -3495,11 +3731,11 @@ const C378: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C379: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G31)];
-const C380: &[Choice] = &[md(Mod::B1024)];
-const C381: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C382: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C383: &[Choice] = &[
+const C393: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G31)];
+const C394: &[Choice] = &[md(Mod::B1024)];
+const C395: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C396: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C397: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -3507,62 +3743,62 @@ const C383: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C384: &[Choice] = &[
+const C398: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G499),
-    md(Mod::Acube).gated(G499),
-    md(Mod::N2dms).gated(G500),
-    md(Mod::A2dms).gated(G500),
+    md(Mod::Cube).gated(G546),
+    md(Mod::Acube).gated(G546),
+    md(Mod::N2dms).gated(G547),
+    md(Mod::A2dms).gated(G547),
 ];
-const C385: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G501)];
-const C386: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C387: &[Choice] = &[md(Mod::Base)];
-const C388: &[Choice] = &[md(Mod::Level)];
-const C389: &[Choice] = &[md(Mod::Grad)];
-const C390: &[Choice] = &[
+const C399: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G548)];
+const C400: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C401: &[Choice] = &[md(Mod::Base)];
+const C402: &[Choice] = &[md(Mod::Level)];
+const C403: &[Choice] = &[md(Mod::Grad)];
+const C404: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G499),
-    md(Mod::Acube).gated(G499),
+    md(Mod::Cube).gated(G546),
+    md(Mod::Acube).gated(G546),
 ];
-const C391: &[Choice] = &[md(Mod::V2)];
-const C392: &[Choice] = &[ty(Type::F16x2).gated(G501)];
-const C393: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C394: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G511), md(Mod::Cube).gated(G512), md(Mod::Acube).gated(G513)];
-const C395: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G516), md(Mod::Cube).gated(G517), md(Mod::Acube).gated(G518)];
-const C396: &[Choice] = &[
+const C405: &[Choice] = &[md(Mod::V2)];
+const C406: &[Choice] = &[ty(Type::F16x2).gated(G548)];
+const C407: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C408: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G558), md(Mod::Cube).gated(G559), md(Mod::Acube).gated(G560)];
+const C409: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G563), md(Mod::Cube).gated(G564), md(Mod::Acube).gated(G565)];
+const C410: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G427),
-    md(Mod::NumMipmapLevels).gated(G520),
-    md(Mod::NumSamples).gated(G521),
+    md(Mod::ArraySize).gated(G473),
+    md(Mod::NumMipmapLevels).gated(G567),
+    md(Mod::NumSamples).gated(G568),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G428),
+    md(Mod::MemoryLayout).gated(G474),
 ];
-const C397: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C398: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C399: &[Choice] = &[md(Mod::Po)];
-const C400: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C401: &[Choice] = &[md(Mod::Ballot)];
-const C402: &[Choice] = &[md(Mod::MmaAsync)];
-const C403: &[Choice] = &[
+const C411: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C412: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C413: &[Choice] = &[md(Mod::Po)];
+const C414: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C415: &[Choice] = &[md(Mod::Ballot)];
+const C416: &[Choice] = &[md(Mod::MmaAsync)];
+const C417: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -3596,7 +3832,7 @@ const C403: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C404: &[Choice] = &[
+const C418: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -3630,7 +3866,7 @@ const C404: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C405: &[Choice] = &[
+const C419: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3664,7 +3900,7 @@ const C405: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C406: &[Choice] = &[
+const C420: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3684,8 +3920,8 @@ const C406: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C407: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C408: &[Choice] = &[
+const C421: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C422: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -3705,8 +3941,8 @@ const C408: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C409: &[Choice] = &[md(Mod::And)];
-const C410: &[Choice] = &[
+const C423: &[Choice] = &[md(Mod::And)];
+const C424: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3740,7 +3976,7 @@ const C410: &[Choice] = &[
     md(Mod::M64n248k64),
     md(Mod::M64n256k64),
 ];
-const C411: &[Choice] = &[
+const C425: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3760,17 +3996,18 @@ const C411: &[Choice] = &[
     md(Mod::M64n240k64),
     md(Mod::M64n256k64),
 ];
-const C412: &[Choice] = &[md(Mod::Fence)];
-const C413: &[Choice] = &[md(Mod::Load)];
-const C414: &[Choice] = &[md(Mod::A)];
-const C415: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C416: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G31)];
-const C417: &[Choice] = &[md(Mod::M16n16k8)];
-const C418: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C419: &[Choice] = &[md(Mod::M8n8k32)];
-const C420: &[Choice] = &[md(Mod::M8n8k128)];
-const C421: &[Choice] = &[md(Mod::C)];
-const C422: &[Choice] = &[
+const C426: &[Choice] = &[md(Mod::Fence)];
+const C427: &[Choice] = &[md(Mod::Load)];
+const C428: &[Choice] = &[md(Mod::A)];
+const C429: &[Choice] =
+    &[md(Mod::LayoutV0).gated(G266), md(Mod::LayoutV1).gated(G267), md(Mod::Row), md(Mod::Col)];
+const C430: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C431: &[Choice] = &[md(Mod::M16n16k8)];
+const C432: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C433: &[Choice] = &[md(Mod::M8n8k32)];
+const C434: &[Choice] = &[md(Mod::M8n8k128)];
+const C435: &[Choice] = &[md(Mod::C)];
+const C436: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -3778,14 +4015,14 @@ const C422: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C423: &[Choice] =
+const C437: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C424: &[Choice] = &[md(Mod::Store)];
-const C425: &[Choice] = &[md(Mod::D)];
-const C426: &[Choice] = &[ty(Type::U8)];
-const C427: &[Choice] = &[ty(Type::S8)];
-const C428: &[Choice] = &[ty(Type::U4).gated(G154)];
-const C429: &[Choice] = &[ty(Type::S4).gated(G155)];
+const C438: &[Choice] = &[md(Mod::Store)];
+const C439: &[Choice] = &[md(Mod::D)];
+const C440: &[Choice] = &[ty(Type::U8)];
+const C441: &[Choice] = &[ty(Type::S8)];
+const C442: &[Choice] = &[ty(Type::U4).gated(G176)];
+const C443: &[Choice] = &[ty(Type::S4).gated(G177)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::F16, Type::F16x2];
@@ -3942,32 +4179,39 @@ const M12: &[Mod] = &[Mod::Release, Mod::Relaxed];
 const M13: &[Mod] = &[Mod::Acquire];
 const M14: &[Mod] = &[Mod::MulticastClusterAll];
 const M15: &[Mod] = &[Mod::Approx];
-const M16: &[Mod] = &[Mod::CpMask];
-const M17: &[Mod] = &[Mod::And, Mod::Or, Mod::Xor];
-const M18: &[Mod] = &[Mod::Inc, Mod::Dec];
-const M19: &[Mod] = &[Mod::CtaGroup1];
-const M20: &[Mod] = &[Mod::CtaGroup2];
-const M21: &[Mod] = &[Mod::SharedCluster];
-const M22: &[Mod] = &[Mod::SharedCta];
-const M23: &[Mod] = &[Mod::N1d];
-const M24: &[Mod] = &[Mod::Im2colNoOffs];
-const M25: &[Mod] = &[Mod::N2d];
-const M26: &[Mod] = &[Mod::Ftz];
-const M27: &[Mod] = &[Mod::Satfinite];
-const M28: &[Mod] = &[Mod::Rz];
-const M29: &[Mod] = &[Mod::Rp];
-const M30: &[Mod] = &[Mod::ScaledN1Ue8m0];
-const M31: &[Mod] = &[Mod::Const];
-const M32: &[Mod] = &[Mod::Param, Mod::ParamEntry];
-const M33: &[Mod] = &[Mod::Rn, Mod::Rz];
-const M34: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
-const M35: &[Mod] = &[Mod::Rn];
-const M36: &[Mod] = &[Mod::Cluster];
-const M37: &[Mod] = &[Mod::Acquire, Mod::Release];
-const M38: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
-const M39: &[Mod] = &[Mod::V8];
-const M40: &[Mod] = &[Mod::V4];
-const M41: &[Mod] = &[
+const M16: &[Mod] = &[Mod::SharedCta];
+const M17: &[Mod] = &[Mod::IgnoreOob];
+const M18: &[Mod] = &[Mod::Weak];
+const M19: &[Mod] = &[Mod::Cluster];
+const M20: &[Mod] = &[Mod::Gpu];
+const M21: &[Mod] = &[Mod::Sys];
+const M22: &[Mod] = &[Mod::Relaxed];
+const M23: &[Mod] = &[Mod::SharedCluster];
+const M24: &[Mod] = &[Mod::MulticastCluster32b];
+const M25: &[Mod] = &[Mod::CpMask];
+const M26: &[Mod] = &[Mod::And, Mod::Or, Mod::Xor];
+const M27: &[Mod] = &[Mod::Inc, Mod::Dec];
+const M28: &[Mod] = &[Mod::MulticastCluster16b, Mod::MulticastCluster32b];
+const M29: &[Mod] = &[Mod::CtaGroup1];
+const M30: &[Mod] = &[Mod::CtaGroup2];
+const M31: &[Mod] = &[Mod::N1d];
+const M32: &[Mod] = &[Mod::Im2colNoOffs];
+const M33: &[Mod] = &[Mod::N2d];
+const M34: &[Mod] = &[Mod::Ftz];
+const M35: &[Mod] = &[Mod::Satfinite];
+const M36: &[Mod] = &[Mod::Rz];
+const M37: &[Mod] = &[Mod::Rp];
+const M38: &[Mod] = &[Mod::ScaledN1Ue8m0];
+const M39: &[Mod] = &[Mod::Const];
+const M40: &[Mod] = &[Mod::Param, Mod::ParamEntry];
+const M41: &[Mod] = &[Mod::Rn, Mod::Rz];
+const M42: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
+const M43: &[Mod] = &[Mod::Rn];
+const M44: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M45: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
+const M46: &[Mod] = &[Mod::V8];
+const M47: &[Mod] = &[Mod::V4];
+const M48: &[Mod] = &[
     Mod::Const,
     Mod::Global,
     Mod::Local,
@@ -3978,7 +4222,7 @@ const M41: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M42: &[Mod] = &[
+const M49: &[Mod] = &[
     Mod::Const,
     Mod::Local,
     Mod::Param,
@@ -3988,7 +4232,7 @@ const M42: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M43: &[Mod] = &[
+const M50: &[Mod] = &[
     Mod::L1EvictNormal,
     Mod::L1EvictUnchanged,
     Mod::L1EvictFirst,
@@ -3998,60 +4242,60 @@ const M43: &[Mod] = &[
     Mod::L2EvictFirst,
     Mod::L2EvictLast,
 ];
-const M44: &[Mod] = &[Mod::Volatile];
-const M45: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
-const M46: &[Mod] = &[Mod::Local];
-const M47: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
-const M48: &[Mod] = &[Mod::V4, Mod::V8];
-const M49: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
-const M50: &[Mod] = &[Mod::Relu];
-const M51: &[Mod] = &[Mod::Relaxed];
-const M52: &[Mod] = &[Mod::NoComplete];
-const M53: &[Mod] = &[Mod::Release];
-const M54: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
-const M55: &[Mod] = &[Mod::M16n8k8];
-const M56: &[Mod] = &[Mod::M16n8k16];
-const M57: &[Mod] = &[Mod::M16n8k4];
-const M58: &[Mod] = &[Mod::M8n8k4];
-const M59: &[Mod] = &[Mod::M8n8k16];
-const M60: &[Mod] = &[Mod::M16n8k32];
-const M61: &[Mod] = &[Mod::M8n8k32];
-const M62: &[Mod] = &[Mod::M16n8k64];
-const M63: &[Mod] = &[Mod::And];
-const M64: &[Mod] = &[Mod::M8n8k128];
-const M65: &[Mod] = &[Mod::M16n8k128];
-const M66: &[Mod] = &[Mod::M16n8k256];
-const M67: &[Mod] = &[Mod::KindF8f6f4];
-const M68: &[Mod] = &[Mod::SpOrderedMetadata];
-const M69: &[Mod] = &[Mod::Sp];
-const M70: &[Mod] = &[Mod::ScaleVec2X];
-const M71: &[Mod] = &[Mod::ScaleVec4X];
-const M72: &[Mod] = &[Mod::AccF32];
-const M73: &[Mod] = &[Mod::AccF16];
-const M74: &[Mod] = &[Mod::Mmio];
-const M75: &[Mod] = &[Mod::Sys];
-const M76: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M77: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M78: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M79: &[Mod] = &[Mod::And, Mod::Or];
-const M80: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
-const M81: &[Mod] = &[Mod::A1d, Mod::A2d];
-const M82: &[Mod] = &[Mod::N16x128b];
-const M83: &[Mod] = &[Mod::X128];
-const M84: &[Mod] = &[Mod::N16x256b];
-const M85: &[Mod] = &[Mod::X64, Mod::X128];
-const M86: &[Mod] = &[Mod::KindI8];
-const M87: &[Mod] = &[Mod::Ashift];
-const M88: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
-const M89: &[Mod] = &[Mod::KindMxf4];
-const M90: &[Mod] = &[Mod::KindMxf4nvf4];
-const M91: &[Mod] = &[Mod::KindMxf8f6f4];
-const M92: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
-const M93: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
-const M94: &[Mod] = &[Mod::ScaleVec1X];
-const M95: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
-const M96: &[Mod] = &[Mod::GlobalAddress];
-const M97: &[Mod] = &[
+const M51: &[Mod] = &[Mod::Volatile];
+const M52: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M53: &[Mod] = &[Mod::Local];
+const M54: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M55: &[Mod] = &[Mod::V4, Mod::V8];
+const M56: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M57: &[Mod] = &[Mod::Relu];
+const M58: &[Mod] = &[Mod::NoComplete];
+const M59: &[Mod] = &[Mod::Release];
+const M60: &[Mod] = &[Mod::PhaseTypeConditional];
+const M61: &[Mod] = &[Mod::Parity];
+const M62: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
+const M63: &[Mod] = &[Mod::M16n8k8];
+const M64: &[Mod] = &[Mod::M16n8k16];
+const M65: &[Mod] = &[Mod::M16n8k4];
+const M66: &[Mod] = &[Mod::M8n8k4];
+const M67: &[Mod] = &[Mod::M8n8k16];
+const M68: &[Mod] = &[Mod::M16n8k32];
+const M69: &[Mod] = &[Mod::M8n8k32];
+const M70: &[Mod] = &[Mod::M16n8k64];
+const M71: &[Mod] = &[Mod::And];
+const M72: &[Mod] = &[Mod::M8n8k128];
+const M73: &[Mod] = &[Mod::M16n8k128];
+const M74: &[Mod] = &[Mod::M16n8k256];
+const M75: &[Mod] = &[Mod::KindF8f6f4];
+const M76: &[Mod] = &[Mod::SpOrderedMetadata];
+const M77: &[Mod] = &[Mod::Sp];
+const M78: &[Mod] = &[Mod::ScaleVec2X];
+const M79: &[Mod] = &[Mod::ScaleVec4X];
+const M80: &[Mod] = &[Mod::AccF32];
+const M81: &[Mod] = &[Mod::AccF16];
+const M82: &[Mod] = &[Mod::Mmio];
+const M83: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M84: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M85: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M86: &[Mod] = &[Mod::And, Mod::Or];
+const M87: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
+const M88: &[Mod] = &[Mod::A1d, Mod::A2d];
+const M89: &[Mod] = &[Mod::N16x128b];
+const M90: &[Mod] = &[Mod::X128];
+const M91: &[Mod] = &[Mod::N16x256b];
+const M92: &[Mod] = &[Mod::X64, Mod::X128];
+const M93: &[Mod] = &[Mod::KindI8];
+const M94: &[Mod] = &[Mod::Ashift];
+const M95: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
+const M96: &[Mod] = &[Mod::KindMxf4];
+const M97: &[Mod] = &[Mod::KindMxf4nvf4];
+const M98: &[Mod] = &[Mod::KindMxf8f6f4];
+const M99: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
+const M100: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
+const M101: &[Mod] = &[Mod::ScaleVec1X];
+const M102: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
+const M103: &[Mod] = &[Mod::GlobalAddress];
+const M104: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -4059,20 +4303,20 @@ const M97: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M98: &[Mod] = &[Mod::SwizzleAtomicity];
-const M99: &[Mod] = &[Mod::GlobalStride];
-const M100: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M101: &[Mod] = &[Mod::Uni];
-const M102: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M103: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M104: &[Mod] = &[Mod::N2dms];
-const M105: &[Mod] = &[Mod::A2dms];
-const M106: &[Mod] = &[Mod::V2];
-const M107: &[Mod] = &[Mod::Ballot];
-const M108: &[Mod] = &[Mod::M16n16k16];
-const M109: &[Mod] = &[Mod::M8n32k16];
-const M110: &[Mod] = &[Mod::M32n8k16];
-const M111: &[Mod] = &[Mod::M16n16k8];
+const M105: &[Mod] = &[Mod::SwizzleAtomicity];
+const M106: &[Mod] = &[Mod::GlobalStride];
+const M107: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M108: &[Mod] = &[Mod::Uni];
+const M109: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M110: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M111: &[Mod] = &[Mod::N2dms];
+const M112: &[Mod] = &[Mod::A2dms];
+const M113: &[Mod] = &[Mod::V2];
+const M114: &[Mod] = &[Mod::Ballot];
+const M115: &[Mod] = &[Mod::M16n16k16];
+const M116: &[Mod] = &[Mod::M8n32k16];
+const M117: &[Mod] = &[Mod::M32n8k16];
+const M118: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -5672,14 +5916,17 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.target.global.bulk_mbarrier [dst], [src], size<in 0..1048560>:u32, [mbar]",
+        syntax: "cp.async.bulk{.weak}.target.global.bulk_mbarrier{.report}{.L2::cache_hint} [dst], [src], size<in 0..1048560>:u32, [mbar]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("target", C99),
+            optional("weak", C99),
+            slot("target", C100),
             slot("global", C28),
             slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            optional("L2::cache_hint", C37),
         ],
         ignored: &[],
         head: 2,
@@ -5688,23 +5935,42 @@ pub static FORMS: &[Form] = &[
             read("src", Kind::Address, Ty::None),
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mbar", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
-        gates: G98,
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.target.global.bulk_mbarrier.L2::cache_hint [dst], [src], size<in 0..1048560>:u32, [mbar], cache-policy:b64",
+        syntax: "cp.async.bulk{.weak}.shared::cta.global.bulk_mbarrier{.disabled}{.L2::cache_hint}.ignore_oob [dst], [src], size<in 0..1048560>:u32, left<in 0..15>:u32, right<in 0..15>:u32, [mbar]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("target", C99),
+            optional("weak", C99),
+            slot("shared::cta", C76),
             slot("global", C28),
             slot("bulk_mbarrier", C77),
-            slot("L2::cache_hint", C37),
+            optional("disabled", C102),
+            optional("L2::cache_hint", C37),
+            slot("ignore_oob", C103),
         ],
         ignored: &[],
         head: 2,
@@ -5712,97 +5978,44 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("left", Kind::Source, Ty::Fixed(Type::U32)).range(0, 15),
+            read("right", Kind::Source, Ty::Fixed(Type::U32)).range(0, 15),
             read("mbar", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
-        gates: G98,
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.shared::cluster.shared::cta.bulk_mbarrier [dst], [src], size<in 0..1048560>:u32, [mbar]",
+        syntax: "cp.async.bulk{.weak}.shared::cluster.global.bulk_mbarrier{.report}.multicast{.L2::cache_hint} [dst], [src], size<in 0..1048560>:u32, [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("shared::cluster", C100),
-            slot("shared::cta", C76),
-            slot("bulk_mbarrier", C77),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            read("dst", Kind::Address, Ty::None),
-            read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
-            read("mbar", Kind::Address, Ty::None),
-        ],
-        rules: &[],
-        gates: G98,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::CpAsyncBulk),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.global.shared::cta.bulk_group [dst], [src], size<in 0..1048560>:u32",
-        section: "9.7.9.25.4.1",
-        slots: &[
-            slot("async", C30),
-            slot("bulk", C31),
-            slot("global", C28),
-            slot("shared::cta", C76),
-            slot("bulk_group", C101),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            read("dst", Kind::Address, Ty::None),
-            read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
-        ],
-        rules: &[],
-        gates: G98,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::CpAsyncBulk),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [dst], [src], size<in 0..1048560>:u32, cache-policy:b64",
-        section: "9.7.9.25.4.1",
-        slots: &[
-            slot("async", C30),
-            slot("bulk", C31),
-            slot("global", C28),
-            slot("shared::cta", C76),
-            slot("bulk_group", C101),
-            slot("L2::cache_hint", C37),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            read("dst", Kind::Address, Ty::None),
-            read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
-        ],
-        rules: &[],
-        gates: G98,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::CpAsyncBulk),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.shared::cluster.global.bulk_mbarrier.multicast{.L2::cache_hint} [dst], [src], size<in 0..1048560>:u32, [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.4.1",
-        slots: &[
-            slot("async", C30),
-            slot("bulk", C31),
-            slot("shared::cluster", C100),
+            optional("weak", C99),
+            slot("shared::cluster", C104),
             slot("global", C28),
             slot("bulk_mbarrier", C77),
-            slot("multicast", C102),
+            optional("report", C101),
+            slot("multicast", C105),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -5816,22 +6029,162 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G101) }],
-        gates: G98,
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [dst], [src], size<in 0..1048560>:u32, mask:u16",
+        syntax: "cp.async.bulk{.weak}.shared::cluster.global.bulk_mbarrier{.report}.multicast::cluster::32b{.L2::cache_hint} [dst], [src], size<in 0..1048560>:u32, [mbar], mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
+            optional("weak", C99),
+            slot("shared::cluster", C104),
+            slot("global", C28),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            slot("multicast::cluster::32b", C106),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mbar", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk{.weak}.shared::cluster.shared::cta.bulk_mbarrier [dst], [src], size<in 0..1048560>:u32, [mbar]",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            optional("weak", C99),
+            slot("shared::cluster", C104),
+            slot("shared::cta", C76),
+            slot("bulk_mbarrier", C77),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk{.weak}.global.shared::cta.bulk_group{.L2::cache_hint} [dst], [src], size<in 0..1048560>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            optional("weak", C99),
             slot("global", C28),
             slot("shared::cta", C76),
-            slot("bulk_group", C101),
-            slot("cp_mask", C103),
+            slot("bulk_group", C107),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk{.weak}.global.shared::cta.bulk_group.cp_mask [dst], [src], size<in 0..1048560>:u32, mask:u16",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            optional("weak", C99),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            slot("cp_mask", C108),
         ],
         ignored: &[],
         head: 2,
@@ -5841,23 +6194,38 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G101) }],
-        gates: G98,
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask [dst], [src], size<in 0..1048560>:u32, cache-policy:b64, mask:u16",
+        syntax: "cp.async.bulk{.weak}.global.shared::cta.bulk_group.L2::cache_hint.cp_mask [dst], [src], size<in 0..1048560>:u32, cache-policy:b64, mask:u16",
         section: "9.7.9.25.4.1",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
+            optional("weak", C99),
             slot("global", C28),
             slot("shared::cta", C76),
-            slot("bulk_group", C101),
+            slot("bulk_group", C107),
             slot("L2::cache_hint", C37),
-            slot("cp_mask", C103),
+            slot("cp_mask", C108),
         ],
         ignored: &[],
         head: 2,
@@ -5868,8 +6236,720 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G101) }],
-        gates: G98,
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.target.global.bulk_mbarrier{.report}{.L2::cache_hint}.type [dst], [src], size<in 0..1048560>:u32, [mbar]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("target", C100),
+            slot("global", C28),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            optional("L2::cache_hint", C37),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mbar", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.shared::cta.global.bulk_mbarrier{.disabled}{.L2::cache_hint}.ignore_oob.type [dst], [src], size<in 0..1048560>:u32, left<in 0..15>:u32, right<in 0..15>:u32, [mbar]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("shared::cta", C76),
+            slot("global", C28),
+            slot("bulk_mbarrier", C77),
+            optional("disabled", C102),
+            optional("L2::cache_hint", C37),
+            slot("ignore_oob", C103),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("left", Kind::Source, Ty::Fixed(Type::U32)).range(0, 15),
+            read("right", Kind::Source, Ty::Fixed(Type::U32)).range(0, 15),
+            read("mbar", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.shared::cluster.global.bulk_mbarrier{.report}.multicast{.L2::cache_hint}.type [dst], [src], size<in 0..1048560>:u32, [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("shared::cluster", C104),
+            slot("global", C28),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            slot("multicast", C105),
+            optional("L2::cache_hint", C37),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mbar", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.shared::cluster.global.bulk_mbarrier{.report}.multicast::cluster::32b{.L2::cache_hint}.type [dst], [src], size<in 0..1048560>:u32, [mbar], mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("shared::cluster", C104),
+            slot("global", C28),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            slot("multicast::cluster::32b", C106),
+            optional("L2::cache_hint", C37),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mbar", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.shared::cluster.shared::cta.bulk_mbarrier.type [dst], [src], size<in 0..1048560>:u32, [mbar]",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("shared::cluster", C104),
+            slot("shared::cta", C76),
+            slot("bulk_mbarrier", C77),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.type [dst], [src], size<in 0..1048560>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            optional("L2::cache_hint", C37),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.global.shared::cta.bulk_group.cp_mask.type [dst], [src], size<in 0..1048560>:u32, mask:u16",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            slot("cp_mask", C108),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask.type [dst], [src], size<in 0..1048560>:u32, cache-policy:b64, mask:u16",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            slot("L2::cache_hint", C37),
+            slot("cp_mask", C108),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.relaxed.bulk_scope.target.global.bulk_mbarrier{.report}{.L2::cache_hint}.type [dst], [src], size<in 0..1048560>:u32, [mbar]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("relaxed", C109),
+            slot("bulk_scope", C110),
+            slot("target", C100),
+            slot("global", C28),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            optional("L2::cache_hint", C37),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mbar", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.relaxed.bulk_scope.shared::cta.global.bulk_mbarrier{.disabled}{.L2::cache_hint}.ignore_oob.type [dst], [src], size<in 0..1048560>:u32, left<in 0..15>:u32, right<in 0..15>:u32, [mbar]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("relaxed", C109),
+            slot("bulk_scope", C110),
+            slot("shared::cta", C76),
+            slot("global", C28),
+            slot("bulk_mbarrier", C77),
+            optional("disabled", C102),
+            optional("L2::cache_hint", C37),
+            slot("ignore_oob", C103),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("left", Kind::Source, Ty::Fixed(Type::U32)).range(0, 15),
+            read("right", Kind::Source, Ty::Fixed(Type::U32)).range(0, 15),
+            read("mbar", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.relaxed.bulk_scope.shared::cluster.global.bulk_mbarrier{.report}.multicast{.L2::cache_hint}.type [dst], [src], size<in 0..1048560>:u32, [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("relaxed", C109),
+            slot("bulk_scope", C110),
+            slot("shared::cluster", C104),
+            slot("global", C28),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            slot("multicast", C105),
+            optional("L2::cache_hint", C37),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mbar", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.relaxed.bulk_scope.shared::cluster.global.bulk_mbarrier{.report}.multicast::cluster::32b{.L2::cache_hint}.type [dst], [src], size<in 0..1048560>:u32, [mbar], mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("relaxed", C109),
+            slot("bulk_scope", C110),
+            slot("shared::cluster", C104),
+            slot("global", C28),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            slot("multicast::cluster::32b", C106),
+            optional("L2::cache_hint", C37),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mbar", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.relaxed.block_scope_of_bulk.shared::cluster.shared::cta.bulk_mbarrier.type [dst], [src], size<in 0..1048560>:u32, [mbar]",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("relaxed", C109),
+            slot("block_scope_of_bulk", C111),
+            slot("shared::cluster", C104),
+            slot("shared::cta", C76),
+            slot("bulk_mbarrier", C77),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.relaxed.bulk_scope.global.shared::cta.bulk_group{.L2::cache_hint}.type [dst], [src], size<in 0..1048560>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("relaxed", C109),
+            slot("bulk_scope", C110),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            optional("L2::cache_hint", C37),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.relaxed.bulk_scope.global.shared::cta.bulk_group.cp_mask.type [dst], [src], size<in 0..1048560>:u32, mask:u16",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("relaxed", C109),
+            slot("bulk_scope", C110),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            slot("cp_mask", C108),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.relaxed.bulk_scope.global.shared::cta.bulk_group.L2::cache_hint.cp_mask.type [dst], [src], size<in 0..1048560>:u32, cache-policy:b64, mask:u16",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("relaxed", C109),
+            slot("bulk_scope", C110),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            slot("L2::cache_hint", C37),
+            slot("cp_mask", C108),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M16), Condition::Has(M17)], then: Consequence::Gates(G105) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule {
+                when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
+                then: Consequence::Gates(G111),
+            },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5878,16 +6958,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.reduction{.noftz}.type [dst], [src], size<in 0..1048560>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.2",
         slots: &[
-            slot("reduce", C104),
+            slot("reduce", C112),
             slot("async", C30),
             slot("bulk", C31),
             slot("global", C28),
             slot("shared::cta", C76),
-            slot("bulk_group", C101),
+            slot("bulk_group", C107),
             optional("L2::cache_hint", C37),
-            slot("reduction", C105),
+            slot("reduction", C113),
             optional("noftz", C45),
-            slot("type", C106),
+            slot("type", C114),
         ],
         ignored: T0,
         head: 3,
@@ -5899,12 +6979,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G119) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G120) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G121) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G122) },
             Rule {
-                when: &[Condition::Has(M17)],
+                when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
             Rule {
@@ -5928,7 +7012,72 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M7)),
             },
         ],
-        gates: G102,
+        gates: G123,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.reduce.async.bulk.relaxed.bulk_scope.global.shared::cta.bulk_group{.L2::cache_hint}.reduction{.noftz}.type [dst], [src], size<in 0..1048560>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.2",
+        slots: &[
+            slot("reduce", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("relaxed", C109),
+            slot("bulk_scope", C110),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            optional("L2::cache_hint", C37),
+            slot("reduction", C113),
+            optional("noftz", C45),
+            slot("type", C114),
+        ],
+        ignored: T0,
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G119) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G120) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G121) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G122) },
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::Has(M7)], Fault::Missing("noftz")),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M7)),
+            },
+        ],
+        gates: G123,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5937,14 +7086,14 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.shared::cluster.shared::cta.bulk_mbarrier.reduction.type [dst], [src], size<in 0..1048560>:u32, [mbar]",
         section: "9.7.9.25.4.2",
         slots: &[
-            slot("reduce", C104),
+            slot("reduce", C112),
             slot("async", C30),
             slot("bulk", C31),
-            slot("shared::cluster", C100),
+            slot("shared::cluster", C104),
             slot("shared::cta", C76),
             slot("bulk_mbarrier", C77),
-            slot("reduction", C105),
-            slot("type", C107),
+            slot("reduction", C113),
+            slot("type", C115),
         ],
         ignored: T0,
         head: 3,
@@ -5955,12 +7104,14 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G119) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G120) },
             Rule {
-                when: &[Condition::Has(M17)],
+                when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
             Rule {
@@ -5972,7 +7123,55 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G102,
+        gates: G123,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.reduce.async.bulk.relaxed.block_scope_of_bulk.shared::cluster.shared::cta.bulk_mbarrier.reduction.type [dst], [src], size<in 0..1048560>:u32, [mbar]",
+        section: "9.7.9.25.4.2",
+        slots: &[
+            slot("reduce", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("relaxed", C109),
+            slot("block_scope_of_bulk", C111),
+            slot("shared::cluster", C104),
+            slot("shared::cta", C76),
+            slot("bulk_mbarrier", C77),
+            slot("reduction", C113),
+            slot("type", C115),
+        ],
+        ignored: T0,
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G119) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G120) },
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
+            },
+        ],
+        gates: G123,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5983,8 +7182,8 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("prefetch", C108),
-            slot("L2", C109),
+            slot("prefetch", C116),
+            slot("L2", C117),
             slot("global", C28),
             optional("L2::cache_hint", C37),
         ],
@@ -5997,7 +7196,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G103,
+        gates: G124,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6008,16 +7207,16 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("prefetch", C108),
-            slot("L2", C109),
+            slot("prefetch", C116),
+            slot("L2", C117),
             slot("global", C28),
-            slot("L2::evict_last", C110),
+            slot("L2::evict_last", C118),
         ],
         ignored: &[],
         head: 3,
         operands: &[read("src", Kind::Address, Ty::None), read("size", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G104,
+        gates: G125,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6030,7 +7229,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[],
         rules: &[],
-        gates: G105,
+        gates: G126,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -6038,29 +7237,30 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cp,
         syntax: "cp.async.bulk.wait_group{.read} n<imm>:u32",
         section: "9.7.9.25.5.1",
-        slots: &[slot("async", C30), slot("bulk", C31), slot("wait_group", C93), optional("read", C111)],
+        slots: &[slot("async", C30), slot("bulk", C31), slot("wait_group", C93), optional("read", C119)],
         ignored: &[],
         head: 3,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G107,
+        gates: G128,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C113),
-            slot("target", C114),
+            slot("tensor", C120),
+            slot("dim", C121),
+            slot("target", C122),
             slot("global", C28),
-            optional("tile", C115),
+            optional("tile", C123),
             slot("bulk_mbarrier", C77),
-            optional("cta_group", C116),
+            optional("report", C101),
+            optional("cta_group", C124),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6073,28 +7273,34 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
         ],
-        gates: G112,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C113),
-            slot("target", C114),
+            slot("tensor", C120),
+            slot("dim", C121),
+            slot("target", C122),
             slot("global", C28),
-            optional("tile", C115),
+            optional("tile", C123),
             slot("bulk_mbarrier", C77),
-            slot("multicast", C102),
-            optional("cta_group", C116),
+            optional("report", C101),
+            slot("multicast", C105),
+            optional("cta_group", C124),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6108,27 +7314,74 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
         ],
-        gates: G112,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C117),
-            slot("target", C114),
+            slot("tensor", C120),
+            slot("dim", C121),
+            slot("target", C122),
             slot("global", C28),
-            slot("im2col", C118),
+            optional("tile", C123),
             slot("bulk_mbarrier", C77),
-            optional("cta_group", C116),
+            optional("report", C101),
+            slot("multicast::cluster::32b", C106),
+            optional("cta_group", C124),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+        ],
+        gates: G134,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C120),
+            slot("dim", C125),
+            slot("target", C122),
+            slot("global", C28),
+            slot("im2col", C126),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            optional("cta_group", C124),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6142,28 +7395,34 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
         ],
-        gates: G112,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C117),
-            slot("target", C114),
+            slot("tensor", C120),
+            slot("dim", C125),
+            slot("target", C122),
             slot("global", C28),
-            slot("im2col", C118),
+            slot("im2col", C126),
             slot("bulk_mbarrier", C77),
-            slot("multicast", C102),
-            optional("cta_group", C116),
+            optional("report", C101),
+            slot("multicast", C105),
+            optional("cta_group", C124),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6178,27 +7437,75 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
         ],
-        gates: G112,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C119),
-            slot("target", C114),
+            slot("tensor", C120),
+            slot("dim", C125),
+            slot("target", C122),
             slot("global", C28),
-            slot("im2col", C118),
+            slot("im2col", C126),
             slot("bulk_mbarrier", C77),
-            optional("cta_group", C116),
+            optional("report", C101),
+            slot("multicast::cluster::32b", C106),
+            optional("cta_group", C124),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(1)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+        ],
+        gates: G134,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C120),
+            slot("dim", C127),
+            slot("target", C122),
+            slot("global", C28),
+            slot("im2col", C126),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            optional("cta_group", C124),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6212,28 +7519,34 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
         ],
-        gates: G112,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C119),
-            slot("target", C114),
+            slot("tensor", C120),
+            slot("dim", C127),
+            slot("target", C122),
             slot("global", C28),
-            slot("im2col", C118),
+            slot("im2col", C126),
             slot("bulk_mbarrier", C77),
-            slot("multicast", C102),
-            optional("cta_group", C116),
+            optional("report", C101),
+            slot("multicast", C105),
+            optional("cta_group", C124),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6248,27 +7561,75 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
         ],
-        gates: G112,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C120),
-            slot("target", C114),
+            slot("tensor", C120),
+            slot("dim", C127),
+            slot("target", C122),
             slot("global", C28),
-            slot("im2col", C118),
+            slot("im2col", C126),
             slot("bulk_mbarrier", C77),
-            optional("cta_group", C116),
+            optional("report", C101),
+            slot("multicast::cluster::32b", C106),
+            optional("cta_group", C124),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+        ],
+        gates: G134,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C120),
+            slot("dim", C128),
+            slot("target", C122),
+            slot("global", C28),
+            slot("im2col", C126),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            optional("cta_group", C124),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6282,28 +7643,34 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
         ],
-        gates: G112,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C120),
-            slot("target", C114),
+            slot("tensor", C120),
+            slot("dim", C128),
+            slot("target", C122),
             slot("global", C28),
-            slot("im2col", C118),
+            slot("im2col", C126),
             slot("bulk_mbarrier", C77),
-            slot("multicast", C102),
-            optional("cta_group", C116),
+            optional("report", C101),
+            slot("multicast", C105),
+            optional("cta_group", C124),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6318,27 +7685,75 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
         ],
-        gates: G112,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C121),
-            slot("target", C114),
+            slot("tensor", C120),
+            slot("dim", C128),
+            slot("target", C122),
             slot("global", C28),
-            slot("tile::gather4", C122),
+            slot("im2col", C126),
             slot("bulk_mbarrier", C77),
-            optional("cta_group", C116),
+            optional("report", C101),
+            slot("multicast::cluster::32b", C106),
+            optional("cta_group", C124),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(3)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+        ],
+        gates: G134,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C120),
+            slot("dim", C129),
+            slot("target", C122),
+            slot("global", C28),
+            slot("tile::gather4", C130),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            optional("cta_group", C124),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6351,30 +7766,36 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G135) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G136) },
         ],
-        gates: G112,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C121),
-            slot("target", C114),
+            slot("tensor", C120),
+            slot("dim", C129),
+            slot("target", C122),
             slot("global", C28),
-            slot("tile::gather4", C122),
+            slot("tile::gather4", C130),
             slot("bulk_mbarrier", C77),
-            slot("multicast", C102),
-            optional("cta_group", C116),
+            optional("report", C101),
+            slot("multicast", C105),
+            optional("cta_group", C124),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6388,29 +7809,78 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G135) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G136) },
         ],
-        gates: G112,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C123),
-            slot("target", C114),
+            slot("tensor", C120),
+            slot("dim", C129),
+            slot("target", C122),
             slot("global", C28),
-            slot("im2col::w", C124),
+            slot("tile::gather4", C130),
             slot("bulk_mbarrier", C77),
-            optional("cta_group", C116),
+            optional("report", C101),
+            slot("multicast::cluster::32b", C106),
+            optional("cta_group", C124),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G135) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G136) },
+        ],
+        gates: G134,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C120),
+            slot("dim", C131),
+            slot("target", C122),
+            slot("global", C28),
+            slot("im2col::w", C132),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            optional("cta_group", C124),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6424,102 +7894,36 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G115) },
-            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G116) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G137) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G138) },
         ],
-        gates: G112,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C123),
-            slot("target", C114),
+            slot("tensor", C120),
+            slot("dim", C131),
+            slot("target", C122),
             slot("global", C28),
-            slot("im2col::w", C124),
+            slot("im2col::w", C132),
             slot("bulk_mbarrier", C77),
-            slot("multicast", C102),
-            optional("cta_group", C116),
-            optional("L2::cache_hint", C37),
-        ],
-        ignored: &[],
-        head: 3,
-        operands: &[
-            read("dst", Kind::Address, Ty::None),
-            read("tensor", Kind::Address, Ty::None),
-            read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G115) },
-            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G116) },
-        ],
-        gates: G112,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::CopyTensor),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.2",
-        slots: &[
-            slot("async", C30),
-            slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C123),
-            slot("target", C114),
-            slot("global", C28),
-            slot("im2col::w::128", C125),
-            slot("bulk_mbarrier", C77),
-            optional("cta_group", C116),
-            optional("L2::cache_hint", C37),
-        ],
-        ignored: &[],
-        head: 3,
-        operands: &[
-            read("dst", Kind::Address, Ty::None),
-            read("tensor", Kind::Address, Ty::None),
-            read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
-        ],
-        gates: G117,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::CopyTensor),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.2",
-        slots: &[
-            slot("async", C30),
-            slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C123),
-            slot("target", C114),
-            slot("global", C28),
-            slot("im2col::w::128", C125),
-            slot("bulk_mbarrier", C77),
-            slot("multicast", C102),
-            optional("cta_group", C116),
+            optional("report", C101),
+            slot("multicast", C105),
+            optional("cta_group", C124),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6534,10 +7938,185 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G110) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G111) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G137) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G138) },
         ],
-        gates: G117,
+        gates: G134,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C120),
+            slot("dim", C131),
+            slot("target", C122),
+            slot("global", C28),
+            slot("im2col::w", C132),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            slot("multicast::cluster::32b", C106),
+            optional("cta_group", C124),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G137) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G138) },
+        ],
+        gates: G134,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C120),
+            slot("dim", C131),
+            slot("target", C122),
+            slot("global", C28),
+            slot("im2col::w::128", C133),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            optional("cta_group", C124),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+        ],
+        gates: G139,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C120),
+            slot("dim", C131),
+            slot("target", C122),
+            slot("global", C28),
+            slot("im2col::w::128", C133),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            slot("multicast", C105),
+            optional("cta_group", C124),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+        ],
+        gates: G139,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C120),
+            slot("dim", C131),
+            slot("target", C122),
+            slot("global", C28),
+            slot("im2col::w::128", C133),
+            slot("bulk_mbarrier", C77),
+            optional("report", C101),
+            slot("multicast::cluster::32b", C106),
+            optional("cta_group", C124),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+        ],
+        gates: G139,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6548,12 +8127,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C113),
+            slot("tensor", C120),
+            slot("dim", C121),
             slot("global", C28),
             slot("shared::cta", C76),
-            optional("tile", C115),
-            slot("bulk_group", C101),
+            optional("tile", C123),
+            slot("bulk_group", C107),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6566,15 +8145,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Illegal(M33)),
             },
         ],
-        gates: G112,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6585,12 +8164,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C113),
+            slot("tensor", C120),
+            slot("dim", C121),
             slot("global", C28),
             slot("shared::cta", C76),
-            slot("im2col_no_offs", C126),
-            slot("bulk_group", C101),
+            slot("im2col_no_offs", C134),
+            slot("bulk_group", C107),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6603,15 +8182,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Illegal(M33)),
             },
         ],
-        gates: G112,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6622,12 +8201,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C121),
+            slot("tensor", C120),
+            slot("dim", C129),
             slot("global", C28),
             slot("shared::cta", C76),
-            slot("tile::scatter4", C127),
-            slot("bulk_group", C101),
+            slot("tile::scatter4", C135),
+            slot("bulk_group", C107),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6639,7 +8218,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G118,
+        gates: G140,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6648,16 +8227,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.3",
         slots: &[
-            slot("reduce", C104),
+            slot("reduce", C112),
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C113),
+            slot("tensor", C120),
+            slot("dim", C121),
             slot("global", C28),
             slot("shared::cta", C76),
-            slot("reduction", C105),
-            optional("tile", C115),
-            slot("bulk_group", C101),
+            slot("reduction", C113),
+            optional("tile", C123),
+            slot("bulk_group", C107),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6670,15 +8249,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Illegal(M33)),
             },
         ],
-        gates: G119,
+        gates: G141,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6687,16 +8266,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction.im2col_no_offs.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.3",
         slots: &[
-            slot("reduce", C104),
+            slot("reduce", C112),
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C113),
+            slot("tensor", C120),
+            slot("dim", C121),
             slot("global", C28),
             slot("shared::cta", C76),
-            slot("reduction", C105),
-            slot("im2col_no_offs", C126),
-            slot("bulk_group", C101),
+            slot("reduction", C113),
+            slot("im2col_no_offs", C134),
+            slot("bulk_group", C107),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6709,15 +8288,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M24)], Fault::Illegal(M25)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Illegal(M33)),
             },
         ],
-        gates: G119,
+        gates: G141,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6726,16 +8305,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cp.reduce.async.bulk.tensor.dim.global.shared::cta.reduction.tile::scatter4.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.3",
         slots: &[
-            slot("reduce", C104),
+            slot("reduce", C112),
             slot("async", C30),
             slot("bulk", C31),
-            slot("tensor", C112),
-            slot("dim", C121),
+            slot("tensor", C120),
+            slot("dim", C129),
             slot("global", C28),
             slot("shared::cta", C76),
-            slot("reduction", C105),
-            slot("tile::scatter4", C127),
-            slot("bulk_group", C101),
+            slot("reduction", C113),
+            slot("tile::scatter4", C135),
+            slot("bulk_group", C107),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6747,7 +8326,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G120,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -6758,12 +8337,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("prefetch", C108),
-            slot("tensor", C112),
-            slot("dim", C113),
-            slot("L2", C109),
+            slot("prefetch", C116),
+            slot("tensor", C120),
+            slot("dim", C121),
+            slot("L2", C117),
             slot("global", C28),
-            optional("tile", C115),
+            optional("tile", C123),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6774,7 +8353,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G121,
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6785,12 +8364,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("prefetch", C108),
-            slot("tensor", C112),
-            slot("dim", C117),
-            slot("L2", C109),
+            slot("prefetch", C116),
+            slot("tensor", C120),
+            slot("dim", C125),
+            slot("L2", C117),
             slot("global", C28),
-            slot("im2col", C118),
+            slot("im2col", C126),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6802,7 +8381,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G121,
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6813,12 +8392,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("prefetch", C108),
-            slot("tensor", C112),
-            slot("dim", C119),
-            slot("L2", C109),
+            slot("prefetch", C116),
+            slot("tensor", C120),
+            slot("dim", C127),
+            slot("L2", C117),
             slot("global", C28),
-            slot("im2col", C118),
+            slot("im2col", C126),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6830,7 +8409,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G121,
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6841,12 +8420,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("prefetch", C108),
-            slot("tensor", C112),
-            slot("dim", C120),
-            slot("L2", C109),
+            slot("prefetch", C116),
+            slot("tensor", C120),
+            slot("dim", C128),
+            slot("L2", C117),
             slot("global", C28),
-            slot("im2col", C118),
+            slot("im2col", C126),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6858,7 +8437,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G121,
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6869,12 +8448,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("prefetch", C108),
-            slot("tensor", C112),
-            slot("dim", C121),
-            slot("L2", C109),
+            slot("prefetch", C116),
+            slot("tensor", C120),
+            slot("dim", C129),
+            slot("L2", C117),
             slot("global", C28),
-            slot("tile::gather4", C122),
+            slot("tile::gather4", C130),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6885,7 +8464,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G122,
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6896,12 +8475,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("prefetch", C108),
-            slot("tensor", C112),
-            slot("dim", C123),
-            slot("L2", C109),
+            slot("prefetch", C116),
+            slot("tensor", C120),
+            slot("dim", C131),
+            slot("L2", C117),
             slot("global", C28),
-            slot("im2col::w", C124),
+            slot("im2col::w", C132),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6913,7 +8492,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G123,
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6924,12 +8503,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
-            slot("prefetch", C108),
-            slot("tensor", C112),
-            slot("dim", C123),
-            slot("L2", C109),
+            slot("prefetch", C116),
+            slot("tensor", C120),
+            slot("dim", C131),
+            slot("L2", C117),
             slot("global", C28),
-            slot("im2col::w::128", C125),
+            slot("im2col::w::128", C133),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -6941,7 +8520,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G124,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -6950,10 +8529,10 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.range{.global}.primary{.secondary}.b64 d:b64, [a], size:u32, total-size:u32",
         section: "9.7.9.18",
         slots: &[
-            slot("range", C128),
+            slot("range", C136),
             optional("global", C28),
-            slot("primary", C129),
-            optional("secondary", C130),
+            slot("primary", C137),
+            optional("secondary", C138),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -6965,7 +8544,7 @@ pub static FORMS: &[Form] = &[
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G125,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6974,9 +8553,9 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.fractional.primary{.secondary}.b64 d:b64{, fraction:f32}",
         section: "9.7.9.18",
         slots: &[
-            slot("fractional", C131),
-            slot("primary", C129),
-            optional("secondary", C130),
+            slot("fractional", C139),
+            slot("primary", C137),
+            optional("secondary", C138),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -6986,7 +8565,7 @@ pub static FORMS: &[Form] = &[
             read("fraction", Kind::Source, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G126,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -6994,7 +8573,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Createpolicy,
         syntax: "createpolicy.cvt.L2.b64 d:b64, access-property:b64",
         section: "9.7.9.18",
-        slots: &[slot("cvt", C132), slot("L2", C109), slot("b64", C98)],
+        slots: &[slot("cvt", C140), slot("L2", C117), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7002,7 +8581,7 @@ pub static FORMS: &[Form] = &[
             read("access-property", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G127,
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -7010,7 +8589,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.dtype.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("dtype", C133), slot("atype", C133)],
+        slots: &[optional("sat", C8), slot("dtype", C141), slot("atype", C141)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7059,7 +8638,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C134), optional("sat", C8), slot("dtype", C133), slot("f16", C135)],
+        slots: &[slot("irnd", C142), optional("sat", C8), slot("dtype", C141), slot("f16", C143)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7067,8 +8646,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G128),
+            when: &[Condition::Has(M34), Condition::TypeIn(0, T2)],
+            then: Consequence::Gates(G150),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7079,10 +8658,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.irnd{.ftz}{.sat}.dtype.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("irnd", C134),
+            slot("irnd", C142),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("dtype", C133),
+            slot("dtype", C141),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7092,8 +8671,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G128),
+            when: &[Condition::Has(M34), Condition::TypeIn(0, T2)],
+            then: Consequence::Gates(G150),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7103,7 +8682,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C134), optional("sat", C8), slot("dtype", C133), slot("f64", C2)],
+        slots: &[slot("irnd", C142), optional("sat", C8), slot("dtype", C141), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7111,8 +8690,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M26), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G128),
+            when: &[Condition::Has(M34), Condition::TypeIn(0, T2)],
+            then: Consequence::Gates(G150),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7122,7 +8701,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd.dtype.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C134), slot("dtype", C133), slot("bf16", C136)],
+        slots: &[slot("irnd", C142), slot("dtype", C141), slot("bf16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7130,7 +8709,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G129,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
     },
@@ -7138,7 +8717,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C135), slot("atype", C133)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C143), slot("atype", C141)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7146,8 +8725,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M26), Condition::TypeIn(1, T34)],
-            then: Consequence::Gates(G130),
+            when: &[Condition::Has(M34), Condition::TypeIn(1, T34)],
+            then: Consequence::Gates(G152),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7162,7 +8741,7 @@ pub static FORMS: &[Form] = &[
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
-            slot("atype", C133),
+            slot("atype", C141),
         ],
         ignored: T0,
         head: 0,
@@ -7171,8 +8750,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M26), Condition::TypeIn(1, T34)],
-            then: Consequence::Gates(G130),
+            when: &[Condition::Has(M34), Condition::TypeIn(1, T34)],
+            then: Consequence::Gates(G152),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7182,7 +8761,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f64.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C133)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C141)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7190,8 +8769,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M26), Condition::TypeIn(1, T34)],
-            then: Consequence::Gates(G130),
+            when: &[Condition::Has(M34), Condition::TypeIn(1, T34)],
+            then: Consequence::Gates(G152),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -7201,7 +8780,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C136), slot("atype", C133)],
+        slots: &[slot("rnd", C7), slot("bf16", C144), slot("atype", C141)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7209,7 +8788,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G129,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -7217,7 +8796,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C134), optional("sat", C8), slot("f16", C135), slot("f16", C135)],
+        slots: &[optional("irnd", C142), optional("sat", C8), slot("f16", C143), slot("f16", C143)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7234,7 +8813,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.irnd}{.ftz}{.sat}.f32.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            optional("irnd", C134),
+            optional("irnd", C142),
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
@@ -7255,7 +8834,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f64.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C134), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
+        slots: &[optional("irnd", C142), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7275,7 +8854,7 @@ pub static FORMS: &[Form] = &[
             slot("rnd", C7),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("f16", C135),
+            slot("f16", C143),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7293,7 +8872,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C135), slot("f64", C2)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C143), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7309,7 +8888,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.ftz}{.sat}.f32.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C135)],
+        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C143)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7325,7 +8904,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.f64.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C135)],
+        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C143)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7360,8 +8939,8 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("rnd", C7),
             optional("ftz", C0),
-            optional("pzo", C137),
-            slot("bf16", C136),
+            optional("pzo", C145),
+            slot("bf16", C144),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7379,7 +8958,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.updown.pzo.f16.f32 d+, a+:f32",
         section: "9.7.9.21",
-        slots: &[slot("updown", C138), slot("pzo", C137), slot("f16", C135), slot("f32", C1)],
+        slots: &[slot("updown", C146), slot("pzo", C145), slot("f16", C143), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7402,7 +8981,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G128) }],
+        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G150) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -7411,15 +8990,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}{.ftz}.f32.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C136)],
+        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M26)], then: Consequence::Gates(G132) }],
-        gates: G133,
+        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G154) }],
+        gates: G155,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7427,7 +9006,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}.bf16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C134), slot("bf16", C136), slot("bf16", C136)],
+        slots: &[optional("irnd", C142), slot("bf16", C144), slot("bf16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7435,7 +9014,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G129,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7443,7 +9022,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f16", C135), slot("bf16", C136)],
+        slots: &[optional("rnd", C7), slot("f16", C143), slot("bf16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7451,7 +9030,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G129,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7459,7 +9038,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.bf16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("bf16", C136), slot("f16", C135)],
+        slots: &[optional("rnd", C7), slot("bf16", C144), slot("f16", C143)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7467,7 +9046,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[],
-        gates: G129,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7475,7 +9054,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C136), slot("f64", C2)],
+        slots: &[slot("rnd", C7), slot("bf16", C144), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7483,7 +9062,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[],
-        gates: G129,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7491,7 +9070,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f64.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C136)],
+        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7499,7 +9078,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G129,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -7508,11 +9087,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.f16.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
-            optional("relu", C140),
+            slot("frnd2", C147),
+            optional("relu", C148),
             optional("satfinite", C23),
-            optional("pzo", C137),
-            slot("f16", C135),
+            optional("pzo", C145),
+            slot("f16", C143),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7521,7 +9100,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -7531,17 +9110,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.bf16.f32 d, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
-            optional("relu", C140),
+            slot("frnd2", C147),
+            optional("relu", C148),
             optional("satfinite", C23),
-            optional("pzo", C137),
-            slot("bf16", C136),
+            optional("pzo", C145),
+            slot("bf16", C144),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::F32))],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -7550,14 +9129,14 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
-        slots: &[slot("rna", C141), optional("satfinite", C23), slot("tf32", C142), slot("f32", C1)],
+        slots: &[slot("rna", C149), optional("satfinite", C23), slot("tf32", C150), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -7567,11 +9146,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.satfinite}{.relu}{.pzo}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
+            slot("frnd2", C147),
             optional("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            slot("tf32", C142),
+            optional("relu", C148),
+            optional("pzo", C145),
+            slot("tf32", C150),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7580,8 +9159,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G137) }],
-        gates: G138,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G159) }],
+        gates: G160,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -7590,10 +9169,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.f16x2.f32 d+, a+:f32, b+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
-            optional("relu", C140),
+            slot("frnd2", C147),
+            optional("relu", C148),
             optional("satfinite", C23),
-            optional("pzo", C137),
+            optional("pzo", C145),
             slot("f16x2", C22),
             slot("f32", C1),
         ],
@@ -7604,8 +9183,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
             read("b", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
-        gates: G139,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7614,10 +9193,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.bf16x2.f32 d, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
-            optional("relu", C140),
+            slot("frnd2", C147),
+            optional("relu", C148),
             optional("satfinite", C23),
-            optional("pzo", C137),
+            optional("pzo", C145),
             slot("bf16x2", C21),
             slot("f32", C1),
         ],
@@ -7628,8 +9207,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
-        gates: G139,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7638,8 +9217,8 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C143),
-            optional("relu", C140),
+            slot("rs", C151),
+            optional("relu", C148),
             optional("satfinite", C23),
             slot("f16x2", C22),
             slot("f32", C1),
@@ -7652,8 +9231,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
-        gates: G139,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -7662,8 +9241,8 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C143),
-            optional("relu", C140),
+            slot("rs", C151),
+            optional("relu", C148),
             optional("satfinite", C23),
             slot("bf16x2", C21),
             slot("f32", C1),
@@ -7676,8 +9255,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M27)], then: Consequence::Gates(G135) }],
-        gates: G139,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -7686,12 +9265,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.f8x2type.f32 d:b16, a:f32, b:f32{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
+            slot("frnd2", C147),
             slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            optional("scale_of_both", C144),
-            slot("f8x2type", C145),
+            optional("relu", C148),
+            optional("pzo", C145),
+            optional("scale_of_both", C152),
+            slot("f8x2type", C153),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7702,8 +9281,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G143,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7712,12 +9291,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.f8x2type.f16x2 d:b16, a:f16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
+            slot("frnd2", C147),
             slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            optional("scale_of_both", C144),
-            slot("f8x2type", C145),
+            optional("relu", C148),
+            optional("pzo", C145),
+            optional("scale_of_both", C152),
+            slot("f8x2type", C153),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -7727,8 +9306,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G143,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7736,12 +9315,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f8x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C140), slot("f16x2", C22), slot("f8x2type", C145)],
+        slots: &[slot("rn", C10), optional("relu", C148), slot("f16x2", C22), slot("f8x2type", C153)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G143,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7750,12 +9329,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.f6x2type.f32 d:b16, a:f32, b:f32{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
+            slot("frnd2", C147),
             slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            optional("scale_of_both", C144),
-            slot("f6x2type", C146),
+            optional("relu", C148),
+            optional("pzo", C145),
+            optional("scale_of_both", C152),
+            slot("f6x2type", C154),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7766,8 +9345,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G144,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7776,12 +9355,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.e2m1x2.f32 d:b8, a:f32, b:f32{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
+            slot("frnd2", C147),
             slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            optional("scale_of_both", C144),
-            slot("e2m1x2", C147),
+            optional("relu", C148),
+            optional("pzo", C145),
+            optional("scale_of_both", C152),
+            slot("e2m1x2", C155),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7792,8 +9371,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G144,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -7801,12 +9380,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f6x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C140), slot("f16x2", C22), slot("f6x2type", C146)],
+        slots: &[slot("rn", C10), optional("relu", C148), slot("f16x2", C22), slot("f6x2type", C154)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G144,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7814,12 +9393,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.e2m1x2 d, a:b8",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C140), slot("f16x2", C22), slot("e2m1x2", C147)],
+        slots: &[slot("rn", C10), optional("relu", C148), slot("f16x2", C22), slot("e2m1x2", C155)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G144,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7828,12 +9407,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.f6x2type.f16x2 d:b16, a:f16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
+            slot("frnd2", C147),
             slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            optional("scale_of_both", C144),
-            slot("f6x2type", C146),
+            optional("relu", C148),
+            optional("pzo", C145),
+            optional("scale_of_both", C152),
+            slot("f6x2type", C154),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -7843,8 +9422,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G145,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G167,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7853,12 +9432,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.e2m1x2.f16x2 d:b8, a:f16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
+            slot("frnd2", C147),
             slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            optional("scale_of_both", C144),
-            slot("e2m1x2", C147),
+            optional("relu", C148),
+            optional("pzo", C145),
+            optional("scale_of_both", C152),
+            slot("e2m1x2", C155),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -7868,8 +9447,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G145,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G167,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7878,12 +9457,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.smallx2type.bf16x2 d:b16, a:bf16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
+            slot("frnd2", C147),
             slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            optional("scale_of_both", C144),
-            slot("smallx2type", C148),
+            optional("relu", C148),
+            optional("pzo", C145),
+            optional("scale_of_both", C152),
+            slot("smallx2type", C156),
             slot("bf16x2", C21),
         ],
         ignored: T0,
@@ -7893,8 +9472,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G145,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G167,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7903,12 +9482,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.e2m1x2.bf16x2 d:b8, a:bf16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
+            slot("frnd2", C147),
             slot("satfinite", C23),
-            optional("relu", C140),
-            optional("pzo", C137),
-            optional("scale_of_both", C144),
-            slot("e2m1x2", C147),
+            optional("relu", C148),
+            optional("pzo", C145),
+            optional("scale_of_both", C152),
+            slot("e2m1x2", C155),
             slot("bf16x2", C21),
         ],
         ignored: T0,
@@ -7918,8 +9497,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G145,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G167,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7929,11 +9508,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            optional("relu", C140),
+            optional("relu", C148),
             optional("satfinite", C23),
-            optional("scale_of_each", C149),
+            optional("scale_of_each", C157),
             slot("bf16x2", C21),
-            slot("smallx2type", C148),
+            slot("smallx2type", C156),
         ],
         ignored: T0,
         head: 0,
@@ -7943,7 +9522,7 @@ pub static FORMS: &[Form] = &[
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7953,11 +9532,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            optional("relu", C140),
+            optional("relu", C148),
             optional("satfinite", C23),
-            optional("scale_of_each", C149),
+            optional("scale_of_each", C157),
             slot("bf16x2", C21),
-            slot("e2m1x2", C147),
+            slot("e2m1x2", C155),
         ],
         ignored: T0,
         head: 0,
@@ -7967,7 +9546,7 @@ pub static FORMS: &[Form] = &[
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -7976,10 +9555,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd3{.satfinite}{.scale_of_both}.ue5m3x2.f32 d:b16, a:f32, b:f32{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd3", C150),
+            slot("frnd3", C158),
             optional("satfinite", C23),
-            optional("scale_of_both", C144),
-            slot("ue5m3x2", C151),
+            optional("scale_of_both", C152),
+            slot("ue5m3x2", C159),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -7991,10 +9570,10 @@ pub static FORMS: &[Form] = &[
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M29)],
-            then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M29)),
+            when: &[Condition::Has(M37)],
+            then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
         }],
-        gates: G148,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -8003,10 +9582,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd3{.satfinite}{.scale_of_both}.ue5m3x2.packedtype d:b16, a:packedtype{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd3", C150),
+            slot("frnd3", C158),
             optional("satfinite", C23),
-            optional("scale_of_both", C144),
-            slot("ue5m3x2", C151),
+            optional("scale_of_both", C152),
+            slot("ue5m3x2", C159),
             slot("packedtype", C19),
         ],
         ignored: T0,
@@ -8017,10 +9596,10 @@ pub static FORMS: &[Form] = &[
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M29)],
-            then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M29)),
+            when: &[Condition::Has(M37)],
+            then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
         }],
-        gates: G148,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8028,15 +9607,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn.f16x2.ue5m3x2 d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), slot("f16x2", C22), slot("ue5m3x2", C151)],
+        slots: &[slot("rn", C10), slot("f16x2", C22), slot("ue5m3x2", C159)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[Rule {
-            when: &[Condition::Has(M29)],
-            then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M29)),
+            when: &[Condition::Has(M37)],
+            then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
         }],
-        gates: G148,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8047,9 +9626,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("rn", C10),
             optional("satfinite", C23),
-            optional("scale_of_each", C149),
+            optional("scale_of_each", C157),
             slot("bf16x2", C21),
-            slot("ue5m3x2", C151),
+            slot("ue5m3x2", C159),
         ],
         ignored: T0,
         head: 0,
@@ -8059,10 +9638,10 @@ pub static FORMS: &[Form] = &[
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M29)],
-            then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M29)),
+            when: &[Condition::Has(M37)],
+            then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
         }],
-        gates: G148,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8071,11 +9650,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.f32 d:b16, a:f32, b:f32{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
+            slot("frnd2", C147),
             slot("satfinite", C23),
-            optional("relu", C140),
-            optional("scale_of_each", C149),
-            slot("s2f6x2", C152),
+            optional("relu", C148),
+            optional("scale_of_each", C157),
+            slot("s2f6x2", C160),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -8086,8 +9665,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G149,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -8096,11 +9675,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.bf16x2 d:b16, a:bf16x2{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C139),
+            slot("frnd2", C147),
             slot("satfinite", C23),
-            optional("relu", C140),
-            optional("scale_of_each", C149),
-            slot("s2f6x2", C152),
+            optional("relu", C148),
+            optional("scale_of_each", C157),
+            slot("s2f6x2", C160),
             slot("bf16x2", C21),
         ],
         ignored: T0,
@@ -8110,8 +9689,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G149,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8121,11 +9700,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            optional("relu", C140),
+            optional("relu", C148),
             optional("satfinite", C23),
-            optional("scale_of_each", C149),
+            optional("scale_of_each", C157),
             slot("bf16x2", C21),
-            slot("s2f6x2", C152),
+            slot("s2f6x2", C160),
         ],
         ignored: T0,
         head: 0,
@@ -8134,8 +9713,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::B16)),
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M28)], then: Consequence::Gates(G142) }],
-        gates: G149,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8143,7 +9722,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
-        slots: &[slot("frnd3", C153), optional("satfinite", C23), slot("ue8m0x2", C154), slot("f32", C1)],
+        slots: &[slot("frnd3", C161), optional("satfinite", C23), slot("ue8m0x2", C162), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8152,7 +9731,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G150,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -8160,7 +9739,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.bf16x2 d:b16, a:bf16x2",
         section: "9.7.9.21",
-        slots: &[slot("frnd3", C153), optional("satfinite", C23), slot("ue8m0x2", C154), slot("bf16x2", C21)],
+        slots: &[slot("frnd3", C161), optional("satfinite", C23), slot("ue8m0x2", C162), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8168,7 +9747,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[],
-        gates: G150,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8176,12 +9755,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn.bf16x2.ue8m0x2 d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), slot("bf16x2", C21), slot("ue8m0x2", C154)],
+        slots: &[slot("rn", C10), slot("bf16x2", C21), slot("ue8m0x2", C162)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G150,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -8190,8 +9769,8 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f8x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C143),
-            optional("relu", C140),
+            slot("rs", C151),
+            optional("relu", C148),
             slot("satfinite", C23),
             slot("f8x4type", C24),
             slot("f32", C1),
@@ -8213,10 +9792,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f6x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C143),
-            optional("relu", C140),
+            slot("rs", C151),
+            optional("relu", C148),
             slot("satfinite", C23),
-            slot("f6x4type", C155),
+            slot("f6x4type", C163),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -8236,10 +9815,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.e2m1x4.f32 d:b16, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C143),
-            optional("relu", C140),
+            slot("rs", C151),
+            optional("relu", C148),
             slot("satfinite", C23),
-            slot("e2m1x4", C156),
+            slot("e2m1x4", C164),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -8258,7 +9837,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.pack.sat.convertType.s32 d+:u32, a+:s32, b+:s32",
         section: "9.7.9.22",
-        slots: &[slot("pack", C157), slot("sat", C8), slot("convertType", C158), slot("s32", C13)],
+        slots: &[slot("pack", C165), slot("sat", C8), slot("convertType", C166), slot("s32", C13)],
         ignored: T0,
         head: 1,
         operands: &[
@@ -8267,7 +9846,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::S32)).wider(),
         ],
         rules: &[],
-        gates: G151,
+        gates: G173,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -8276,9 +9855,9 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.pack.sat.convertType.s32.b32 d+:u32, a+:s32, b+:s32, c+:b32",
         section: "9.7.9.22",
         slots: &[
-            slot("pack", C157),
+            slot("pack", C165),
             slot("sat", C8),
-            slot("convertType", C159),
+            slot("convertType", C167),
             slot("s32", C13),
             slot("b32", C6),
         ],
@@ -8291,7 +9870,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::B32)).wider(),
         ],
         rules: &[],
-        gates: G151,
+        gates: G173,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -8299,15 +9878,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("space", C160), slot("size", C26)],
+        slots: &[slot("space", C168), slot("size", C26)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G157) },
-            Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G180) },
         ],
-        gates: G159,
+        gates: G181,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -8315,15 +9894,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.to.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("to", C161), slot("space", C160), slot("size", C26)],
+        slots: &[slot("to", C169), slot("space", C168), slot("size", C26)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G157) },
-            Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G180) },
         ],
-        gates: G160,
+        gates: G182,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -8331,7 +9910,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Discard,
         syntax: "discard{.global}.L2 [a], size<imm 128>:u32",
         section: "9.7.9.17",
-        slots: &[optional("global", C28), slot("L2", C109)],
+        slots: &[optional("global", C28), slot("L2", C117)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8339,7 +9918,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G161,
+        gates: G183,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -8355,7 +9934,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G162) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G184) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -8373,8 +9952,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G163) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G164) },
+            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G186) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -8393,8 +9972,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Default(Mod::Rn, G162) },
-            Rule { when: &[Condition::HasNot(M35)], then: Consequence::Gates(G165) },
+            Rule { when: &[Condition::HasNot(M42)], then: Consequence::Default(Mod::Rn, G184) },
+            Rule { when: &[Condition::HasNot(M43)], then: Consequence::Gates(G187) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -8404,7 +9983,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.full{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("full", C162), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("full", C170), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8413,7 +9992,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G166,
+        gates: G188,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -8421,7 +10000,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.type d, a, b",
         section: "9.7.1.8",
-        slots: &[slot("type", C163)],
+        slots: &[slot("type", C171)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8438,7 +10017,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Dp2a,
         syntax: "dp2a.mode.atype.btype d:u32, a:atype, b:btype, c:u32",
         section: "9.7.1.24",
-        slots: &[slot("mode", C164), slot("atype", C165), slot("btype", C165)],
+        slots: &[slot("mode", C172), slot("atype", C173), slot("btype", C173)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8448,7 +10027,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G167,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -8456,7 +10035,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Dp4a,
         syntax: "dp4a.atype.btype d:u32, a:atype, b:btype, c:u32",
         section: "9.7.1.23",
-        slots: &[slot("atype", C165), slot("btype", C165)],
+        slots: &[slot("atype", C173), slot("btype", C173)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8466,7 +10045,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G168,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -8482,7 +10061,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G169,
+        gates: G191,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -8494,7 +10073,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G170) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G192) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::ex2_approx"),
@@ -8508,7 +10087,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G171,
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -8516,7 +10095,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx.ftz.bhalf d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C87), slot("ftz", C0), slot("bhalf", C166)],
+        slots: &[slot("approx", C87), slot("ftz", C0), slot("bhalf", C174)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -8542,15 +10121,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence{.order}{.async}.scope",
         section: "9.7.13.4",
-        slots: &[optional("order", C167), optional("async", C168), slot("scope", C34)],
+        slots: &[optional("order", C175), optional("async", C176), slot("scope", C34)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M37), Condition::HasNot(M38)], then: Consequence::Gates(G176) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M44), Condition::HasNot(M45)], then: Consequence::Gates(G198) },
         ],
-        gates: G177,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8560,18 +10139,18 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.4",
         slots: &[
             slot("acquire", C66),
-            slot("sync_restrict::shared::cluster", C169),
-            optional("async", C168),
+            slot("sync_restrict::shared::cluster", C177),
+            optional("async", C176),
             slot("cluster", C63),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M37), Condition::HasNot(M38)], then: Consequence::Gates(G176) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M44), Condition::HasNot(M45)], then: Consequence::Gates(G198) },
         ],
-        gates: G177,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8580,19 +10159,19 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.release.sync_restrict::shared::cta{.async}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("release", C170),
-            slot("sync_restrict::shared::cta", C171),
-            optional("async", C168),
+            slot("release", C178),
+            slot("sync_restrict::shared::cta", C179),
+            optional("async", C176),
             slot("cluster", C63),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M37), Condition::HasNot(M38)], then: Consequence::Gates(G176) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M44), Condition::HasNot(M45)], then: Consequence::Gates(G198) },
         ],
-        gates: G177,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8601,20 +10180,20 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.mbarrier_init.release{.sync_restrict}{.async}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("mbarrier_init", C172),
-            slot("release", C170),
-            optional("sync_restrict", C173),
-            optional("async", C168),
+            slot("mbarrier_init", C180),
+            slot("release", C178),
+            optional("sync_restrict", C181),
+            optional("async", C176),
             slot("cluster", C63),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M37), Condition::HasNot(M38)], then: Consequence::Gates(G176) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M44), Condition::HasNot(M45)], then: Consequence::Gates(G198) },
         ],
-        gates: G177,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8622,12 +10201,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.proxy.alias{.sync_restrict}",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C174), slot("alias", C175), optional("sync_restrict", C173)],
+        slots: &[slot("proxy", C182), slot("alias", C183), optional("sync_restrict", C181)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G181,
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8636,16 +10215,16 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async{.async_space}{.sync_restrict}",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C174),
-            slot("async", C168),
-            optional("async_space", C176),
-            optional("sync_restrict", C173),
+            slot("proxy", C182),
+            slot("async", C176),
+            optional("async_space", C184),
+            optional("sync_restrict", C181),
         ],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G181,
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8654,10 +10233,10 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.release{.sync_restrict}{.ignored_space}.scope",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C174),
-            slot("tensormap::generic", C177),
-            slot("release", C170),
-            optional("sync_restrict", C173),
+            slot("proxy", C182),
+            slot("tensormap::generic", C185),
+            slot("release", C178),
+            optional("sync_restrict", C181),
             optional("ignored_space", C35),
             slot("scope", C34),
         ],
@@ -8665,7 +10244,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G182,
+        gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8674,8 +10253,8 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm 128>:u32",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C174),
-            slot("tensormap::generic", C177),
+            slot("proxy", C182),
+            slot("tensormap::generic", C185),
             slot("acquire", C66),
             slot("scope", C34),
         ],
@@ -8686,7 +10265,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G182,
+        gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8695,10 +10274,10 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster{.ignored_space}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C174),
-            slot("async::generic", C178),
+            slot("proxy", C182),
+            slot("async::generic", C186),
             slot("acquire", C66),
-            slot("sync_restrict::shared::cluster", C169),
+            slot("sync_restrict::shared::cluster", C177),
             optional("ignored_space", C35),
             slot("cluster", C63),
         ],
@@ -8706,7 +10285,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G182,
+        gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8715,10 +10294,10 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta{.ignored_space}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C174),
-            slot("async::generic", C178),
-            slot("release", C170),
-            slot("sync_restrict::shared::cta", C171),
+            slot("proxy", C182),
+            slot("async::generic", C186),
+            slot("release", C178),
+            slot("sync_restrict::shared::cta", C179),
             optional("ignored_space", C35),
             slot("cluster", C63),
         ],
@@ -8726,7 +10305,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G182,
+        gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8744,10 +10323,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G183) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G206) },
         ],
-        gates: G185,
+        gates: G207,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -8765,7 +10344,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G186,
+        gates: G208,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -8782,8 +10361,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G187) }],
-        gates: G188,
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G209) }],
+        gates: G210,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -8809,7 +10388,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn{.ftz}.relu.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C140), slot("half", C3)],
+        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C148), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8827,7 +10406,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob.sat.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C179), slot("sat", C8), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C187), slot("sat", C8), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8845,7 +10424,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.oob}{.relu}.bf d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rnd", C7), optional("oob", C179), optional("relu", C140), slot("bf", C4)],
+        slots: &[slot("rnd", C7), optional("oob", C187), optional("relu", C148), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8863,7 +10442,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob{.relu}.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C179), optional("relu", C140), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C187), optional("relu", C148), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8881,7 +10460,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.sat}.f32.abtype d, a, b, c",
         section: "9.7.5.3",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C180)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C188)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8891,7 +10470,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G192,
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -8915,7 +10494,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G193,
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -8939,7 +10518,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G194,
+        gates: G216,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("alternate::fma"),
     },
@@ -8957,7 +10536,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G195,
+        gates: G217,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -8965,7 +10544,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Getctarank,
         syntax: "getctarank{.space}.type d:u32, a<address>",
         section: "9.7.9.24",
-        slots: &[optional("space", C100), slot("type", C26)],
+        slots: &[optional("space", C104), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8973,7 +10552,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G196,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -8981,12 +10560,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Griddepcontrol,
         syntax: "griddepcontrol.action",
         section: "9.7.13.13",
-        slots: &[slot("action", C181)],
+        slots: &[slot("action", C189)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G199,
+        gates: G221,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -8994,7 +10573,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Isspacep,
         syntax: "isspacep.space p, a<address>:address",
         section: "9.7.9.19",
-        slots: &[slot("space", C160)],
+        slots: &[slot("space", C168)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9002,10 +10581,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G157) },
-            Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G180) },
         ],
-        gates: G200,
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -9013,7 +10592,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Istypep,
         syntax: "istypep.kind p, a<address>:u64",
         section: "9.7.10.6",
-        slots: &[slot("kind", C182)],
+        slots: &[slot("kind", C190)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9021,7 +10600,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G201,
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -9030,13 +10609,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.cop}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C183),
-            optional("load_space", C184),
-            optional("cop", C185),
+            optional("weak", C99),
+            optional("load_space", C191),
+            optional("cop", C192),
             optional("cache_hint", C37),
             optional("prefetch_size", C91),
             optional("wide_vec", C52),
-            slot("memory_type", C186),
+            slot("memory_type", C193),
         ],
         ignored: &[],
         head: 0,
@@ -9052,48 +10631,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
             Rule {
-                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M43)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
+                when: &[Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M51)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
             },
-            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
-            },
-            Rule {
-                when: &[Condition::Has(M47), Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
             },
             Rule {
-                when: &[Condition::Has(M47), Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54), Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+            },
+            Rule {
+                when: &[Condition::Has(M54), Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M49)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M49)),
+                when: &[Condition::Has(M56)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M56)),
             },
         ],
         gates: &[],
@@ -9105,14 +10684,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C183),
-            optional("load_space", C184),
-            optional("level1_eviction", C187),
-            optional("level2_eviction", C188),
+            optional("weak", C99),
+            optional("load_space", C191),
+            optional("level1_eviction", C194),
+            optional("level2_eviction", C195),
             optional("cache_hint", C37),
             optional("prefetch_size", C91),
             optional("wide_vec", C52),
-            slot("memory_type", C186),
+            slot("memory_type", C193),
         ],
         ignored: &[],
         head: 0,
@@ -9128,48 +10707,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
             Rule {
-                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M43)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
+                when: &[Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M51)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
             },
-            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
-            },
-            Rule {
-                when: &[Condition::Has(M47), Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
             },
             Rule {
-                when: &[Condition::Has(M47), Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54), Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+            },
+            Rule {
+                when: &[Condition::Has(M54), Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M49)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M49)),
+                when: &[Condition::Has(M56)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M56)),
             },
         ],
         gates: &[],
@@ -9181,11 +10760,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.volatile{.load_space}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("volatile", C189),
-            optional("load_space", C184),
+            slot("volatile", C196),
+            optional("load_space", C191),
             optional("prefetch_size", C91),
             optional("wide_vec", C52),
-            slot("memory_type", C186),
+            slot("memory_type", C193),
         ],
         ignored: &[],
         head: 0,
@@ -9199,48 +10778,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
             Rule {
-                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M43)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
+                when: &[Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M51)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
             },
-            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
-            },
-            Rule {
-                when: &[Condition::Has(M47), Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
             },
             Rule {
-                when: &[Condition::Has(M47), Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54), Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+            },
+            Rule {
+                when: &[Condition::Has(M54), Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M49)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M49)),
+                when: &[Condition::Has(M56)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M56)),
             },
         ],
         gates: &[],
@@ -9252,15 +10831,15 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            slot("order", C190),
+            slot("order", C197),
             slot("scope", C34),
             optional("shared_or_global", C35),
-            optional("level1_eviction", C187),
-            optional("level2_eviction", C188),
+            optional("level1_eviction", C194),
+            optional("level2_eviction", C195),
             optional("cache_hint", C37),
             optional("prefetch_size", C91),
             optional("wide_vec", C52),
-            slot("memory_type", C186),
+            slot("memory_type", C193),
         ],
         ignored: &[],
         head: 0,
@@ -9276,48 +10855,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
             Rule {
-                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M43)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
+                when: &[Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M51)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
             },
-            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
-            },
-            Rule {
-                when: &[Condition::Has(M47), Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
             },
             Rule {
-                when: &[Condition::Has(M47), Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54), Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+            },
+            Rule {
+                when: &[Condition::Has(M54), Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M49)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M49)),
+                when: &[Condition::Has(M56)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M56)),
             },
         ],
         gates: &[],
@@ -9329,11 +10908,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.mmio.mmio_order.sys{.global}.memory_type d+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("mmio", C191),
-            slot("mmio_order", C192),
-            slot("sys", C193),
+            slot("mmio", C198),
+            slot("mmio_order", C199),
+            slot("sys", C200),
             optional("global", C28),
-            slot("memory_type", C186),
+            slot("memory_type", C193),
         ],
         ignored: &[],
         head: 0,
@@ -9344,48 +10923,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
             Rule {
-                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M43)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
+                when: &[Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M51)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
             },
-            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
-            },
-            Rule {
-                when: &[Condition::Has(M47), Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
             },
             Rule {
-                when: &[Condition::Has(M47), Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54), Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+            },
+            Rule {
+                when: &[Condition::Has(M54), Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M49)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M49)),
+                when: &[Condition::Has(M56)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M56)),
             },
         ],
         gates: &[],
@@ -9399,8 +10978,8 @@ pub static FORMS: &[Form] = &[
         slots: &[
             optional("global", C28),
             optional("wide_vec", C52),
-            slot("memory_type", C194),
-            slot("proxy::readonly", C195),
+            slot("memory_type", C201),
+            slot("proxy::readonly", C202),
         ],
         ignored: &[],
         head: 0,
@@ -9410,13 +10989,13 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
         ],
-        gates: G216,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -9426,10 +11005,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.8",
         slots: &[
             slot("global", C28),
-            slot("nc", C196),
+            slot("nc", C203),
             optional("wide_vec", C52),
-            slot("memory_type", C194),
-            slot("proxy::readonly", C195),
+            slot("memory_type", C201),
+            slot("proxy::readonly", C202),
         ],
         ignored: &[],
         head: 0,
@@ -9439,13 +11018,13 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
         ],
-        gates: G216,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -9455,12 +11034,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C28),
-            optional("cop", C197),
-            slot("nc", C196),
+            optional("cop", C204),
+            slot("nc", C203),
             optional("cache_hint", C37),
             optional("prefetch_size", C91),
             optional("wide_vec", C52),
-            slot("memory_type", C186),
+            slot("memory_type", C193),
         ],
         ignored: &[],
         head: 0,
@@ -9476,40 +11055,40 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
             Rule {
-                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M43)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
+                when: &[Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M51)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
             },
-            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
-            },
-            Rule {
-                when: &[Condition::Has(M47), Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
             },
             Rule {
-                when: &[Condition::Has(M47), Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54), Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+            },
+            Rule {
+                when: &[Condition::Has(M54), Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
             },
         ],
         gates: &[],
@@ -9522,13 +11101,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C28),
-            slot("nc", C196),
-            optional("level1_eviction", C187),
-            optional("level2_eviction", C188),
+            slot("nc", C203),
+            optional("level1_eviction", C194),
+            optional("level2_eviction", C195),
             optional("cache_hint", C37),
             optional("prefetch_size", C91),
             optional("wide_vec", C52),
-            slot("memory_type", C186),
+            slot("memory_type", C193),
         ],
         ignored: &[],
         head: 0,
@@ -9544,40 +11123,40 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
             Rule {
-                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M43)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
+                when: &[Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M51)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
             },
-            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
-            },
-            Rule {
-                when: &[Condition::Has(M47), Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
             },
             Rule {
-                when: &[Condition::Has(M47), Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54), Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+            },
+            Rule {
+                when: &[Condition::Has(M54), Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
             },
         ],
         gates: &[],
@@ -9591,11 +11170,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C198),
-            slot("x1", C199),
-            optional("trans", C200),
+            slot("m8n8", C205),
+            slot("x1", C206),
+            optional("trans", C207),
             optional("ss", C97),
-            slot("b16", C201),
+            slot("b16", C208),
         ],
         ignored: T0,
         head: 0,
@@ -9604,7 +11183,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G218,
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9615,11 +11194,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C198),
-            slot("x2", C202),
-            optional("trans", C200),
+            slot("m8n8", C205),
+            slot("x2", C209),
+            optional("trans", C207),
             optional("ss", C97),
-            slot("b16", C201),
+            slot("b16", C208),
         ],
         ignored: T0,
         head: 0,
@@ -9628,7 +11207,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G218,
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9639,11 +11218,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C198),
-            slot("x4", C203),
-            optional("trans", C200),
+            slot("m8n8", C205),
+            slot("x4", C210),
+            optional("trans", C207),
             optional("ss", C97),
-            slot("b16", C201),
+            slot("b16", C208),
         ],
         ignored: T0,
         head: 0,
@@ -9652,7 +11231,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G218,
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9663,11 +11242,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n16", C204),
-            slot("x1", C199),
+            slot("m8n16", C211),
+            slot("x1", C206),
             optional("ss", C97),
-            slot("b8x16", C205),
-            slot("padded", C206),
+            slot("b8x16", C212),
+            slot("padded", C213),
         ],
         ignored: T0,
         head: 0,
@@ -9676,7 +11255,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G219,
+        gates: G240,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9687,11 +11266,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n16", C204),
-            slot("x2", C202),
+            slot("m8n16", C211),
+            slot("x2", C209),
             optional("ss", C97),
-            slot("b8x16", C205),
-            slot("padded", C206),
+            slot("b8x16", C212),
+            slot("padded", C213),
         ],
         ignored: T0,
         head: 0,
@@ -9700,7 +11279,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G219,
+        gates: G240,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9711,11 +11290,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n16", C204),
-            slot("x4", C203),
+            slot("m8n16", C211),
+            slot("x4", C210),
             optional("ss", C97),
-            slot("b8x16", C205),
-            slot("padded", C206),
+            slot("b8x16", C212),
+            slot("padded", C213),
         ],
         ignored: T0,
         head: 0,
@@ -9724,7 +11303,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G219,
+        gates: G240,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9735,12 +11314,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n16", C207),
-            slot("x1", C199),
-            slot("trans", C200),
+            slot("m16n16", C214),
+            slot("x1", C206),
+            slot("trans", C207),
             optional("ss", C97),
-            slot("b8x16", C205),
-            slot("padded", C206),
+            slot("b8x16", C212),
+            slot("padded", C213),
         ],
         ignored: T0,
         head: 0,
@@ -9749,7 +11328,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G221,
+        gates: G242,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9760,12 +11339,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n16", C207),
-            slot("x2", C202),
-            slot("trans", C200),
+            slot("m16n16", C214),
+            slot("x2", C209),
+            slot("trans", C207),
             optional("ss", C97),
-            slot("b8x16", C205),
-            slot("padded", C206),
+            slot("b8x16", C212),
+            slot("padded", C213),
         ],
         ignored: T0,
         head: 0,
@@ -9774,7 +11353,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G221,
+        gates: G242,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9785,11 +11364,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n16", C207),
-            slot("x1", C199),
-            slot("trans", C200),
+            slot("m16n16", C214),
+            slot("x1", C206),
+            slot("trans", C207),
             optional("ss", C97),
-            slot("b8", C208),
+            slot("b8", C215),
         ],
         ignored: T0,
         head: 0,
@@ -9798,7 +11377,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G222,
+        gates: G243,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9809,11 +11388,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n16", C207),
-            slot("x2", C202),
-            slot("trans", C200),
+            slot("m16n16", C214),
+            slot("x2", C209),
+            slot("trans", C207),
             optional("ss", C97),
-            slot("b8", C208),
+            slot("b8", C215),
         ],
         ignored: T0,
         head: 0,
@@ -9822,7 +11401,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G222,
+        gates: G243,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -9830,7 +11409,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ldu,
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
-        slots: &[optional("global", C28), optional("vec", C50), slot("memory_type", C186)],
+        slots: &[optional("global", C28), optional("vec", C50), slot("memory_type", C193)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9838,17 +11417,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M6)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::HasNot(M6)], then: Consequence::Gates(G227) },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M40)],
+                when: &[Condition::Has(M47)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
         ],
-        gates: G223,
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -9860,7 +11439,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G224) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G245) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::lg2_approx"),
@@ -9880,7 +11459,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G225,
+        gates: G246,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -9888,7 +11467,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Lop3,
         syntax: "lop3.BoolOp.b32 d|p, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
-        slots: &[slot("BoolOp", C209), slot("b32", C6)],
+        slots: &[slot("BoolOp", C216), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9900,7 +11479,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G226,
+        gates: G247,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -9917,8 +11496,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M34)], then: Consequence::Default(Mod::Rn, G227) }],
-        gates: G228,
+        rules: &[Rule { when: &[Condition::HasNot(M42)], then: Consequence::Default(Mod::Rn, G248) }],
+        gates: G249,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -9935,7 +11514,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G229) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G250) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -9944,7 +11523,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.type d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("mode", C210), slot("type", C163)],
+        slots: &[slot("mode", C217), slot("type", C171)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9962,7 +11541,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.wide.type d:wide(type), a, b, c:wide(type)",
         section: "9.7.1.4",
-        slots: &[slot("wide", C211), slot("type", C212)],
+        slots: &[slot("wide", C218), slot("type", C219)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9998,7 +11577,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.cc.type d, a, b, c",
         section: "9.7.2.5",
-        slots: &[slot("mode", C210), slot("cc", C16), slot("type", C17)],
+        slots: &[slot("mode", C217), slot("cc", C16), slot("type", C17)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10008,7 +11587,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G230,
+        gates: G251,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -10016,7 +11595,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.mode.type d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("mode", C210), slot("type", C165)],
+        slots: &[slot("mode", C217), slot("type", C173)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10052,7 +11631,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C210), slot("type", C17)],
+        slots: &[slot("mode", C217), slot("type", C17)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10062,7 +11641,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G231,
+        gates: G252,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -10070,7 +11649,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.cc.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C210), slot("cc", C16), slot("type", C17)],
+        slots: &[slot("mode", C217), slot("cc", C16), slot("type", C17)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10080,7 +11659,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G231,
+        gates: G252,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -10088,7 +11667,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mapa,
         syntax: "mapa{.space}.type d, a<address>, b:u32",
         section: "9.7.9.23",
-        slots: &[optional("space", C100), slot("type", C26)],
+        slots: &[optional("space", C104), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10097,7 +11676,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G232,
+        gates: G253,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -10105,7 +11684,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.any.sync.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("any", C213), slot("sync", C55), slot("type", C38)],
+        slots: &[slot("any", C220), slot("sync", C55), slot("type", C38)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10114,7 +11693,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G233,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -10122,7 +11701,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("all", C214), slot("sync", C55), slot("type", C38)],
+        slots: &[slot("all", C221), slot("sync", C55), slot("type", C38)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10131,7 +11710,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G233,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -10139,7 +11718,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C215), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C222), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10158,9 +11737,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.12",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C215),
-            slot("xorsign", C216),
-            slot("abs", C217),
+            optional("NaN", C222),
+            slot("xorsign", C223),
+            slot("abs", C224),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -10196,7 +11775,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C215), optional("abs", C217), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C222), optional("abs", C224), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10206,7 +11785,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G237,
+        gates: G258,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -10214,7 +11793,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("ftz", C0), optional("NaN", C215), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C222), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10222,7 +11801,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G238) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G259) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -10233,9 +11812,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.8",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C215),
-            slot("xorsign", C216),
-            slot("abs", C217),
+            optional("NaN", C222),
+            slot("xorsign", C223),
+            slot("abs", C224),
             slot("half", C3),
         ],
         ignored: T0,
@@ -10245,7 +11824,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G238) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G259) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -10254,7 +11833,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C215), slot("bf", C4)],
+        slots: &[optional("NaN", C222), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10271,7 +11850,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C215), slot("xorsign", C216), slot("abs", C217), slot("bf", C4)],
+        slots: &[optional("NaN", C222), slot("xorsign", C223), slot("abs", C224), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10288,7 +11867,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max.type d, a, b",
         section: "9.7.1.13",
-        slots: &[slot("type", C218)],
+        slots: &[slot("type", C225)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10305,7 +11884,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.relu}.type d, a, b",
         section: "9.7.1.13",
-        slots: &[optional("relu", C140), slot("type", C219)],
+        slots: &[optional("relu", C148), slot("type", C226)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10313,7 +11892,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G241) }],
+        rules: &[Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G262) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -10322,7 +11901,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max.u8x4 d, a<reg>, b<reg>",
         section: "9.7.1.13",
-        slots: &[slot("u8x4", C220)],
+        slots: &[slot("u8x4", C227)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10331,7 +11910,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G242,
+        gates: G263,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
     },
@@ -10339,7 +11918,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.relu}.s8x4 d, a<reg>, b<reg>",
         section: "9.7.1.13",
-        slots: &[optional("relu", C140), slot("s8x4", C221)],
+        slots: &[optional("relu", C148), slot("s8x4", C228)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10347,16 +11926,16 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G243) }],
-        gates: G244,
+        rules: &[Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G264) }],
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.init{.cta_space}.b64 [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.init{.layout}{.cta_space}.b64 [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.9",
-        slots: &[slot("init", C222), optional("cta_space", C97), slot("b64", C98)],
+        slots: &[slot("init", C229), optional("layout", C230), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10364,7 +11943,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G245,
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10372,12 +11951,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.inval{.cta_space}.b64 [a]",
         section: "9.7.13.15.10",
-        slots: &[slot("inval", C223), optional("cta_space", C97), slot("b64", C98)],
+        slots: &[slot("inval", C231), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G246,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10385,12 +11964,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.expect_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
-        slots: &[slot("expect_tx", C224), optional("any_shared", C225), slot("b64", C98)],
+        slots: &[slot("expect_tx", C232), optional("any_shared", C233), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G247) }],
-        gates: G248,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10399,17 +11978,63 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.expect_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
         slots: &[
-            slot("expect_tx", C224),
-            slot("relaxed", C226),
-            slot("block_scope", C227),
-            optional("any_shared", C225),
+            slot("expect_tx", C232),
+            slot("relaxed", C109),
+            slot("block_scope", C234),
+            optional("any_shared", C233),
             slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G247) }],
-        gates: G248,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
+        gates: G271,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.expect_tx{.shared::cluster}.multicast::cluster::32b.b64 [a], tx:u32, mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.11",
+        slots: &[
+            slot("expect_tx", C232),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
+        gates: G272,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.expect_tx.relaxed.block_scope{.shared::cluster}.multicast::cluster::32b.b64 [a], tx:u32, mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.11",
+        slots: &[
+            slot("expect_tx", C232),
+            slot("relaxed", C109),
+            slot("block_scope", C234),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10417,12 +12042,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.complete_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
-        slots: &[slot("complete_tx", C228), optional("any_shared", C225), slot("b64", C98)],
+        slots: &[slot("complete_tx", C235), optional("any_shared", C233), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G247) }],
-        gates: G249,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
+        gates: G273,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10431,17 +12056,63 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.complete_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
         slots: &[
-            slot("complete_tx", C228),
-            slot("relaxed", C226),
-            slot("block_scope", C227),
-            optional("any_shared", C225),
+            slot("complete_tx", C235),
+            slot("relaxed", C109),
+            slot("block_scope", C234),
+            optional("any_shared", C233),
             slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G247) }],
-        gates: G249,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
+        gates: G273,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.complete_tx{.shared::cluster}.multicast::cluster::32b.b64 [a], tx:u32, mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.12",
+        slots: &[
+            slot("complete_tx", C235),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
+        gates: G274,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.complete_tx.relaxed.block_scope{.shared::cluster}.multicast::cluster::32b.b64 [a], tx:u32, mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.12",
+        slots: &[
+            slot("complete_tx", C235),
+            slot("relaxed", C109),
+            slot("block_scope", C234),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
+        gates: G274,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10449,7 +12120,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C56), optional("any_shared", C225), slot("b64", C98)],
+        slots: &[slot("arrive", C56), optional("any_shared", C233), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10457,10 +12128,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
         ],
-        gates: G251,
+        gates: G276,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10470,9 +12141,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("arrive_order", C229),
-            slot("block_scope", C227),
-            optional("any_shared", C225),
+            slot("arrive_order", C236),
+            slot("block_scope", C234),
+            optional("any_shared", C233),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -10482,10 +12153,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
         ],
-        gates: G251,
+        gates: G276,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10493,7 +12164,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C56), optional("any_shared", C225), slot("b64", C98)],
+        slots: &[slot("arrive", C56), optional("any_shared", C233), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10502,11 +12173,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::HasNot(M52)], then: Consequence::Gates(G254) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::HasNot(M58)], then: Consequence::Gates(G279) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
         ],
-        gates: G251,
+        gates: G276,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10516,9 +12187,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("arrive_order", C229),
-            slot("block_scope", C227),
-            optional("any_shared", C225),
+            slot("arrive_order", C236),
+            slot("block_scope", C234),
+            optional("any_shared", C233),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -10529,11 +12200,117 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::HasNot(M52)], then: Consequence::Gates(G254) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::HasNot(M58)], then: Consequence::Gates(G279) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
         ],
-        gates: G251,
+        gates: G276,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C56),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+        ],
+        gates: G280,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive.arrive_order.block_scope{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C56),
+            slot("arrive_order", C236),
+            slot("block_scope", C234),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+        ],
+        gates: G280,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count.braced:u32, mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C56),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+        ],
+        gates: G280,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive.arrive_order.block_scope{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count.braced:u32, mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C56),
+            slot("arrive_order", C236),
+            slot("block_scope", C234),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+        ],
+        gates: G280,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10541,7 +12318,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C56), slot("noComplete", C230), optional("cta_space", C97), slot("b64", C98)],
+        slots: &[slot("arrive", C56), slot("noComplete", C237), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10549,8 +12326,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G255) }],
-        gates: G256,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G281) }],
+        gates: G282,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10560,8 +12337,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("noComplete", C230),
-            slot("release", C170),
+            slot("noComplete", C237),
+            slot("release", C178),
             slot("cta", C54),
             optional("cta_space", C97),
             slot("b64", C98),
@@ -10573,8 +12350,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G255) }],
-        gates: G256,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G281) }],
+        gates: G282,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10584,8 +12361,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("expect_tx", C224),
-            optional("any_shared", C225),
+            slot("expect_tx", C232),
+            optional("any_shared", C233),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -10595,8 +12372,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) }],
-        gates: G257,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10606,10 +12383,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("expect_tx", C224),
-            slot("arrive_order", C231),
-            slot("block_scope", C227),
-            optional("any_shared", C225),
+            slot("expect_tx", C232),
+            slot("arrive_order", C238),
+            slot("block_scope", C234),
+            optional("any_shared", C233),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -10619,8 +12396,58 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) }],
-        gates: G257,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
+        gates: G283,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive.expect_tx{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], tx:u32, mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C56),
+            slot("expect_tx", C232),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
+        gates: G286,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive.expect_tx.arrive_order.block_scope{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], tx:u32, mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C56),
+            slot("expect_tx", C232),
+            slot("arrive_order", C238),
+            slot("block_scope", C234),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10628,7 +12455,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C232), optional("any_shared", C225), slot("b64", C98)],
+        slots: &[slot("arrive_drop", C239), optional("any_shared", C233), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10636,10 +12463,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
         ],
-        gates: G260,
+        gates: G287,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10648,10 +12475,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C232),
-            slot("arrive_order", C233),
-            slot("block_scope", C227),
-            optional("any_shared", C225),
+            slot("arrive_drop", C239),
+            slot("arrive_order", C240),
+            slot("block_scope", C234),
+            optional("any_shared", C233),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -10661,10 +12488,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
         ],
-        gates: G260,
+        gates: G287,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10672,7 +12499,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C232), optional("any_shared", C225), slot("b64", C98)],
+        slots: &[slot("arrive_drop", C239), optional("any_shared", C233), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10681,11 +12508,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::HasNot(M52)], then: Consequence::Gates(G263) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::HasNot(M58)], then: Consequence::Gates(G290) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
         ],
-        gates: G260,
+        gates: G287,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10694,10 +12521,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C232),
-            slot("arrive_order", C233),
-            slot("block_scope", C227),
-            optional("any_shared", C225),
+            slot("arrive_drop", C239),
+            slot("arrive_order", C240),
+            slot("block_scope", C234),
+            optional("any_shared", C233),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -10708,11 +12535,117 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::HasNot(M52)], then: Consequence::Gates(G263) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::HasNot(M58)], then: Consequence::Gates(G290) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
         ],
-        gates: G260,
+        gates: G287,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive_drop{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C239),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+        ],
+        gates: G291,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C239),
+            slot("arrive_order", C240),
+            slot("block_scope", C234),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+        ],
+        gates: G291,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive_drop{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count.braced:u32, mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C239),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+        ],
+        gates: G291,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count.braced:u32, mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C239),
+            slot("arrive_order", C240),
+            slot("block_scope", C234),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+        ],
+        gates: G291,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10721,8 +12654,8 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C232),
-            slot("noComplete", C230),
+            slot("arrive_drop", C239),
+            slot("noComplete", C237),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -10733,8 +12666,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G264) }],
-        gates: G265,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G292) }],
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10743,9 +12676,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C232),
-            slot("noComplete", C230),
-            slot("release", C170),
+            slot("arrive_drop", C239),
+            slot("noComplete", C237),
+            slot("release", C178),
             slot("cta", C54),
             optional("cta_space", C97),
             slot("b64", C98),
@@ -10757,8 +12690,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G264) }],
-        gates: G265,
+        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G292) }],
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10767,9 +12700,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C232),
-            slot("expect_tx", C224),
-            optional("any_shared", C225),
+            slot("arrive_drop", C239),
+            slot("expect_tx", C232),
+            optional("any_shared", C233),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -10779,8 +12712,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) }],
-        gates: G266,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10789,11 +12722,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C232),
-            slot("expect_tx", C224),
-            slot("arrive_order", C234),
-            slot("block_scope", C227),
-            optional("any_shared", C225),
+            slot("arrive_drop", C239),
+            slot("expect_tx", C232),
+            slot("arrive_order", C241),
+            slot("block_scope", C234),
+            optional("any_shared", C233),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -10803,36 +12736,68 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G247) }],
-        gates: G266,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.test_wait{.cta_space}.b64 d:pred, [a], state:b64",
-        section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C235), optional("cta_space", C97), slot("b64", C98)],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
-            read("a", Kind::Address, Ty::None),
-            read("state", Kind::Source, Ty::Fixed(Type::B64)),
+        syntax: "mbarrier.arrive_drop.expect_tx{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], tx:u32, mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C239),
+            slot("expect_tx", C232),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
         ],
-        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
-        gates: G269,
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.test_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64",
+        syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], tx:u32, mask<in 0..4294967295>:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C239),
+            slot("expect_tx", C232),
+            slot("arrive_order", C241),
+            slot("block_scope", C234),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
+        gates: G297,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.test_wait{.conditional}{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C235),
-            slot("wait_order", C236),
-            slot("block_scope", C227),
+            slot("test_wait", C242),
+            optional("conditional", C243),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -10843,78 +12808,26 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
-        gates: G269,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.test_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32",
-        section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C235), slot("parity", C237), optional("cta_space", C97), slot("b64", C98)],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
-            read("a", Kind::Address, Ty::None),
-            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+            },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
         ],
-        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
-        gates: G272,
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.test_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32",
+        syntax: "mbarrier.test_wait{.conditional}.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C235),
-            slot("parity", C237),
-            slot("wait_order", C238),
-            slot("block_scope", C227),
-            optional("cta_space", C97),
-            slot("b64", C98),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
-            read("a", Kind::Address, Ty::None),
-            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
-        gates: G272,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.try_wait{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
-        section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C239), optional("cta_space", C97), slot("b64", C98)],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
-            read("a", Kind::Address, Ty::None),
-            read("state", Kind::Source, Ty::Fixed(Type::B64)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
-        gates: G275,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mbarrier),
-    },
-    Form {
-        opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.try_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
-        section: "9.7.13.15.16",
-        slots: &[
-            slot("try_wait", C239),
-            slot("wait_order", C240),
-            slot("block_scope", C227),
+            slot("test_wait", C242),
+            optional("conditional", C243),
+            slot("wait_order", C244),
+            slot("block_scope", C234),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -10924,40 +12837,462 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::Pred)),
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
-        gates: G275,
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+            },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+        ],
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.try_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
+        syntax: "mbarrier.test_wait.primary{.cta_space}.b64 p[|q]:pred, [a], state:b64",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C239), slot("parity", C237), optional("cta_space", C97), slot("b64", C98)],
+        slots: &[
+            slot("test_wait", C242),
+            slot("primary", C245),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+            },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+        ],
+        gates: G299,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.test_wait.primary.wait_order.block_scope{.cta_space}.b64 p[|q]:pred, [a], state:b64",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("test_wait", C242),
+            slot("primary", C245),
+            slot("wait_order", C244),
+            slot("block_scope", C234),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+            },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+        ],
+        gates: G299,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.test_wait.primary{.cta_space}.b64 p|q:pred, report:b8, [a], state:b64",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("test_wait", C242),
+            slot("primary", C245),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            write("report", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+            },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+        ],
+        gates: G299,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.test_wait.primary.wait_order.block_scope{.cta_space}.b64 p|q:pred, report:b8, [a], state:b64",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("test_wait", C242),
+            slot("primary", C245),
+            slot("wait_order", C244),
+            slot("block_scope", C234),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            write("report", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+            },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+        ],
+        gates: G299,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.test_wait.parity{.conditional}{.cta_space}.b64 d:pred, [a], parity:u32",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("test_wait", C242),
+            slot("parity", C246),
+            optional("conditional", C243),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
         ignored: &[],
         head: 2,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::Pred)),
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
-        gates: G278,
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.try_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
+        syntax: "mbarrier.test_wait.parity{.conditional}.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C239),
-            slot("parity", C237),
-            slot("wait_order", C241),
-            slot("block_scope", C227),
+            slot("test_wait", C242),
+            slot("parity", C246),
+            optional("conditional", C243),
+            slot("wait_order", C247),
+            slot("block_scope", C234),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
+        gates: G303,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.test_wait.parity.primary{.cta_space}.b64 p[|q]:pred, [a], parity:u32",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("test_wait", C242),
+            slot("parity", C246),
+            slot("primary", C245),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
+        gates: G303,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.test_wait.parity.primary.wait_order.block_scope{.cta_space}.b64 p[|q]:pred, [a], parity:u32",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("test_wait", C242),
+            slot("parity", C246),
+            slot("primary", C245),
+            slot("wait_order", C247),
+            slot("block_scope", C234),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
+        gates: G303,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.test_wait.parity.primary{.cta_space}.b64 p|q:pred, report:b8, [a], parity:u32",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("test_wait", C242),
+            slot("parity", C246),
+            slot("primary", C245),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            write("report", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
+        gates: G303,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.test_wait.parity.primary.wait_order.block_scope{.cta_space}.b64 p|q:pred, report:b8, [a], parity:u32",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("test_wait", C242),
+            slot("parity", C246),
+            slot("primary", C245),
+            slot("wait_order", C247),
+            slot("block_scope", C234),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            write("report", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
+        gates: G303,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.try_wait{.conditional}{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("try_wait", C248),
+            optional("conditional", C243),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+            },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+        ],
+        gates: G306,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.try_wait{.conditional}.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("try_wait", C248),
+            optional("conditional", C243),
+            slot("wait_order", C249),
+            slot("block_scope", C234),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+            },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+        ],
+        gates: G306,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.try_wait.primary{.cta_space}.b64 p[|q]:pred, [a], state:b64{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[slot("try_wait", C248), slot("primary", C245), optional("cta_space", C97), slot("b64", C98)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+            },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+        ],
+        gates: G306,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.try_wait.primary.wait_order.block_scope{.cta_space}.b64 p[|q]:pred, [a], state:b64{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("try_wait", C248),
+            slot("primary", C245),
+            slot("wait_order", C249),
+            slot("block_scope", C234),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+            },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+        ],
+        gates: G306,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.try_wait.primary{.cta_space}.b64 p|q:pred, report:b8, [a], state:b64{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[slot("try_wait", C248), slot("primary", C245), optional("cta_space", C97), slot("b64", C98)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            write("report", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+            },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+        ],
+        gates: G306,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.try_wait.primary.wait_order.block_scope{.cta_space}.b64 p|q:pred, report:b8, [a], state:b64{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("try_wait", C248),
+            slot("primary", C245),
+            slot("wait_order", C249),
+            slot("block_scope", C234),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            write("report", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Fixed(Type::B64)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+            },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+        ],
+        gates: G306,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.try_wait.parity{.conditional}{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("try_wait", C248),
+            slot("parity", C246),
+            optional("conditional", C243),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -10969,16 +13304,144 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) }],
-        gates: G278,
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
+        gates: G309,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.pending_count.b64 d:u32, state:b64",
+        syntax: "mbarrier.try_wait.parity{.conditional}.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("try_wait", C248),
+            slot("parity", C246),
+            optional("conditional", C243),
+            slot("wait_order", C250),
+            slot("block_scope", C234),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
+        gates: G309,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.try_wait.parity.primary{.cta_space}.b64 p[|q]:pred, [a], parity:u32{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("try_wait", C248),
+            slot("parity", C246),
+            slot("primary", C245),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
+        gates: G309,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.try_wait.parity.primary.wait_order.block_scope{.cta_space}.b64 p[|q]:pred, [a], parity:u32{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("try_wait", C248),
+            slot("parity", C246),
+            slot("primary", C245),
+            slot("wait_order", C250),
+            slot("block_scope", C234),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
+        gates: G309,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.try_wait.parity.primary{.cta_space}.b64 p|q:pred, report:b8, [a], parity:u32{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("try_wait", C248),
+            slot("parity", C246),
+            slot("primary", C245),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            write("report", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
+        gates: G309,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.try_wait.parity.primary.wait_order.block_scope{.cta_space}.b64 p|q:pred, report:b8, [a], parity:u32{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("try_wait", C248),
+            slot("parity", C246),
+            slot("primary", C245),
+            slot("wait_order", C250),
+            slot("block_scope", C234),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            write("report", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
+        gates: G309,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.pending_count{.first_layout}.b64 d:u32, state:b64",
         section: "9.7.13.15.15",
-        slots: &[slot("pending_count", C242), slot("b64", C98)],
+        slots: &[slot("pending_count", C251), optional("first_layout", C252), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -10986,7 +13449,25 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G281,
+        gates: G312,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: Opcode::Mbarrier,
+        syntax: "mbarrier.check_layout.layout{.cta_space}.b64 d:pred, [a]",
+        section: "9.7.15.16.21",
+        slots: &[
+            slot("check_layout", C253),
+            slot("layout", C230),
+            optional("cta_space", C97),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[write("d", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G313,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -10994,12 +13475,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.level",
         section: "9.7.13.4",
-        slots: &[slot("level", C243)],
+        slots: &[slot("level", C254)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G283,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -11007,12 +13488,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C174), slot("proxykind", C244)],
+        slots: &[slot("proxy", C182), slot("proxykind", C255)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G284,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -11020,7 +13501,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C215), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C222), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11039,9 +13520,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.11",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C215),
-            slot("xorsign", C216),
-            slot("abs", C217),
+            optional("NaN", C222),
+            slot("xorsign", C223),
+            slot("abs", C224),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -11077,7 +13558,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C215), optional("abs", C217), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C222), optional("abs", C224), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11087,7 +13568,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G285,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -11095,7 +13576,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("ftz", C0), optional("NaN", C215), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C222), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11103,7 +13584,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G286) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G318) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -11114,9 +13595,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.7",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C215),
-            slot("xorsign", C216),
-            slot("abs", C217),
+            optional("NaN", C222),
+            slot("xorsign", C223),
+            slot("abs", C224),
             slot("half", C3),
         ],
         ignored: T0,
@@ -11126,7 +13607,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G286) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G318) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -11135,7 +13616,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C215), slot("bf", C4)],
+        slots: &[optional("NaN", C222), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11152,7 +13633,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C215), slot("xorsign", C216), slot("abs", C217), slot("bf", C4)],
+        slots: &[optional("NaN", C222), slot("xorsign", C223), slot("abs", C224), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11169,7 +13650,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min.type d, a, b",
         section: "9.7.1.12",
-        slots: &[slot("type", C245)],
+        slots: &[slot("type", C256)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11186,7 +13667,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.relu}.type d, a, b",
         section: "9.7.1.12",
-        slots: &[optional("relu", C140), slot("type", C246)],
+        slots: &[optional("relu", C148), slot("type", C257)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11194,7 +13675,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G289) }],
+        rules: &[Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G321) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -11203,7 +13684,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min.u8x4 d, a<reg>, b<reg>",
         section: "9.7.1.12",
-        slots: &[slot("u8x4", C220)],
+        slots: &[slot("u8x4", C227)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11212,7 +13693,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G290,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
     },
@@ -11220,7 +13701,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.relu}.s8x4 d, a<reg>, b<reg>",
         section: "9.7.1.12",
-        slots: &[optional("relu", C140), slot("s8x4", C221)],
+        slots: &[optional("relu", C148), slot("s8x4", C228)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11228,8 +13709,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G291) }],
-        gates: G292,
+        rules: &[Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G323) }],
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
     },
@@ -11240,13 +13721,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8k4", C247),
-            slot("alayout", C248),
-            slot("blayout", C248),
-            slot("dtype", C249),
-            slot("atype", C135),
-            slot("btype", C135),
-            slot("ctype", C249),
+            slot("m8n8k4", C258),
+            slot("alayout", C259),
+            slot("blayout", C259),
+            slot("dtype", C260),
+            slot("atype", C143),
+            slot("btype", C143),
+            slot("ctype", C260),
         ],
         ignored: T40,
         head: 0,
@@ -11260,7 +13741,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(3, T39)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
         }],
-        gates: G293,
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11271,13 +13752,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C250),
-            slot("row", C251),
-            slot("col", C252),
-            slot("dtype", C249),
-            slot("atype", C135),
-            slot("btype", C135),
-            slot("ctype", C249),
+            slot("shape", C261),
+            slot("row", C262),
+            slot("col", C263),
+            slot("dtype", C260),
+            slot("atype", C143),
+            slot("btype", C143),
+            slot("ctype", C260),
         ],
         ignored: T40,
         head: 0,
@@ -11288,8 +13769,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G294) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G326) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G327) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -11299,7 +13780,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G296,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11310,12 +13791,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C250),
-            slot("row", C251),
-            slot("col", C252),
+            slot("shape", C261),
+            slot("row", C262),
+            slot("col", C263),
             slot("dtype", C1),
-            slot("atype", C136),
-            slot("btype", C136),
+            slot("atype", C144),
+            slot("btype", C144),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -11327,10 +13808,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G297) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G329) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G327) },
         ],
-        gates: G296,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11341,12 +13822,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C253),
-            slot("row", C251),
-            slot("col", C252),
+            slot("shape", C264),
+            slot("row", C262),
+            slot("col", C263),
             slot("dtype", C1),
-            slot("atype", C142),
-            slot("btype", C142),
+            slot("atype", C150),
+            slot("btype", C150),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -11358,11 +13839,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G298) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G297) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G330) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G329) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G327) },
         ],
-        gates: G296,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11373,9 +13854,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C254),
-            slot("row", C251),
-            slot("col", C252),
+            slot("shape", C265),
+            slot("row", C262),
+            slot("col", C263),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -11391,12 +13872,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G299) },
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G300) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G301) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G302) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G333) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G334) },
         ],
-        gates: G296,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11407,13 +13888,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C255),
-            slot("row", C251),
-            slot("col", C252),
+            slot("shape", C266),
+            slot("row", C262),
+            slot("col", C263),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C256),
-            slot("btype", C256),
+            slot("atype", C267),
+            slot("btype", C267),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -11425,11 +13906,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G303) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G295) },
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G335) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G327) },
+            Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G336) },
         ],
-        gates: G296,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11440,13 +13921,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C257),
-            slot("row", C251),
-            slot("col", C252),
+            slot("shape", C268),
+            slot("row", C262),
+            slot("col", C263),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C258),
-            slot("btype", C258),
+            slot("atype", C269),
+            slot("btype", C269),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -11458,11 +13939,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G305) },
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G304) },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G306) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G337) },
+            Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G336) },
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G338) },
         ],
-        gates: G296,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11473,14 +13954,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C259),
-            slot("row", C251),
-            slot("col", C252),
+            slot("shape", C270),
+            slot("row", C262),
+            slot("col", C263),
             slot("dtype", C13),
-            slot("atype", C260),
-            slot("btype", C260),
+            slot("atype", C271),
+            slot("btype", C271),
             slot("ctype", C13),
-            slot("bitOp", C261),
+            slot("bitOp", C272),
             slot("popc", C58),
         ],
         ignored: &[],
@@ -11492,12 +13973,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G308) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G309) },
-            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G310) },
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G311) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G340) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G343) },
         ],
-        gates: G296,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11508,14 +13989,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C262),
-            slot("row", C251),
-            slot("col", C252),
-            optional("kind::f8f6f4", C263),
-            slot("dtype", C249),
-            slot("atype", C264),
-            slot("btype", C264),
-            slot("ctype", C249),
+            slot("shape", C273),
+            slot("row", C262),
+            slot("col", C263),
+            optional("kind::f8f6f4", C274),
+            slot("dtype", C260),
+            slot("atype", C275),
+            slot("btype", C275),
+            slot("ctype", C260),
         ],
         ignored: T40,
         head: 0,
@@ -11526,9 +14007,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G313) },
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G314) },
-            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G315) },
+            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G347) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -11538,7 +14019,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G316,
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11549,14 +14030,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k32", C265),
-            slot("row", C251),
-            slot("col", C252),
-            slot("kind::f8f6f4", C263),
-            slot("dtype", C249),
-            slot("atype", C266),
-            slot("btype", C266),
-            slot("ctype", C249),
+            slot("m16n8k32", C276),
+            slot("row", C262),
+            slot("col", C263),
+            slot("kind::f8f6f4", C274),
+            slot("dtype", C260),
+            slot("atype", C277),
+            slot("btype", C277),
+            slot("ctype", C260),
         ],
         ignored: T40,
         head: 0,
@@ -11567,7 +14048,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G315) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G347) },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
@@ -11577,7 +14058,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G317,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11586,16 +14067,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C267),
+            slot("sparse", C278),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k16", C268),
-            slot("row", C251),
-            slot("col", C252),
-            slot("dtype", C249),
-            slot("atype", C135),
-            slot("btype", C135),
-            slot("ctype", C249),
+            slot("m16n8k16", C279),
+            slot("row", C262),
+            slot("col", C263),
+            slot("dtype", C260),
+            slot("atype", C143),
+            slot("btype", C143),
+            slot("ctype", C260),
         ],
         ignored: T40,
         head: 0,
@@ -11617,7 +14098,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G319,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11626,16 +14107,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C267),
+            slot("sparse", C278),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k32", C265),
-            slot("row", C251),
-            slot("col", C252),
-            slot("dtype", C249),
-            slot("atype", C135),
-            slot("btype", C135),
-            slot("ctype", C249),
+            slot("m16n8k32", C276),
+            slot("row", C262),
+            slot("col", C263),
+            slot("dtype", C260),
+            slot("atype", C143),
+            slot("btype", C143),
+            slot("ctype", C260),
         ],
         ignored: T40,
         head: 0,
@@ -11657,7 +14138,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G319,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11666,15 +14147,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C267),
+            slot("sparse", C278),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k16", C268),
-            slot("row", C251),
-            slot("col", C252),
+            slot("m16n8k16", C279),
+            slot("row", C262),
+            slot("col", C263),
             slot("dtype", C1),
-            slot("atype", C136),
-            slot("btype", C136),
+            slot("atype", C144),
+            slot("btype", C144),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -11688,7 +14169,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G319,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11697,15 +14178,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C267),
+            slot("sparse", C278),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k32", C265),
-            slot("row", C251),
-            slot("col", C252),
+            slot("m16n8k32", C276),
+            slot("row", C262),
+            slot("col", C263),
             slot("dtype", C1),
-            slot("atype", C136),
-            slot("btype", C136),
+            slot("atype", C144),
+            slot("btype", C144),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -11719,7 +14200,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G319,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11728,15 +14209,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C267),
+            slot("sparse", C278),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k8", C269),
-            slot("row", C251),
-            slot("col", C252),
+            slot("m16n8k8", C280),
+            slot("row", C262),
+            slot("col", C263),
             slot("dtype", C1),
-            slot("atype", C142),
-            slot("btype", C142),
+            slot("atype", C150),
+            slot("btype", C150),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -11750,7 +14231,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G319,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11759,15 +14240,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C267),
+            slot("sparse", C278),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k16", C268),
-            slot("row", C251),
-            slot("col", C252),
+            slot("m16n8k16", C279),
+            slot("row", C262),
+            slot("col", C263),
             slot("dtype", C1),
-            slot("atype", C142),
-            slot("btype", C142),
+            slot("atype", C150),
+            slot("btype", C150),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -11781,7 +14262,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G319,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11790,16 +14271,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C267),
+            slot("sparse", C278),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k32", C265),
-            slot("row", C251),
-            slot("col", C252),
+            slot("m16n8k32", C276),
+            slot("row", C262),
+            slot("col", C263),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C256),
-            slot("btype", C256),
+            slot("atype", C267),
+            slot("btype", C267),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -11813,7 +14294,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G319,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11822,16 +14303,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C267),
+            slot("sparse", C278),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C270),
-            slot("row", C251),
-            slot("col", C252),
+            slot("m16n8k64", C281),
+            slot("row", C262),
+            slot("col", C263),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C256),
-            slot("btype", C256),
+            slot("atype", C267),
+            slot("btype", C267),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -11845,7 +14326,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G319,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11854,16 +14335,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C267),
+            slot("sparse", C278),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C270),
-            slot("row", C251),
-            slot("col", C252),
+            slot("m16n8k64", C281),
+            slot("row", C262),
+            slot("col", C263),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C258),
-            slot("btype", C258),
+            slot("atype", C269),
+            slot("btype", C269),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -11877,7 +14358,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G319,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11886,16 +14367,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C267),
+            slot("sparse", C278),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k128", C271),
-            slot("row", C251),
-            slot("col", C252),
+            slot("m16n8k128", C282),
+            slot("row", C262),
+            slot("col", C263),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C258),
-            slot("btype", C258),
+            slot("atype", C269),
+            slot("btype", C269),
             slot("ctype", C13),
         ],
         ignored: T40,
@@ -11909,7 +14390,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G319,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11918,17 +14399,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C267),
+            slot("sparse", C278),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C270),
-            slot("row", C251),
-            slot("col", C252),
-            optional("kind::f8f6f4", C263),
-            slot("dtype", C249),
-            slot("atype", C264),
-            slot("btype", C264),
-            slot("ctype", C249),
+            slot("m16n8k64", C281),
+            slot("row", C262),
+            slot("col", C263),
+            optional("kind::f8f6f4", C274),
+            slot("dtype", C260),
+            slot("atype", C275),
+            slot("btype", C275),
+            slot("ctype", C260),
         ],
         ignored: T40,
         head: 0,
@@ -11941,15 +14422,15 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G320) },
-            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G315) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G352) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G347) },
             Rule {
                 when: &[Condition::TypeIn(0, T8)],
-                then: Consequence::Needs(&[Condition::Has(M68)], Fault::Illegal(M69)),
+                then: Consequence::Needs(&[Condition::Has(M76)], Fault::Illegal(M77)),
             },
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::Has(M68)], Fault::Illegal(M69)),
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::Has(M76)], Fault::Illegal(M77)),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T39)],
@@ -11960,7 +14441,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G321,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -11969,17 +14450,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C272),
+            slot("sp::ordered_metadata", C283),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C270),
-            slot("row", C251),
-            slot("col", C252),
-            slot("kind::f8f6f4", C263),
-            slot("dtype", C249),
-            slot("atype", C266),
-            slot("btype", C266),
-            slot("ctype", C249),
+            slot("m16n8k64", C281),
+            slot("row", C262),
+            slot("col", C263),
+            slot("kind::f8f6f4", C274),
+            slot("dtype", C260),
+            slot("atype", C277),
+            slot("btype", C277),
+            slot("ctype", C260),
         ],
         ignored: T40,
         head: 0,
@@ -12001,7 +14482,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G317,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12012,17 +14493,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C270),
-            slot("row", C251),
-            slot("col", C252),
-            slot("kind::mxf4", C273),
-            slot("block_scale", C274),
-            optional("scale_vec::2X", C275),
+            slot("m16n8k64", C281),
+            slot("row", C262),
+            slot("col", C263),
+            slot("kind::mxf4", C284),
+            slot("block_scale", C285),
+            optional("scale_vec::2X", C286),
             slot("dtype", C1),
-            slot("atype", C276),
-            slot("btype", C276),
+            slot("atype", C287),
+            slot("btype", C287),
             slot("ctype", C1),
-            slot("stype", C277),
+            slot("stype", C288),
         ],
         ignored: T40,
         head: 0,
@@ -12037,7 +14518,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G325,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12048,17 +14529,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C270),
-            slot("row", C251),
-            slot("col", C252),
-            slot("kind::mxf4nvf4", C278),
-            slot("block_scale", C274),
-            slot("scale_vec_size", C279),
+            slot("m16n8k64", C281),
+            slot("row", C262),
+            slot("col", C263),
+            slot("kind::mxf4nvf4", C289),
+            slot("block_scale", C285),
+            slot("scale_vec_size", C290),
             slot("dtype", C1),
-            slot("atype", C276),
-            slot("btype", C276),
+            slot("atype", C287),
+            slot("btype", C287),
             slot("ctype", C1),
-            slot("stype", C280),
+            slot("stype", C291),
         ],
         ignored: T40,
         head: 0,
@@ -12074,12 +14555,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
+                when: &[Condition::Has(M78)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M71), Condition::TypeIn(4, T41)], then: Consequence::Gates(G328) },
+            Rule { when: &[Condition::Has(M79), Condition::TypeIn(4, T41)], then: Consequence::Gates(G360) },
         ],
-        gates: G325,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12090,17 +14571,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k32", C265),
-            slot("row", C251),
-            slot("col", C252),
-            slot("kind::mxf8f6f4", C281),
-            slot("block_scale", C274),
-            optional("scale_vec::1X", C282),
+            slot("m16n8k32", C276),
+            slot("row", C262),
+            slot("col", C263),
+            slot("kind::mxf8f6f4", C292),
+            slot("block_scale", C285),
+            optional("scale_vec::1X", C293),
             slot("dtype", C1),
-            slot("atype", C266),
-            slot("btype", C266),
+            slot("atype", C277),
+            slot("btype", C277),
             slot("ctype", C1),
-            slot("stype", C277),
+            slot("stype", C288),
         ],
         ignored: T40,
         head: 0,
@@ -12115,7 +14596,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G325,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12124,20 +14605,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C272),
+            slot("sp::ordered_metadata", C283),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k128", C271),
-            slot("row", C251),
-            slot("col", C252),
-            slot("kind::mxf4", C273),
-            slot("block_scale", C274),
-            optional("scale_vec::2X", C275),
+            slot("m16n8k128", C282),
+            slot("row", C262),
+            slot("col", C263),
+            slot("kind::mxf4", C284),
+            slot("block_scale", C285),
+            optional("scale_vec::2X", C286),
             slot("dtype", C1),
-            slot("atype", C276),
-            slot("btype", C276),
+            slot("atype", C287),
+            slot("btype", C287),
             slot("ctype", C1),
-            slot("stype", C277),
+            slot("stype", C288),
         ],
         ignored: T40,
         head: 0,
@@ -12154,7 +14635,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G331,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12163,20 +14644,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C272),
+            slot("sp::ordered_metadata", C283),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k128", C271),
-            slot("row", C251),
-            slot("col", C252),
-            slot("kind::mxf4nvf4", C278),
-            slot("block_scale", C274),
-            slot("scale_vec_size", C279),
+            slot("m16n8k128", C282),
+            slot("row", C262),
+            slot("col", C263),
+            slot("kind::mxf4nvf4", C289),
+            slot("block_scale", C285),
+            slot("scale_vec_size", C290),
             slot("dtype", C1),
-            slot("atype", C276),
-            slot("btype", C276),
+            slot("atype", C287),
+            slot("btype", C287),
             slot("ctype", C1),
-            slot("stype", C280),
+            slot("stype", C291),
         ],
         ignored: T40,
         head: 0,
@@ -12194,12 +14675,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
+                when: &[Condition::Has(M78)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M71), Condition::TypeIn(4, T41)], then: Consequence::Gates(G328) },
+            Rule { when: &[Condition::Has(M79), Condition::TypeIn(4, T41)], then: Consequence::Gates(G360) },
         ],
-        gates: G331,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12208,20 +14689,20 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C272),
+            slot("sp::ordered_metadata", C283),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C270),
-            slot("row", C251),
-            slot("col", C252),
-            slot("kind::mxf8f6f4", C281),
-            slot("block_scale", C274),
-            optional("scale_vec::1X", C282),
+            slot("m16n8k64", C281),
+            slot("row", C262),
+            slot("col", C263),
+            slot("kind::mxf8f6f4", C292),
+            slot("block_scale", C285),
+            optional("scale_vec::1X", C293),
             slot("dtype", C1),
-            slot("atype", C266),
-            slot("btype", C266),
+            slot("atype", C277),
+            slot("btype", C277),
             slot("ctype", C1),
-            slot("stype", C277),
+            slot("stype", C288),
         ],
         ignored: T40,
         head: 0,
@@ -12238,7 +14719,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G325,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -12246,7 +14727,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
-        slots: &[slot("type", C283)],
+        slots: &[slot("type", C294)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
@@ -12259,7 +14740,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.vec.type d.vec, a.vec",
         section: "9.7.9.3",
-        slots: &[slot("vec", C50), slot("type", C284)],
+        slots: &[slot("vec", C50), slot("type", C295)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -12267,8 +14748,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-            then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+            when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+            then: Consequence::Needs(&[Condition::HasNot(M47)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -12281,9 +14762,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C198),
-            slot("trans", C200),
-            slot("b16", C201),
+            slot("m8n8", C205),
+            slot("trans", C207),
+            slot("b16", C208),
         ],
         ignored: &[],
         head: 0,
@@ -12292,7 +14773,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G332,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -12308,7 +14789,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G333) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G365) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -12326,7 +14807,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G334,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -12342,7 +14823,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G335) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G367) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -12368,7 +14849,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
-        slots: &[optional("rn", C10), slot("bhalf", C285)],
+        slots: &[optional("rn", C10), slot("bhalf", C296)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12385,7 +14866,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.mode.type d, a, b",
         section: "9.7.1.3",
-        slots: &[slot("mode", C210), slot("type", C163)],
+        slots: &[slot("mode", C217), slot("type", C171)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12402,7 +14883,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.wide.type d:wide(type), a, b",
         section: "9.7.1.3",
-        slots: &[slot("wide", C211), slot("type", C212)],
+        slots: &[slot("wide", C218), slot("type", C219)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12428,7 +14909,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G338,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul_narrow"),
     },
@@ -12445,7 +14926,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G338,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul_narrow"),
     },
@@ -12462,7 +14943,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G338,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul"),
     },
@@ -12479,7 +14960,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G338,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul"),
     },
@@ -12502,7 +14983,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G339,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("alternate::mul"),
     },
@@ -12510,7 +14991,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul24,
         syntax: "mul24.mode.type d, a, b",
         section: "9.7.1.5",
-        slots: &[slot("mode", C210), slot("type", C165)],
+        slots: &[slot("mode", C217), slot("type", C173)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12525,21 +15006,347 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Multimem,
+        syntax: "multimem.cp.async.bulk{.weak}.global.shared::cta.bulk_group [dst], [src], size<in 0..1048560>:u32",
+        section: "9.7.10.28.4.4",
+        slots: &[
+            slot("cp", C297),
+            slot("async", C30),
+            slot("bulk", C31),
+            optional("weak", C99),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G372) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G373) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G374) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G375) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G376) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G377,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Multimem,
+        syntax: "multimem.cp.async.bulk{.weak}.global.shared::cta.bulk_group.cp_mask [dst], [src], size<in 0..1048560>:u32, mask:u16",
+        section: "9.7.10.28.4.4",
+        slots: &[
+            slot("cp", C297),
+            slot("async", C30),
+            slot("bulk", C31),
+            optional("weak", C99),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            slot("cp_mask", C108),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G372) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G373) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G374) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G375) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G376) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G377,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Multimem,
+        syntax: "multimem.cp.async.bulk.global.shared::cta.bulk_group.type [dst], [src], size<in 0..1048560>:u32",
+        section: "9.7.10.28.4.4",
+        slots: &[
+            slot("cp", C297),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G372) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G373) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G374) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G375) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G376) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G377,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Multimem,
+        syntax: "multimem.cp.async.bulk.global.shared::cta.bulk_group.cp_mask.type [dst], [src], size<in 0..1048560>:u32, mask:u16",
+        section: "9.7.10.28.4.4",
+        slots: &[
+            slot("cp", C297),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            slot("cp_mask", C108),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G372) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G373) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G374) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G375) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G376) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G377,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Multimem,
+        syntax: "multimem.cp.async.bulk.relaxed.bulk_scope.global.shared::cta.bulk_group.type [dst], [src], size<in 0..1048560>:u32",
+        section: "9.7.10.28.4.4",
+        slots: &[
+            slot("cp", C297),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("relaxed", C109),
+            slot("bulk_scope", C110),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G372) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G373) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G374) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G375) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G376) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G377,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Multimem,
+        syntax: "multimem.cp.async.bulk.relaxed.bulk_scope.global.shared::cta.bulk_group.cp_mask.type [dst], [src], size<in 0..1048560>:u32, mask:u16",
+        section: "9.7.10.28.4.4",
+        slots: &[
+            slot("cp", C297),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("relaxed", C109),
+            slot("bulk_scope", C110),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            slot("cp_mask", C108),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G372) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G373) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G374) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G375) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G376) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+        ],
+        gates: G377,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Multimem,
+        syntax: "multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.reduction{.noftz}.type [dst], [src], size<in 0..1048560>:u32",
+        section: "9.7.10.28.4.5",
+        slots: &[
+            slot("cp", C297),
+            slot("reduce", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            slot("reduction", C113),
+            optional("noftz", C45),
+            slot("type", C114),
+        ],
+        ignored: T0,
+        head: 4,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G381) },
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::Has(M7)], Fault::Missing("noftz")),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M7)),
+            },
+        ],
+        gates: G382,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Multimem,
+        syntax: "multimem.cp.reduce.async.bulk.relaxed.bulk_scope.global.shared::cta.bulk_group.reduction{.noftz}.type [dst], [src], size<in 0..1048560>:u32",
+        section: "9.7.10.28.4.5",
+        slots: &[
+            slot("cp", C297),
+            slot("reduce", C112),
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("relaxed", C109),
+            slot("bulk_scope", C110),
+            slot("global", C28),
+            slot("shared::cta", C76),
+            slot("bulk_group", C107),
+            slot("reduction", C113),
+            optional("noftz", C45),
+            slot("type", C114),
+        ],
+        ignored: T0,
+        head: 4,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G378) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G379) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G380) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G381) },
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::Has(M7)], Fault::Missing("noftz")),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M7)),
+            },
+        ],
+        gates: G382,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: Opcode::Multimem,
         syntax: "multimem.ld_reduce{.weak}{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C286),
-            optional("weak", C183),
+            slot("ld_reduce", C298),
+            optional("weak", C99),
             optional("global", C28),
-            slot("op", C287),
-            slot("type", C288),
+            slot("op", C299),
+            slot("type", C300),
         ],
         ignored: T0,
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
+                when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
@@ -12551,7 +15358,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G340,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12560,19 +15367,19 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C286),
-            slot("relaxed", C226),
+            slot("ld_reduce", C298),
+            slot("relaxed", C109),
             slot("scope", C34),
             optional("global", C28),
-            slot("op", C287),
-            slot("type", C288),
+            slot("op", C299),
+            slot("type", C300),
         ],
         ignored: T0,
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
+                when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
@@ -12584,7 +15391,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G340,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12593,19 +15400,19 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C286),
+            slot("ld_reduce", C298),
             slot("acquire", C66),
             slot("scope", C34),
             optional("global", C28),
-            slot("op", C287),
-            slot("type", C288),
+            slot("op", C299),
+            slot("type", C300),
         ],
         ignored: T0,
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
+                when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
@@ -12617,7 +15424,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G340,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12626,13 +15433,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C286),
-            optional("weak", C183),
+            slot("ld_reduce", C298),
+            optional("weak", C99),
             optional("global", C28),
-            slot("op", C289),
-            optional("acc", C290),
+            slot("op", C301),
+            optional("acc", C302),
             optional("wide_vec", C52),
-            slot("type", C291),
+            slot("type", C303),
         ],
         ignored: T0,
         head: 1,
@@ -12641,26 +15448,26 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G390) },
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M72)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M80)),
             },
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M72)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M80)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M73)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M81)),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M73)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M81)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T45)],
@@ -12668,14 +15475,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
@@ -12683,7 +15490,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
-        gates: G340,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12692,14 +15499,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C286),
-            slot("relaxed", C226),
+            slot("ld_reduce", C298),
+            slot("relaxed", C109),
             slot("scope", C34),
             optional("global", C28),
-            slot("op", C289),
-            optional("acc", C290),
+            slot("op", C301),
+            optional("acc", C302),
             optional("wide_vec", C52),
-            slot("type", C291),
+            slot("type", C303),
         ],
         ignored: T0,
         head: 1,
@@ -12708,26 +15515,26 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G390) },
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M72)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M80)),
             },
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M72)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M80)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M73)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M81)),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M73)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M81)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T45)],
@@ -12735,14 +15542,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
@@ -12750,7 +15557,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
-        gates: G340,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12759,14 +15566,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C286),
+            slot("ld_reduce", C298),
             slot("acquire", C66),
             slot("scope", C34),
             optional("global", C28),
-            slot("op", C289),
-            optional("acc", C290),
+            slot("op", C301),
+            optional("acc", C302),
             optional("wide_vec", C52),
-            slot("type", C291),
+            slot("type", C303),
         ],
         ignored: T0,
         head: 1,
@@ -12775,26 +15582,26 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G390) },
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M72)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M80)),
             },
             Rule {
-                when: &[Condition::Has(M72)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M72)),
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M80)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M73)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M81)),
             },
             Rule {
-                when: &[Condition::Has(M73)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M73)),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M81)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T45)],
@@ -12802,14 +15609,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
@@ -12817,7 +15624,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
             },
         ],
-        gates: G340,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -12826,11 +15633,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st{.weak}{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C292),
-            optional("weak", C183),
+            slot("st", C304),
+            optional("weak", C99),
             optional("global", C28),
             optional("wide_vec", C52),
-            slot("type", C293),
+            slot("type", C305),
         ],
         ignored: T0,
         head: 1,
@@ -12845,14 +15652,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
@@ -12860,7 +15667,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G348,
+        gates: G391,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -12869,12 +15676,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.relaxed.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C292),
-            slot("relaxed", C226),
+            slot("st", C304),
+            slot("relaxed", C109),
             slot("scope", C34),
             optional("global", C28),
             optional("wide_vec", C52),
-            slot("type", C293),
+            slot("type", C305),
         ],
         ignored: T0,
         head: 1,
@@ -12889,14 +15696,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
@@ -12904,7 +15711,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G348,
+        gates: G391,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -12913,12 +15720,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.release.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C292),
-            slot("release", C170),
+            slot("st", C304),
+            slot("release", C178),
             slot("scope", C34),
             optional("global", C28),
             optional("wide_vec", C52),
-            slot("type", C293),
+            slot("type", C305),
         ],
         ignored: T0,
         head: 1,
@@ -12933,14 +15740,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
@@ -12948,9 +15755,50 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G348,
+        gates: G391,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
+    },
+    Form {
+        opcode: Opcode::Multimem,
+        syntax: "multimem.st.async.release.async_scope{.global}.type [a], b",
+        section: "9.7.9.14",
+        slots: &[
+            slot("st", C304),
+            slot("async", C30),
+            slot("release", C178),
+            slot("async_scope", C306),
+            optional("global", C28),
+            slot("type", C307),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
+        rules: &[],
+        gates: G392,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::MultimemSt),
+    },
+    Form {
+        opcode: Opcode::Multimem,
+        syntax: "multimem.red.async.release.async_scope{.global}.add.type [a], b",
+        section: "9.7.9.14",
+        slots: &[
+            slot("red", C57),
+            slot("async", C30),
+            slot("release", C178),
+            slot("async_scope", C306),
+            optional("global", C28),
+            slot("add", C43),
+            slot("type", C308),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
+        rules: &[],
+        gates: G393,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::MultimemRed),
     },
     Form {
         opcode: Opcode::Multimem,
@@ -12959,9 +15807,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("red", C57),
             optional("global", C28),
-            slot("op", C287),
+            slot("op", C299),
             optional("wide_vec", C52),
-            slot("type", C294),
+            slot("type", C309),
         ],
         ignored: T0,
         head: 1,
@@ -12975,7 +15823,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
@@ -12987,7 +15835,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M17)],
+                when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
@@ -12999,7 +15847,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
-        gates: G349,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -13009,12 +15857,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("red", C57),
-            slot("relaxed", C226),
+            slot("relaxed", C109),
             slot("scope", C34),
             optional("global", C28),
-            slot("op", C287),
+            slot("op", C299),
             optional("wide_vec", C52),
-            slot("type", C294),
+            slot("type", C309),
         ],
         ignored: T0,
         head: 1,
@@ -13028,7 +15876,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
@@ -13040,7 +15888,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M17)],
+                when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
@@ -13052,7 +15900,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
-        gates: G349,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -13062,12 +15910,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("red", C57),
-            slot("release", C170),
+            slot("release", C178),
             slot("scope", C34),
             optional("global", C28),
-            slot("op", C287),
+            slot("op", C299),
             optional("wide_vec", C52),
-            slot("type", C294),
+            slot("type", C309),
         ],
         ignored: T0,
         head: 1,
@@ -13081,7 +15929,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
@@ -13093,7 +15941,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M17)],
+                when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
@@ -13105,7 +15953,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
             },
         ],
-        gates: G349,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -13118,7 +15966,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G350,
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -13156,7 +16004,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G351) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G396) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
@@ -13191,12 +16039,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Neg,
         syntax: "neg.s8x4 d, a<reg>",
         section: "9.7.1.11",
-        slots: &[slot("s8x4", C221)],
+        slots: &[slot("s8x4", C228)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G352,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::neg"),
     },
@@ -13239,7 +16087,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G353,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -13247,12 +16095,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Pmevent,
         syntax: "pmevent.mask a<imm 0..65535>:u32",
         section: "9.7.19.3",
-        slots: &[slot("mask", C295)],
+        slots: &[slot("mask", C310)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 65535)],
         rules: &[],
-        gates: G354,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -13265,7 +16113,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G355,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -13273,12 +16121,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
-        slots: &[optional("space", C296), slot("level", C297)],
+        slots: &[optional("space", C311), slot("level", C312)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G356,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -13286,12 +16134,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.global}.priority [a]",
         section: "9.7.9.15",
-        slots: &[optional("global", C28), slot("priority", C298)],
+        slots: &[optional("global", C28), slot("priority", C313)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G356,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -13299,12 +16147,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.tensormap_space}.tensormap [a]",
         section: "9.7.9.15",
-        slots: &[optional("tensormap_space", C299), slot("tensormap", C300)],
+        slots: &[optional("tensormap_space", C314), slot("tensormap", C315)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G356,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -13312,12 +16160,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.global}.bytes.valid_addr [a]",
         section: "9.7.9.15",
-        slots: &[optional("global", C28), slot("bytes", C301), slot("valid_addr", C302)],
+        slots: &[optional("global", C28), slot("bytes", C316), slot("valid_addr", C317)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G356,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -13325,12 +16173,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetchu,
         syntax: "prefetchu.L1 [a]",
         section: "9.7.9.15",
-        slots: &[slot("L1", C303)],
+        slots: &[slot("L1", C318)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G360,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -13338,7 +16186,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prmt,
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
-        slots: &[slot("b32", C6), optional("mode", C304)],
+        slots: &[slot("b32", C6), optional("mode", C319)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13348,7 +16196,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G361,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -13360,7 +16208,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G362) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G407) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -13374,8 +16222,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G363) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G364) },
+            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G409) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -13389,7 +16237,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M35)], then: Consequence::Gates(G365) }],
+        rules: &[Rule { when: &[Condition::HasNot(M43)], then: Consequence::Gates(G410) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -13403,7 +16251,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G366,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -13412,7 +16260,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C305),
+            optional("red_sem", C320),
             optional("scope", C34),
             optional("atom_space", C35),
             slot("bitwise", C36),
@@ -13437,7 +16285,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G367,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13446,7 +16294,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C305),
+            optional("red_sem", C320),
             optional("scope", C34),
             optional("atom_space", C35),
             slot("add", C43),
@@ -13473,7 +16321,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G367,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13482,7 +16330,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C305),
+            optional("red_sem", C320),
             optional("scope", C34),
             optional("atom_space", C35),
             slot("add", C43),
@@ -13502,13 +16350,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G368) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G413) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G369,
+        gates: G414,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13517,7 +16365,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C305),
+            optional("red_sem", C320),
             optional("scope", C34),
             optional("atom_space", C35),
             slot("add", C43),
@@ -13542,7 +16390,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G367,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13551,7 +16399,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C305),
+            optional("red_sem", C320),
             optional("scope", C34),
             optional("atom_space", C35),
             slot("step", C47),
@@ -13575,7 +16423,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G367,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13584,7 +16432,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C305),
+            optional("red_sem", C320),
             optional("scope", C34),
             optional("atom_space", C35),
             slot("minmax", C49),
@@ -13609,7 +16457,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G367,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13618,7 +16466,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C305),
+            optional("red_sem", C320),
             optional("scope", C34),
             optional("global", C28),
             slot("add", C43),
@@ -13640,10 +16488,10 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
             Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G50) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G370) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G368) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G413) },
         ],
-        gates: G367,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13652,7 +16500,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C305),
+            optional("red_sem", C320),
             optional("scope", C34),
             optional("global", C28),
             slot("op", C51),
@@ -13674,11 +16522,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
             Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G50) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G370) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G415) },
             Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T8)], then: Consequence::Gates(G43) },
             Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T9)], then: Consequence::Gates(G52) },
         ],
-        gates: G367,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13687,7 +16535,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C305),
+            optional("red_sem", C320),
             optional("scope", C34),
             optional("global", C28),
             slot("op", C51),
@@ -13709,11 +16557,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
             Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G50) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G370) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G415) },
             Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T10)], then: Consequence::Gates(G47) },
             Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T11)], then: Consequence::Gates(G52) },
         ],
-        gates: G367,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13723,12 +16571,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.8",
         slots: &[
             slot("async", C30),
-            slot("relaxed", C226),
+            slot("relaxed", C109),
             slot("cluster", C63),
-            optional("shared::cluster", C100),
+            optional("shared::cluster", C104),
             slot("bulk_mbarrier", C77),
-            slot("reduction", C105),
-            slot("type", C306),
+            slot("reduction", C113),
+            slot("type", C321),
         ],
         ignored: &[],
         head: 1,
@@ -13739,11 +16587,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
+                when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
             Rule {
@@ -13755,35 +16603,56 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
             },
         ],
-        gates: G371,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
     Form {
         opcode: Opcode::Red,
-        syntax: "red.async{.mmio}.release.async_scope{.global}.add.type [a], b",
+        syntax: "red.async{.mmio}.async_order.async_scope{.global}.reduction.type [a], b",
         section: "9.7.13.8",
         slots: &[
             slot("async", C30),
-            optional("mmio", C191),
-            slot("release", C170),
-            slot("async_scope", C307),
+            optional("mmio", C198),
+            slot("async_order", C64),
+            slot("async_scope", C306),
             optional("global", C28),
-            slot("add", C43),
-            slot("type", C17),
+            slot("reduction", C113),
+            slot("type", C321),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G372) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G417) },
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::Has(M75)], Fault::Illegal(M74)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::Has(M21)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G373) },
+            Rule {
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::Has(M59)], Fault::Illegal(M82)),
+            },
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+            },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G419) },
         ],
-        gates: G371,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -13791,7 +16660,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Redux,
         syntax: "redux.sync.op.type d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", C55), slot("op", C51), slot("type", C165)],
+        slots: &[slot("sync", C55), slot("op", C51), slot("type", C173)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13800,7 +16669,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G374,
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -13817,7 +16686,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G374,
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -13828,8 +16697,8 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("op", C49),
-            optional("abs", C217),
-            optional("NaN", C215),
+            optional("abs", C224),
+            optional("NaN", C222),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -13840,7 +16709,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G375,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -13848,7 +16717,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rem,
         syntax: "rem.type d, a, b",
         section: "9.7.1.9",
-        slots: &[slot("type", C163)],
+        slots: &[slot("type", C171)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13882,7 +16751,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G376) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G422) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -13895,7 +16764,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G376) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G422) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -13909,7 +16778,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G377,
+        gates: G423,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -13917,7 +16786,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sad,
         syntax: "sad.type d, a, b, c",
         section: "9.7.1.7",
-        slots: &[slot("type", C163)],
+        slots: &[slot("type", C171)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13935,7 +16804,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Selp,
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C284)],
+        slots: &[slot("type", C295)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13953,7 +16822,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("dtype", C309), slot("stype", C284)],
+        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("dtype", C323), slot("stype", C295)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13963,19 +16832,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M26)),
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M34)),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M83)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M77)],
+                when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M78)],
+                when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
             },
         ],
@@ -13988,11 +16857,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C308),
+            slot("CmpOp", C322),
             slot("BoolOp", C36),
             optional("ftz", C0),
-            slot("dtype", C309),
-            slot("stype", C284),
+            slot("dtype", C323),
+            slot("stype", C295),
         ],
         ignored: T0,
         head: 0,
@@ -14004,19 +16873,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M26)),
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M34)),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M83)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M77)],
+                when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M78)],
+                when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
             },
         ],
@@ -14028,7 +16897,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.type d, a<reg>, b<reg>",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C308), slot("type", C310)],
+        slots: &[slot("CmpOp", C322), slot("type", C324)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14038,15 +16907,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M83)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T57)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Comparison),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Comparison),
             },
         ],
-        gates: G378,
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("compare::set"),
     },
@@ -14054,7 +16923,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("f16", C135), slot("stype", C311)],
+        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("f16", C143), slot("stype", C325)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14064,19 +16933,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Illegal(M26)),
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Illegal(M34)),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M83)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M77)],
+                when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M78)],
+                when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
         ],
@@ -14089,11 +16958,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C308),
+            slot("CmpOp", C322),
             slot("BoolOp", C36),
             optional("ftz", C0),
-            slot("f16", C135),
-            slot("stype", C311),
+            slot("f16", C143),
+            slot("stype", C325),
         ],
         ignored: T0,
         head: 0,
@@ -14105,19 +16974,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Illegal(M26)),
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Illegal(M34)),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M83)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M77)],
+                when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M78)],
+                when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
         ],
@@ -14129,7 +16998,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C308), slot("bf16", C136), slot("stype", C312)],
+        slots: &[slot("CmpOp", C322), slot("bf16", C144), slot("stype", C326)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14139,19 +17008,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M83)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M77)],
+                when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M78)],
+                when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
-        gates: G379,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14159,7 +17028,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), slot("bf16", C136), slot("stype", C312)],
+        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), slot("bf16", C144), slot("stype", C326)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14170,19 +17039,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M83)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M77)],
+                when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M78)],
+                when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
-        gates: G379,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14190,7 +17059,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("dtype", C313), slot("f16", C135)],
+        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("dtype", C327), slot("f16", C143)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14199,10 +17068,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
-        gates: G380,
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14211,11 +17080,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C308),
+            slot("CmpOp", C322),
             slot("BoolOp", C36),
             optional("ftz", C0),
-            slot("dtype", C313),
-            slot("f16", C135),
+            slot("dtype", C327),
+            slot("f16", C143),
         ],
         ignored: T0,
         head: 0,
@@ -14226,10 +17095,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
-        gates: G380,
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14237,7 +17106,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C308), slot("dtype", C313), slot("bf16", C136)],
+        slots: &[slot("CmpOp", C322), slot("dtype", C327), slot("bf16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14246,10 +17115,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
-        gates: G379,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14257,7 +17126,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), slot("dtype", C313), slot("bf16", C136)],
+        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), slot("dtype", C327), slot("bf16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14267,10 +17136,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
-        gates: G379,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14278,7 +17147,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("dtype", C314), slot("f16x2", C22)],
+        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("dtype", C328), slot("f16x2", C22)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14288,10 +17157,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G427) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14302,10 +17171,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C308),
+            slot("CmpOp", C322),
             slot("BoolOp", C36),
             optional("ftz", C0),
-            slot("dtype", C314),
+            slot("dtype", C328),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -14318,10 +17187,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G427) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14331,7 +17200,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C308), slot("dtype", C315), slot("bf16x2", C21)],
+        slots: &[slot("CmpOp", C322), slot("dtype", C329), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14340,10 +17209,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
-        gates: G382,
+        gates: G428,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14351,7 +17220,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), slot("dtype", C315), slot("bf16x2", C21)],
+        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), slot("dtype", C329), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14361,10 +17230,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
-        gates: G382,
+        gates: G428,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -14372,7 +17241,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setmaxnreg,
         syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
-        slots: &[slot("action", C316), slot("sync", C55), slot("aligned", C62), slot("u32", C48)],
+        slots: &[slot("action", C330), slot("sync", C55), slot("aligned", C62), slot("u32", C48)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
@@ -14385,7 +17254,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("type", C284)],
+        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("type", C295)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14395,19 +17264,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Illegal(M26)),
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Illegal(M34)),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M83)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M77)],
+                when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M78)],
+                when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Comparison),
             },
         ],
@@ -14419,7 +17288,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), optional("ftz", C0), slot("type", C284)],
+        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), optional("ftz", C0), slot("type", C295)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14430,19 +17299,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Illegal(M26)),
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Illegal(M34)),
             },
             Rule {
-                when: &[Condition::Has(M76)],
+                when: &[Condition::Has(M83)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M77)],
+                when: &[Condition::Has(M84)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M78)],
+                when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Comparison),
             },
         ],
@@ -14454,7 +17323,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("f16", C135)],
+        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("f16", C143)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14463,8 +17332,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14474,7 +17343,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), optional("ftz", C0), slot("f16", C135)],
+        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), optional("ftz", C0), slot("f16", C143)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14484,8 +17353,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14495,7 +17364,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C308), optional("ftz", C0), slot("f16x2", C22)],
+        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("f16x2", C22)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14504,8 +17373,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14515,7 +17384,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), optional("ftz", C0), slot("f16x2", C22)],
+        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), optional("ftz", C0), slot("f16x2", C22)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14525,8 +17394,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -14536,7 +17405,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C308), slot("bf16", C136)],
+        slots: &[slot("CmpOp", C322), slot("bf16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14545,10 +17414,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
-        gates: G385,
+        gates: G431,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -14556,7 +17425,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), slot("bf16", C136)],
+        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), slot("bf16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14566,10 +17435,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
-        gates: G385,
+        gates: G431,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -14577,7 +17446,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C308), slot("bf16x2", C21)],
+        slots: &[slot("CmpOp", C322), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14586,10 +17455,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
-        gates: G386,
+        gates: G432,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -14597,7 +17466,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C308), slot("BoolOp", C36), slot("bf16x2", C21)],
+        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14607,10 +17476,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M76)],
-            then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+            when: &[Condition::Has(M83)],
+            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
         }],
-        gates: G386,
+        gates: G432,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -14618,7 +17487,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shf,
         syntax: "shf.direction.mode.b32 d, a, b, c:u32",
         section: "9.7.8.7",
-        slots: &[slot("direction", C317), slot("mode", C69), slot("b32", C6)],
+        slots: &[slot("direction", C331), slot("mode", C69), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14628,7 +17497,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G387,
+        gates: G433,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -14636,7 +17505,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C318), slot("b32", C6)],
+        slots: &[slot("mode", C332), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14646,7 +17515,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G388,
+        gates: G434,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -14654,7 +17523,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C55), slot("mode", C318), slot("b32", C6)],
+        slots: &[slot("sync", C55), slot("mode", C332), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14665,7 +17534,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G389,
+        gates: G435,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -14690,7 +17559,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shr,
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C319)],
+        slots: &[slot("type", C333)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14711,7 +17580,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G390) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G436) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sin_approx"),
@@ -14733,7 +17602,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct.dtype.s32 d, a, b, c:.s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C284), slot("s32", C13)],
+        slots: &[slot("dtype", C295), slot("s32", C13)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14751,7 +17620,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C284), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C295), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14773,7 +17642,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G391) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G437) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -14787,8 +17656,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G392) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G393) },
+            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G438) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G439) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14803,8 +17672,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::HasNot(M34)], then: Consequence::Default(Mod::Rn, G391) },
-            Rule { when: &[Condition::HasNot(M35)], then: Consequence::Gates(G394) },
+            Rule { when: &[Condition::HasNot(M42)], then: Consequence::Default(Mod::Rn, G437) },
+            Rule { when: &[Condition::HasNot(M43)], then: Consequence::Gates(G440) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14815,12 +17684,12 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.cop}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C183),
-            optional("store_space", C320),
-            optional("cop", C321),
+            optional("weak", C99),
+            optional("store_space", C334),
+            optional("cop", C335),
             optional("cache_hint", C37),
             optional("wide_vec", C52),
-            slot("memory_type", C186),
+            slot("memory_type", C193),
         ],
         ignored: &[],
         head: 0,
@@ -14836,44 +17705,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
             Rule {
-                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M43)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
+                when: &[Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M51)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
             },
-            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
-            },
-            Rule {
-                when: &[Condition::Has(M47), Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
             },
             Rule {
-                when: &[Condition::Has(M47), Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54), Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+            },
+            Rule {
+                when: &[Condition::Has(M54), Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -14885,13 +17754,13 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C183),
-            optional("store_space", C320),
-            optional("level1_eviction", C322),
-            optional("level2_eviction", C188),
+            optional("weak", C99),
+            optional("store_space", C334),
+            optional("level1_eviction", C336),
+            optional("level2_eviction", C195),
             optional("cache_hint", C37),
             optional("wide_vec", C52),
-            slot("memory_type", C186),
+            slot("memory_type", C193),
         ],
         ignored: &[],
         head: 0,
@@ -14907,44 +17776,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
             Rule {
-                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M43)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
+                when: &[Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M51)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
             },
-            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
-            },
-            Rule {
-                when: &[Condition::Has(M47), Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
             },
             Rule {
-                when: &[Condition::Has(M47), Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54), Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+            },
+            Rule {
+                when: &[Condition::Has(M54), Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -14956,10 +17825,10 @@ pub static FORMS: &[Form] = &[
         syntax: "st.volatile{.store_space}{.wide_vec}.memory_type [a], b.vec+",
         section: "9.7.9.11",
         slots: &[
-            slot("volatile", C189),
-            optional("store_space", C320),
+            slot("volatile", C196),
+            optional("store_space", C334),
             optional("wide_vec", C52),
-            slot("memory_type", C186),
+            slot("memory_type", C193),
         ],
         ignored: &[],
         head: 0,
@@ -14973,44 +17842,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
             Rule {
-                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M43)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
+                when: &[Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M51)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
             },
-            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
-            },
-            Rule {
-                when: &[Condition::Has(M47), Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
             },
             Rule {
-                when: &[Condition::Has(M47), Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54), Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+            },
+            Rule {
+                when: &[Condition::Has(M54), Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -15022,14 +17891,14 @@ pub static FORMS: &[Form] = &[
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            slot("order", C305),
+            slot("order", C320),
             slot("scope", C34),
             optional("shared_or_global", C35),
-            optional("level1_eviction", C322),
-            optional("level2_eviction", C188),
+            optional("level1_eviction", C336),
+            optional("level2_eviction", C195),
             optional("cache_hint", C37),
             optional("wide_vec", C52),
-            slot("memory_type", C186),
+            slot("memory_type", C193),
         ],
         ignored: &[],
         head: 0,
@@ -15045,44 +17914,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
             Rule {
-                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M43)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
+                when: &[Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M51)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
             },
-            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
-            },
-            Rule {
-                when: &[Condition::Has(M47), Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
             },
             Rule {
-                when: &[Condition::Has(M47), Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54), Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+            },
+            Rule {
+                when: &[Condition::Has(M54), Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -15094,11 +17963,11 @@ pub static FORMS: &[Form] = &[
         syntax: "st.mmio.mmio_order.sys{.global}.memory_type [a], b+",
         section: "9.7.9.11",
         slots: &[
-            slot("mmio", C191),
-            slot("mmio_order", C323),
-            slot("sys", C193),
+            slot("mmio", C198),
+            slot("mmio_order", C337),
+            slot("sys", C200),
             optional("global", C28),
-            slot("memory_type", C186),
+            slot("memory_type", C193),
         ],
         ignored: &[],
         head: 0,
@@ -15109,44 +17978,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39)],
+                when: &[Condition::Has(M46)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M40), Condition::TypeIn(0, T37)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M39), Condition::TypeIn(0, T38)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::HasNot(M41)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
             Rule {
-                when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M39), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Vector),
+                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M43)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M43)),
+                when: &[Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
             },
             Rule {
-                when: &[Condition::Has(M44)],
-                then: Consequence::Needs(&[Condition::HasNot(M45)], Fault::Illegal(M44)),
+                when: &[Condition::Has(M51)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
             },
-            Rule { when: &[Condition::Has(M44), Condition::Has(M46)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::Has(M48)], Fault::Illegal(M47)),
-            },
-            Rule {
-                when: &[Condition::Has(M47), Condition::Has(M40)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
             },
             Rule {
-                when: &[Condition::Has(M47), Condition::Has(M39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M47)),
+                when: &[Condition::Has(M54), Condition::Has(M47)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+            },
+            Rule {
+                when: &[Condition::Has(M54), Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M42)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -15159,11 +18028,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.12",
         slots: &[
             slot("async", C30),
-            optional("weak", C183),
-            optional("async_shared", C324),
+            optional("weak", C99),
+            optional("async_shared", C338),
             slot("bulk_mbarrier", C77),
             optional("vec", C50),
-            slot("type", C325),
+            slot("type", C339),
         ],
         ignored: &[],
         head: 1,
@@ -15173,12 +18042,53 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M40), Condition::TypeIn(0, T37)],
-            then: Consequence::Needs(&[Condition::HasNot(M40)], Fault::Vector),
+            when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
+            then: Consequence::Needs(&[Condition::HasNot(M47)], Fault::Vector),
         }],
-        gates: G402,
+        gates: G448,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
+    },
+    Form {
+        opcode: Opcode::St,
+        syntax: "st.async{.weak}{.async_shared}.bulk_mbarrier.type [a], b, [mbar]",
+        section: "9.7.9.12",
+        slots: &[
+            slot("async", C30),
+            optional("weak", C99),
+            optional("async_shared", C338),
+            slot("bulk_mbarrier", C77),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G449,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::StoreAsync),
+    },
+    Form {
+        opcode: Opcode::St,
+        syntax: "st.async{.weak}{.plain_space}.type [a], b",
+        section: "9.7.9.12",
+        slots: &[
+            slot("async", C30),
+            optional("weak", C99),
+            optional("plain_space", C340),
+            slot("type", C307),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
+        rules: &[Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G418) }],
+        gates: G448,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::St),
     },
     Form {
         opcode: Opcode::St,
@@ -15186,28 +18096,29 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.12",
         slots: &[
             slot("async", C30),
-            optional("mmio", C191),
-            optional("release", C170),
-            slot("async_scope", C307),
+            optional("mmio", C198),
+            optional("release", C178),
+            slot("async_scope", C306),
             optional("global", C28),
-            slot("type", C325),
+            slot("type", C307),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G372) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G417) },
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::Has(M75)], Fault::Illegal(M74)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::Has(M21)], Fault::Illegal(M82)),
             },
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::Has(M53)], Fault::Illegal(M74)),
+                when: &[Condition::Has(M82)],
+                then: Consequence::Needs(&[Condition::Has(M59)], Fault::Illegal(M82)),
             },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G419) },
         ],
-        gates: G402,
+        gates: G448,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -15215,7 +18126,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::St,
         syntax: "st.bulk{.weak}{.bulk_space} [a], size<in 0..16777216>:u64, initval<imm 0..0>:u64",
         section: "9.7.9.13",
-        slots: &[slot("bulk", C31), optional("weak", C183), optional("bulk_space", C76)],
+        slots: &[slot("bulk", C31), optional("weak", C99), optional("bulk_space", C76)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -15224,7 +18135,7 @@ pub static FORMS: &[Form] = &[
             read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
         ],
         rules: &[],
-        gates: G404,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreBulk),
     },
@@ -15232,7 +18143,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::St,
         syntax: "st.bulk{.weak}{.bulk_space} [a], size:u32, initval<imm 0..0>:u64",
         section: "9.7.9.13",
-        slots: &[slot("bulk", C31), optional("weak", C183), optional("bulk_space", C76)],
+        slots: &[slot("bulk", C31), optional("weak", C99), optional("bulk_space", C76)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -15241,7 +18152,7 @@ pub static FORMS: &[Form] = &[
             read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
         ],
         rules: &[],
-        gates: G405,
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreBulk),
     },
@@ -15254,7 +18165,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G406,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -15267,7 +18178,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G407,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -15278,11 +18189,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C198),
-            slot("x1", C199),
-            optional("trans", C200),
+            slot("m8n8", C205),
+            slot("x1", C206),
+            optional("trans", C207),
             optional("ss", C97),
-            slot("b16", C201),
+            slot("b16", C208),
         ],
         ignored: &[],
         head: 0,
@@ -15291,7 +18202,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G408,
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15302,11 +18213,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C198),
-            slot("x2", C202),
-            optional("trans", C200),
+            slot("m8n8", C205),
+            slot("x2", C209),
+            optional("trans", C207),
             optional("ss", C97),
-            slot("b16", C201),
+            slot("b16", C208),
         ],
         ignored: &[],
         head: 0,
@@ -15315,7 +18226,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G408,
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15326,11 +18237,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C198),
-            slot("x4", C203),
-            optional("trans", C200),
+            slot("m8n8", C205),
+            slot("x4", C210),
+            optional("trans", C207),
             optional("ss", C97),
-            slot("b16", C201),
+            slot("b16", C208),
         ],
         ignored: &[],
         head: 0,
@@ -15339,7 +18250,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G408,
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15350,11 +18261,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8", C326),
-            slot("x1", C199),
-            slot("trans", C200),
+            slot("m16n8", C341),
+            slot("x1", C206),
+            slot("trans", C207),
             optional("ss", C97),
-            slot("b8", C208),
+            slot("b8", C215),
         ],
         ignored: &[],
         head: 0,
@@ -15363,7 +18274,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G410,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15374,11 +18285,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8", C326),
-            slot("x2", C202),
-            slot("trans", C200),
+            slot("m16n8", C341),
+            slot("x2", C209),
+            slot("trans", C207),
             optional("ss", C97),
-            slot("b8", C208),
+            slot("b8", C215),
         ],
         ignored: &[],
         head: 0,
@@ -15387,7 +18298,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G410,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15398,11 +18309,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8", C326),
-            slot("x4", C203),
-            slot("trans", C200),
+            slot("m16n8", C341),
+            slot("x4", C210),
+            slot("trans", C207),
             optional("ss", C97),
-            slot("b8", C208),
+            slot("b8", C215),
         ],
         ignored: &[],
         head: 0,
@@ -15411,7 +18322,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G410,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -15427,7 +18338,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G411) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G457) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -15445,7 +18356,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G412,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -15461,7 +18372,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G413) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G459) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -15487,7 +18398,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C327)],
+        slots: &[optional("rn", C10), slot("bhalf", C342)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -15504,7 +18415,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub.type d, a, b",
         section: "9.7.1.2",
-        slots: &[slot("type", C163)],
+        slots: &[slot("type", C171)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -15546,8 +18457,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M1)], then: Consequence::Gates(G416) }],
-        gates: G417,
+        rules: &[Rule { when: &[Condition::Has(M1)], then: Consequence::Gates(G462) }],
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::sub"),
     },
@@ -15564,7 +18475,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G418,
+        gates: G464,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -15572,7 +18483,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C328)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C343)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -15598,7 +18509,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G421,
+        gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub"),
     },
@@ -15615,7 +18526,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G421,
+        gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
     },
@@ -15638,7 +18549,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G421,
+        gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
     },
@@ -15655,7 +18566,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G422,
+        gates: G468,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("alternate::sub"),
     },
@@ -15672,7 +18583,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G423,
+        gates: G469,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -15689,7 +18600,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G423,
+        gates: G469,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -15698,12 +18609,12 @@ pub static FORMS: &[Form] = &[
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
-            slot("b", C329),
-            slot("geom", C330),
-            optional("cop", C331),
+            slot("b", C344),
+            slot("geom", C345),
+            optional("cop", C346),
             optional("vec", C50),
-            slot("dtype", C332),
-            slot("out_of_bounds", C333),
+            slot("dtype", C347),
+            slot("out_of_bounds", C348),
         ],
         ignored: &[],
         head: 1,
@@ -15712,7 +18623,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M40)],
+            when: &[Condition::Has(M47)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T63)], Fault::Vector),
         }],
         gates: &[],
@@ -15723,7 +18634,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Suq,
         syntax: "suq.query.b32 d, [surfref]",
         section: "9.7.11.4",
-        slots: &[slot("query", C334), slot("b32", C6)],
+        slots: &[slot("query", C349), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("surfref", Kind::Handle, Ty::None)],
@@ -15737,11 +18648,11 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("b", C329),
-            slot("op", C335),
-            slot("geom", C336),
-            slot("ctype", C337),
-            slot("out_of_bounds", C333),
+            slot("b", C344),
+            slot("op", C350),
+            slot("geom", C351),
+            slot("ctype", C352),
+            slot("out_of_bounds", C348),
         ],
         ignored: &[],
         head: 1,
@@ -15755,13 +18666,13 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M8)),
             },
-            Rule { when: &[Condition::Has(M8), Condition::TypeIn(0, T2)], then: Consequence::Gates(G429) },
+            Rule { when: &[Condition::Has(M8), Condition::TypeIn(0, T2)], then: Consequence::Gates(G475) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M86)),
             },
         ],
-        gates: G430,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -15770,20 +18681,20 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("p", C338),
-            slot("op", C335),
-            slot("geom", C336),
-            slot("ctype", C339),
-            slot("out_of_bounds", C333),
+            slot("p", C353),
+            slot("op", C350),
+            slot("geom", C351),
+            slot("ctype", C354),
+            slot("out_of_bounds", C348),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[Rule {
-            when: &[Condition::Has(M80)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M80)),
+            when: &[Condition::Has(M87)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M87)),
         }],
-        gates: G432,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -15792,12 +18703,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("b", C329),
-            slot("geom", C330),
-            optional("cop", C340),
+            slot("b", C344),
+            slot("geom", C345),
+            optional("cop", C355),
             optional("vec", C50),
-            slot("ctype", C332),
-            slot("out_of_bounds", C333),
+            slot("ctype", C347),
+            slot("out_of_bounds", C348),
         ],
         ignored: &[],
         head: 1,
@@ -15806,7 +18717,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M40)],
+            when: &[Condition::Has(M47)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T63)], Fault::Vector),
         }],
         gates: &[],
@@ -15818,12 +18729,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("p", C338),
-            slot("geom", C330),
-            optional("cop", C340),
+            slot("p", C353),
+            slot("geom", C345),
+            optional("cop", C355),
             optional("vec", C50),
             slot("b32", C6),
-            slot("out_of_bounds", C333),
+            slot("out_of_bounds", C348),
         ],
         ignored: &[],
         head: 1,
@@ -15831,8 +18742,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G434) }],
-        gates: G435,
+        rules: &[Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G480) }],
+        gates: G481,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
     },
@@ -15840,7 +18751,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Szext,
         syntax: "szext.mode.type d, a, b:u32",
         section: "9.7.1.21",
-        slots: &[slot("mode", C69), slot("type", C165)],
+        slots: &[slot("mode", C69), slot("type", C173)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15849,7 +18760,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G436,
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -15862,7 +18773,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G437,
+        gates: G483,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -15875,7 +18786,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G437,
+        gates: G483,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -15883,12 +18794,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C87), slot("bhalf", C341)],
+        slots: &[slot("approx", C87), slot("bhalf", C356)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G437,
+        gates: G483,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -15897,11 +18808,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.exclusive}{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C342),
-            slot("cta_group", C116),
+            slot("alloc", C357),
+            slot("cta_group", C124),
             slot("sync", C55),
             slot("aligned", C62),
-            optional("exclusive", C343),
+            optional("exclusive", C358),
             optional("cta_space", C76),
             slot("b32", C6),
         ],
@@ -15912,10 +18823,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G443,
+        gates: G489,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -15924,11 +18835,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.dealloc.cta_group.sync.aligned{.exclusive}.b32 taddr:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C344),
-            slot("cta_group", C116),
+            slot("dealloc", C359),
+            slot("cta_group", C124),
             slot("sync", C55),
             slot("aligned", C62),
-            optional("exclusive", C343),
+            optional("exclusive", C358),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -15938,10 +18849,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G444,
+        gates: G490,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -15950,8 +18861,8 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C345),
-            slot("cta_group", C116),
+            slot("relinquish_alloc_permit", C360),
+            slot("cta_group", C124),
             slot("sync", C55),
             slot("aligned", C62),
         ],
@@ -15959,10 +18870,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G445,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -15971,12 +18882,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C346),
+            slot("ld", C361),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C347),
-            slot("num", C348),
-            optional("pack::16b", C349),
+            slot("shape", C362),
+            slot("num", C363),
+            optional("pack::16b", C364),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -15987,15 +18898,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
             },
         ],
-        gates: G450,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -16004,12 +18915,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C346),
+            slot("ld", C361),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("16x32bx2", C350),
-            slot("num", C348),
-            optional("pack::16b", C349),
+            slot("16x32bx2", C365),
+            slot("num", C363),
+            optional("pack::16b", C364),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -16021,15 +18932,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
             },
         ],
-        gates: G450,
+        gates: G496,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -16038,15 +18949,15 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.red.sync.aligned.32x32b.some.redOp{.abs}{.NaN}.f32 d.frag, redval, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C346),
+            slot("ld", C361),
             slot("red", C57),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("32x32b", C351),
-            slot("some", C352),
+            slot("32x32b", C366),
+            slot("some", C367),
             slot("redOp", C49),
-            optional("abs", C217),
-            optional("NaN", C215),
+            optional("abs", C224),
+            optional("NaN", C222),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16057,7 +18968,7 @@ pub static FORMS: &[Form] = &[
             read("taddr", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G452,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -16066,14 +18977,14 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.red.sync.aligned.32x32b.some.redOp.redType d.frag, redval, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C346),
+            slot("ld", C361),
             slot("red", C57),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("32x32b", C351),
-            slot("some", C352),
+            slot("32x32b", C366),
+            slot("some", C367),
             slot("redOp", C49),
-            slot("redType", C165),
+            slot("redType", C173),
         ],
         ignored: &[],
         head: 2,
@@ -16083,7 +18994,7 @@ pub static FORMS: &[Form] = &[
             read("taddr", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G452,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -16092,15 +19003,15 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.red.sync.aligned.16x32bx2.some.redOp{.abs}{.NaN}.f32 d.frag, redval, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C346),
+            slot("ld", C361),
             slot("red", C57),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("16x32bx2", C350),
-            slot("some", C352),
+            slot("16x32bx2", C365),
+            slot("some", C367),
             slot("redOp", C49),
-            optional("abs", C217),
-            optional("NaN", C215),
+            optional("abs", C224),
+            optional("NaN", C222),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16112,7 +19023,7 @@ pub static FORMS: &[Form] = &[
             read("split", Kind::Immediate, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G452,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -16121,14 +19032,14 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.red.sync.aligned.16x32bx2.some.redOp.redType d.frag, redval, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C346),
+            slot("ld", C361),
             slot("red", C57),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("16x32bx2", C350),
-            slot("some", C352),
+            slot("16x32bx2", C365),
+            slot("some", C367),
             slot("redOp", C49),
-            slot("redType", C165),
+            slot("redType", C173),
         ],
         ignored: &[],
         head: 2,
@@ -16139,7 +19050,7 @@ pub static FORMS: &[Form] = &[
             read("split", Kind::Immediate, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G452,
+        gates: G498,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -16148,12 +19059,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C292),
+            slot("st", C304),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C347),
-            slot("num", C348),
-            optional("unpack::16b", C353),
+            slot("shape", C362),
+            slot("num", C363),
+            optional("unpack::16b", C368),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -16164,15 +19075,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
             },
         ],
-        gates: G453,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -16181,12 +19092,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [taddr], split<imm>:u32, b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C292),
+            slot("st", C304),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("16x32bx2", C350),
-            slot("num", C348),
-            optional("unpack::16b", C353),
+            slot("16x32bx2", C365),
+            slot("num", C363),
+            optional("unpack::16b", C368),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -16198,15 +19109,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Illegal(M84)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
             },
         ],
-        gates: G453,
+        gates: G499,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -16214,12 +19125,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C354), slot("sync", C55), slot("aligned", C62)],
+        slots: &[slot("wait", C369), slot("sync", C55), slot("aligned", C62)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G454,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -16227,15 +19138,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C355), slot("cta_group", C116), slot("shape", C356)],
+        slots: &[slot("cp", C297), slot("cta_group", C124), slot("shape", C370)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G458,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16243,15 +19154,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C355), slot("cta_group", C116), slot("64x128b", C357), slot("half", C358)],
+        slots: &[slot("cp", C297), slot("cta_group", C124), slot("64x128b", C371), slot("half", C372)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G458,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16259,15 +19170,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C355), slot("cta_group", C116), slot("32x128b", C359), slot("warpx4", C360)],
+        slots: &[slot("cp", C297), slot("cta_group", C124), slot("32x128b", C373), slot("warpx4", C374)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G458,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16276,20 +19187,20 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C355),
-            slot("cta_group", C116),
-            slot("shape", C356),
-            slot("b8x16", C205),
-            slot("padded", C206),
+            slot("cp", C297),
+            slot("cta_group", C124),
+            slot("shape", C370),
+            slot("b8x16", C212),
+            slot("padded", C213),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G458,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16298,21 +19209,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C355),
-            slot("cta_group", C116),
-            slot("64x128b", C357),
-            slot("half", C358),
-            slot("b8x16", C205),
-            slot("padded", C206),
+            slot("cp", C297),
+            slot("cta_group", C124),
+            slot("64x128b", C371),
+            slot("half", C372),
+            slot("b8x16", C212),
+            slot("padded", C213),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G458,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16321,21 +19232,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C355),
-            slot("cta_group", C116),
-            slot("32x128b", C359),
-            slot("warpx4", C360),
-            slot("b8x16", C205),
-            slot("padded", C206),
+            slot("cp", C297),
+            slot("cta_group", C124),
+            slot("32x128b", C373),
+            slot("warpx4", C374),
+            slot("b8x16", C212),
+            slot("padded", C213),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G458,
+        gates: G504,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -16343,15 +19254,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C361), slot("cta_group", C116), slot("down", C362)],
+        slots: &[slot("shift", C375), slot("cta_group", C124), slot("down", C376)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G461,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorShift),
     },
@@ -16359,7 +19270,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C363), slot("cta_group", C116), slot("kind", C364), optional("collector", C365)],
+        slots: &[slot("mma", C377), slot("cta_group", C124), slot("kind", C378), optional("collector", C379)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -16373,15 +19284,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16390,10 +19301,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("cta_group::1", C366),
-            slot("kind", C364),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("cta_group::1", C380),
+            slot("kind", C378),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16409,15 +19320,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16426,10 +19337,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("cta_group::2", C367),
-            slot("kind", C364),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("cta_group::2", C381),
+            slot("kind", C378),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16445,15 +19356,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16462,11 +19373,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("cta_group", C116),
-            slot("kind", C364),
-            optional("ashift", C368),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("cta_group", C124),
+            slot("kind", C378),
+            optional("ashift", C382),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16481,15 +19392,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16498,11 +19409,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("cta_group::1", C366),
-            slot("kind", C364),
-            optional("ashift", C368),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("cta_group::1", C380),
+            slot("kind", C378),
+            optional("ashift", C382),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16518,15 +19429,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16535,11 +19446,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("cta_group::2", C367),
-            slot("kind", C364),
-            optional("ashift", C368),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("cta_group::2", C381),
+            slot("kind", C378),
+            optional("ashift", C382),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16555,15 +19466,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16572,11 +19483,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("sp", C369),
-            slot("cta_group", C116),
-            slot("kind", C364),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("sp", C383),
+            slot("cta_group", C124),
+            slot("kind", C378),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16592,15 +19503,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16609,11 +19520,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("sp", C369),
-            slot("cta_group::1", C366),
-            slot("kind", C364),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("sp", C383),
+            slot("cta_group::1", C380),
+            slot("kind", C378),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16630,15 +19541,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16647,11 +19558,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("sp", C369),
-            slot("cta_group::2", C367),
-            slot("kind", C364),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("sp", C383),
+            slot("cta_group::2", C381),
+            slot("kind", C378),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16668,15 +19579,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16685,12 +19596,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("sp", C369),
-            slot("cta_group", C116),
-            slot("kind", C364),
-            optional("ashift", C368),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("sp", C383),
+            slot("cta_group", C124),
+            slot("kind", C378),
+            optional("ashift", C382),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16706,15 +19617,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16723,12 +19634,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("sp", C369),
-            slot("cta_group::1", C366),
-            slot("kind", C364),
-            optional("ashift", C368),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("sp", C383),
+            slot("cta_group::1", C380),
+            slot("kind", C378),
+            optional("ashift", C382),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16745,15 +19656,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16762,12 +19673,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("sp", C369),
-            slot("cta_group::2", C367),
-            slot("kind", C364),
-            optional("ashift", C368),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("sp", C383),
+            slot("cta_group::2", C381),
+            slot("kind", C378),
+            optional("ashift", C382),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16784,15 +19695,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
             Rule {
-                when: &[Condition::Has(M87)],
-                then: Consequence::Needs(&[Condition::HasNot(M88)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M94)],
+                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16801,12 +19712,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("cta_group", C116),
-            slot("kind", C370),
-            slot("block_scale", C274),
-            optional("scale_vec_size", C371),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("cta_group", C124),
+            slot("kind", C384),
+            slot("block_scale", C285),
+            optional("scale_vec_size", C385),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16820,28 +19731,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69), Condition::Has(M89)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M69), Condition::Has(M90)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M77), Condition::Has(M96)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M77), Condition::Has(M97)], then: Consequence::Gates(G521) },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M98)),
             },
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M97)),
             },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::Has(M95)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::Has(M102)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16850,12 +19761,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("cta_group", C116),
-            slot("kind", C370),
-            slot("block_scale", C274),
-            optional("scale_vec_size", C371),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("cta_group", C124),
+            slot("kind", C384),
+            slot("block_scale", C285),
+            optional("scale_vec_size", C385),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16869,28 +19780,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69), Condition::Has(M89)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M69), Condition::Has(M90)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M77), Condition::Has(M96)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M77), Condition::Has(M97)], then: Consequence::Gates(G521) },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M98)),
             },
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M97)),
             },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::Has(M95)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::Has(M102)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16899,13 +19810,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("sp", C369),
-            slot("cta_group", C116),
-            slot("kind", C370),
-            slot("block_scale", C274),
-            optional("scale_vec_size", C371),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("sp", C383),
+            slot("cta_group", C124),
+            slot("kind", C384),
+            slot("block_scale", C285),
+            optional("scale_vec_size", C385),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16920,28 +19831,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69), Condition::Has(M89)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M69), Condition::Has(M90)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M77), Condition::Has(M96)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M77), Condition::Has(M97)], then: Consequence::Gates(G521) },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M98)),
             },
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M97)),
             },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::Has(M95)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::Has(M102)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -16950,13 +19861,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C363),
-            slot("sp", C369),
-            slot("cta_group", C116),
-            slot("kind", C370),
-            slot("block_scale", C274),
-            optional("scale_vec_size", C371),
-            optional("collector", C365),
+            slot("mma", C377),
+            slot("sp", C383),
+            slot("cta_group", C124),
+            slot("kind", C384),
+            slot("block_scale", C285),
+            optional("scale_vec_size", C385),
+            optional("collector", C379),
         ],
         ignored: &[],
         head: 1,
@@ -16971,28 +19882,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69), Condition::Has(M89)], then: Consequence::Gates(G474) },
-            Rule { when: &[Condition::Has(M69), Condition::Has(M90)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M77), Condition::Has(M96)], then: Consequence::Gates(G520) },
+            Rule { when: &[Condition::Has(M77), Condition::Has(M97)], then: Consequence::Gates(G521) },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M98)),
             },
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::HasNot(M94)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M97)),
             },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::Has(M95)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M97)],
+                then: Consequence::Needs(&[Condition::Has(M102)], Fault::Missing("scale_vec_size")),
             },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
         ],
-        gates: G470,
+        gates: G516,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17001,11 +19912,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C363),
-            slot("ws", C372),
-            slot("cta_group::1", C366),
-            slot("kind", C364),
-            optional("buffer", C373),
+            slot("mma", C377),
+            slot("ws", C386),
+            slot("cta_group::1", C380),
+            slot("kind", C378),
+            optional("buffer", C387),
         ],
         ignored: &[],
         head: 2,
@@ -17017,8 +19928,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) }],
-        gates: G492,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) }],
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17027,11 +19938,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C363),
-            slot("ws", C372),
-            slot("cta_group::1", C366),
-            slot("kind", C364),
-            optional("buffer", C373),
+            slot("mma", C377),
+            slot("ws", C386),
+            slot("cta_group::1", C380),
+            slot("kind", C378),
+            optional("buffer", C387),
         ],
         ignored: &[],
         head: 2,
@@ -17043,8 +19954,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) }],
-        gates: G492,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) }],
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17053,12 +19964,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C363),
-            slot("ws", C372),
-            slot("sp", C369),
-            slot("cta_group::1", C366),
-            slot("kind", C364),
-            optional("buffer", C373),
+            slot("mma", C377),
+            slot("ws", C386),
+            slot("sp", C383),
+            slot("cta_group::1", C380),
+            slot("kind", C378),
+            optional("buffer", C387),
         ],
         ignored: &[],
         head: 2,
@@ -17071,8 +19982,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) }],
-        gates: G492,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) }],
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17081,12 +19992,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C363),
-            slot("ws", C372),
-            slot("sp", C369),
-            slot("cta_group::1", C366),
-            slot("kind", C364),
-            optional("buffer", C373),
+            slot("mma", C377),
+            slot("ws", C386),
+            slot("sp", C383),
+            slot("cta_group::1", C380),
+            slot("kind", C378),
+            optional("buffer", C387),
         ],
         ignored: &[],
         head: 2,
@@ -17099,8 +20010,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M86)], then: Consequence::Gates(G469) }],
-        gates: G492,
+        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) }],
+        gates: G538,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -17109,20 +20020,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C374),
-            slot("cta_group", C116),
-            slot("mbarrier::arrive::one", C375),
-            optional("shared::cluster", C100),
+            slot("commit", C388),
+            slot("cta_group", C124),
+            slot("mbarrier::arrive::one", C389),
+            optional("shared::cluster", C104),
             slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G539) },
         ],
-        gates: G493,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -17131,11 +20043,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask<in 0..65535>:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C374),
-            slot("cta_group", C116),
-            slot("mbarrier::arrive::one", C375),
-            optional("shared::cluster", C100),
-            slot("multicast", C102),
+            slot("commit", C388),
+            slot("cta_group", C124),
+            slot("mbarrier::arrive::one", C389),
+            optional("shared::cluster", C104),
+            slot("multicast", C105),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -17145,10 +20057,38 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G441) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G539) },
         ],
-        gates: G493,
+        gates: G540,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::TensorCommit),
+    },
+    Form {
+        opcode: Opcode::Tcgen05,
+        syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast::cluster::32b.b64 [mbar], mask<in 0..4294967295>:u32",
+        section: "9.7.16.11.1",
+        slots: &[
+            slot("commit", C388),
+            slot("cta_group", C124),
+            slot("mbarrier::arrive::one", C389),
+            optional("shared::cluster", C104),
+            slot("multicast::cluster::32b", C106),
+            slot("b64", C98),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("mbar", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G539) },
+        ],
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -17156,12 +20096,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C376)],
+        slots: &[slot("order", C390)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G494,
+        gates: G541,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -17170,11 +20110,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C377),
-            slot("tile", C115),
-            slot("field", C378),
-            optional("map_space", C379),
-            slot("b1024", C380),
+            slot("replace", C391),
+            slot("tile", C123),
+            slot("field", C392),
+            optional("map_space", C393),
+            slot("b1024", C394),
             slot("type", C38),
         ],
         ignored: &[],
@@ -17182,16 +20122,16 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M96)],
+                when: &[Condition::Has(M103)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M97)],
+                when: &[Condition::Has(M104)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M98)], then: Consequence::Gates(G495) },
+            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G542) },
         ],
-        gates: G496,
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -17200,11 +20140,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C377),
-            slot("tile", C115),
-            slot("field", C381),
-            optional("map_space", C379),
-            slot("b1024", C380),
+            slot("replace", C391),
+            slot("tile", C123),
+            slot("field", C395),
+            optional("map_space", C393),
+            slot("b1024", C394),
             slot("type", C38),
         ],
         ignored: &[],
@@ -17216,15 +20156,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M99)],
+                when: &[Condition::Has(M106)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M100)],
+                when: &[Condition::Has(M107)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
         ],
-        gates: G496,
+        gates: G543,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -17233,11 +20173,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C382),
+            slot("cp_fenceproxy", C396),
             slot("global", C28),
             slot("shared::cta", C76),
-            slot("tensormap::generic", C177),
-            slot("release", C170),
+            slot("tensormap::generic", C185),
+            slot("release", C178),
             slot("scope", C34),
             slot("sync", C55),
             slot("aligned", C62),
@@ -17250,7 +20190,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G497,
+        gates: G544,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -17258,12 +20198,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C383), slot("type", C86)],
+        slots: &[slot("op", C397), slot("type", C86)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G498,
+        gates: G545,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -17273,10 +20213,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C384),
+            slot("geom", C398),
             slot("v4", C84),
-            slot("dtype", C385),
-            slot("ctype", C386),
+            slot("dtype", C399),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 0,
@@ -17285,14 +20225,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
             Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
             },
         ],
         gates: &[],
@@ -17304,12 +20244,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C387),
+            slot("base", C401),
             optional("uni", C70),
-            slot("geom", C384),
+            slot("geom", C398),
             slot("v4", C84),
-            slot("dtype", C385),
-            slot("ctype", C386),
+            slot("dtype", C399),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 1,
@@ -17318,17 +20258,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
             Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
             },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
         ],
-        gates: G503,
+        gates: G550,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17337,12 +20277,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C388),
+            slot("level", C402),
             optional("uni", C70),
-            slot("geom", C384),
+            slot("geom", C398),
             slot("v4", C84),
-            slot("dtype", C385),
-            slot("ctype", C386),
+            slot("dtype", C399),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 1,
@@ -17352,21 +20292,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
             Rule {
-                when: &[Condition::Has(M104)],
-                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
             },
             Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+                when: &[Condition::Has(M112)],
+                then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
         ],
-        gates: G504,
+        gates: G551,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17375,12 +20315,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C389),
+            slot("grad", C403),
             optional("uni", C70),
-            slot("geom", C384),
+            slot("geom", C398),
             slot("v4", C84),
-            slot("dtype", C385),
-            slot("ctype", C386),
+            slot("dtype", C399),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 1,
@@ -17391,22 +20331,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
             Rule {
-                when: &[Condition::Has(M104)],
-                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
             },
             Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+                when: &[Condition::Has(M112)],
+                then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
         ],
-        gates: G506,
+        gates: G553,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17416,10 +20356,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C384),
+            slot("geom", C398),
             slot("v4", C84),
-            slot("dtype", C385),
-            slot("ctype", C386),
+            slot("dtype", C399),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 0,
@@ -17429,15 +20369,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G554) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
             Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
             },
         ],
         gates: &[],
@@ -17449,12 +20389,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C387),
+            slot("base", C401),
             optional("uni", C70),
-            slot("geom", C384),
+            slot("geom", C398),
             slot("v4", C84),
-            slot("dtype", C385),
-            slot("ctype", C386),
+            slot("dtype", C399),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 1,
@@ -17464,18 +20404,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G555) },
             Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
             },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
         ],
-        gates: G503,
+        gates: G550,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17484,12 +20424,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C388),
+            slot("level", C402),
             optional("uni", C70),
-            slot("geom", C384),
+            slot("geom", C398),
             slot("v4", C84),
-            slot("dtype", C385),
-            slot("ctype", C386),
+            slot("dtype", C399),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 1,
@@ -17500,22 +20440,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G509) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G556) },
             Rule {
-                when: &[Condition::Has(M104)],
-                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
             },
             Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+                when: &[Condition::Has(M112)],
+                then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
         ],
-        gates: G504,
+        gates: G551,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17524,12 +20464,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C389),
+            slot("grad", C403),
             optional("uni", C70),
-            slot("geom", C384),
+            slot("geom", C398),
             slot("v4", C84),
-            slot("dtype", C385),
-            slot("ctype", C386),
+            slot("dtype", C399),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 1,
@@ -17541,23 +20481,23 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G510) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
             Rule {
-                when: &[Condition::Has(M104)],
-                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
             },
             Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+                when: &[Condition::Has(M112)],
+                then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
         ],
-        gates: G506,
+        gates: G553,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17567,9 +20507,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C390),
+            slot("geom", C404),
             slot("v4", C84),
-            slot("dtype", C385),
+            slot("dtype", C399),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17580,8 +20520,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G554) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -17592,11 +20532,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C387),
+            slot("base", C401),
             optional("uni", C70),
-            slot("geom", C390),
+            slot("geom", C404),
             slot("v4", C84),
-            slot("dtype", C385),
+            slot("dtype", C399),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17607,10 +20547,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G555) },
         ],
-        gates: G503,
+        gates: G550,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17619,11 +20559,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C388),
+            slot("level", C402),
             optional("uni", C70),
-            slot("geom", C390),
+            slot("geom", C404),
             slot("v4", C84),
-            slot("dtype", C385),
+            slot("dtype", C399),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17635,10 +20575,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G509) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G556) },
         ],
-        gates: G504,
+        gates: G551,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17647,11 +20587,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C389),
+            slot("grad", C403),
             optional("uni", C70),
-            slot("geom", C390),
+            slot("geom", C404),
             slot("v4", C84),
-            slot("dtype", C385),
+            slot("dtype", C399),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17664,11 +20604,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G510) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
         ],
-        gates: G506,
+        gates: G553,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17678,9 +20618,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C390),
+            slot("geom", C404),
             slot("v4", C84),
-            slot("dtype", C385),
+            slot("dtype", C399),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17692,8 +20632,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G554) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -17704,11 +20644,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C387),
+            slot("base", C401),
             optional("uni", C70),
-            slot("geom", C390),
+            slot("geom", C404),
             slot("v4", C84),
-            slot("dtype", C385),
+            slot("dtype", C399),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17720,10 +20660,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G555) },
         ],
-        gates: G503,
+        gates: G550,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17732,11 +20672,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C388),
+            slot("level", C402),
             optional("uni", C70),
-            slot("geom", C390),
+            slot("geom", C404),
             slot("v4", C84),
-            slot("dtype", C385),
+            slot("dtype", C399),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17749,10 +20689,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G509) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G556) },
         ],
-        gates: G504,
+        gates: G551,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17761,11 +20701,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C389),
+            slot("grad", C403),
             optional("uni", C70),
-            slot("geom", C390),
+            slot("geom", C404),
             slot("v4", C84),
-            slot("dtype", C385),
+            slot("dtype", C399),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -17779,11 +20719,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G510) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
         ],
-        gates: G506,
+        gates: G553,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17793,10 +20733,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C384),
-            slot("v2", C391),
-            slot("dtype", C392),
-            slot("ctype", C386),
+            slot("geom", C398),
+            slot("v2", C405),
+            slot("dtype", C406),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 0,
@@ -17805,14 +20745,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
             Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
             },
         ],
         gates: &[],
@@ -17824,12 +20764,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C387),
+            slot("base", C401),
             optional("uni", C70),
-            slot("geom", C384),
-            slot("v2", C391),
-            slot("dtype", C392),
-            slot("ctype", C386),
+            slot("geom", C398),
+            slot("v2", C405),
+            slot("dtype", C406),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 1,
@@ -17838,17 +20778,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
             Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
             },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
         ],
-        gates: G503,
+        gates: G550,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17857,12 +20797,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C388),
+            slot("level", C402),
             optional("uni", C70),
-            slot("geom", C384),
-            slot("v2", C391),
-            slot("dtype", C392),
-            slot("ctype", C386),
+            slot("geom", C398),
+            slot("v2", C405),
+            slot("dtype", C406),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 1,
@@ -17872,21 +20812,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
             Rule {
-                when: &[Condition::Has(M104)],
-                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
             },
             Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+                when: &[Condition::Has(M112)],
+                then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
         ],
-        gates: G504,
+        gates: G551,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17895,12 +20835,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C389),
+            slot("grad", C403),
             optional("uni", C70),
-            slot("geom", C384),
-            slot("v2", C391),
-            slot("dtype", C392),
-            slot("ctype", C386),
+            slot("geom", C398),
+            slot("v2", C405),
+            slot("dtype", C406),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 1,
@@ -17911,22 +20851,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
             Rule {
-                when: &[Condition::Has(M104)],
-                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
             },
             Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+                when: &[Condition::Has(M112)],
+                then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
         ],
-        gates: G506,
+        gates: G553,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -17936,10 +20876,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C384),
-            slot("v2", C391),
-            slot("dtype", C392),
-            slot("ctype", C386),
+            slot("geom", C398),
+            slot("v2", C405),
+            slot("dtype", C406),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 0,
@@ -17949,15 +20889,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G554) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
             Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
             },
         ],
         gates: &[],
@@ -17969,12 +20909,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C387),
+            slot("base", C401),
             optional("uni", C70),
-            slot("geom", C384),
-            slot("v2", C391),
-            slot("dtype", C392),
-            slot("ctype", C386),
+            slot("geom", C398),
+            slot("v2", C405),
+            slot("dtype", C406),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 1,
@@ -17984,18 +20924,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G555) },
             Rule {
-                when: &[Condition::Has(M103)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M103)),
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
             },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
         ],
-        gates: G503,
+        gates: G550,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18004,12 +20944,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C388),
+            slot("level", C402),
             optional("uni", C70),
-            slot("geom", C384),
-            slot("v2", C391),
-            slot("dtype", C392),
-            slot("ctype", C386),
+            slot("geom", C398),
+            slot("v2", C405),
+            slot("dtype", C406),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 1,
@@ -18020,22 +20960,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G509) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G556) },
             Rule {
-                when: &[Condition::Has(M104)],
-                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
             },
             Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+                when: &[Condition::Has(M112)],
+                then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
         ],
-        gates: G504,
+        gates: G551,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18044,12 +20984,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C389),
+            slot("grad", C403),
             optional("uni", C70),
-            slot("geom", C384),
-            slot("v2", C391),
-            slot("dtype", C392),
-            slot("ctype", C386),
+            slot("geom", C398),
+            slot("v2", C405),
+            slot("dtype", C406),
+            slot("ctype", C400),
         ],
         ignored: &[],
         head: 1,
@@ -18061,23 +21001,23 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G510) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
             Rule {
-                when: &[Condition::Has(M104)],
-                then: Consequence::Needs(&[Condition::HasNot(M104)], Fault::Illegal(M104)),
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
             },
             Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::HasNot(M105)], Fault::Illegal(M105)),
+                when: &[Condition::Has(M112)],
+                then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M109)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
             },
         ],
-        gates: G506,
+        gates: G553,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18087,9 +21027,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C390),
-            slot("v2", C391),
-            slot("dtype", C392),
+            slot("geom", C404),
+            slot("v2", C405),
+            slot("dtype", C406),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18100,8 +21040,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G554) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -18112,11 +21052,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C387),
+            slot("base", C401),
             optional("uni", C70),
-            slot("geom", C390),
-            slot("v2", C391),
-            slot("dtype", C392),
+            slot("geom", C404),
+            slot("v2", C405),
+            slot("dtype", C406),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18127,10 +21067,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G555) },
         ],
-        gates: G503,
+        gates: G550,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18139,11 +21079,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C388),
+            slot("level", C402),
             optional("uni", C70),
-            slot("geom", C390),
-            slot("v2", C391),
-            slot("dtype", C392),
+            slot("geom", C404),
+            slot("v2", C405),
+            slot("dtype", C406),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18155,10 +21095,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G509) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G556) },
         ],
-        gates: G504,
+        gates: G551,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18167,11 +21107,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C389),
+            slot("grad", C403),
             optional("uni", C70),
-            slot("geom", C390),
-            slot("v2", C391),
-            slot("dtype", C392),
+            slot("geom", C404),
+            slot("v2", C405),
+            slot("dtype", C406),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18184,11 +21124,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G510) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
         ],
-        gates: G506,
+        gates: G553,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18198,9 +21138,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C390),
-            slot("v2", C391),
-            slot("dtype", C392),
+            slot("geom", C404),
+            slot("v2", C405),
+            slot("dtype", C406),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18212,8 +21152,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G507) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G554) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -18224,11 +21164,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C387),
+            slot("base", C401),
             optional("uni", C70),
-            slot("geom", C390),
-            slot("v2", C391),
-            slot("dtype", C392),
+            slot("geom", C404),
+            slot("v2", C405),
+            slot("dtype", C406),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18240,10 +21180,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G508) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G555) },
         ],
-        gates: G503,
+        gates: G550,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18252,11 +21192,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C388),
+            slot("level", C402),
             optional("uni", C70),
-            slot("geom", C390),
-            slot("v2", C391),
-            slot("dtype", C392),
+            slot("geom", C404),
+            slot("v2", C405),
+            slot("dtype", C406),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18269,10 +21209,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G509) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G556) },
         ],
-        gates: G504,
+        gates: G551,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18281,11 +21221,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C389),
+            slot("grad", C403),
             optional("uni", C70),
-            slot("geom", C390),
-            slot("v2", C391),
-            slot("dtype", C392),
+            slot("geom", C404),
+            slot("v2", C405),
+            slot("dtype", C406),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18299,11 +21239,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G502) },
-            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G510) },
-            Rule { when: &[Condition::Has(M102)], then: Consequence::Gates(G505) },
+            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G557) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
         ],
-        gates: G506,
+        gates: G553,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18313,10 +21253,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C70),
-            slot("component", C393),
-            slot("geom", C394),
+            slot("component", C407),
+            slot("geom", C408),
             slot("v4", C84),
-            slot("dtype", C309),
+            slot("dtype", C323),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18325,8 +21265,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G514) }],
-        gates: G515,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G561) }],
+        gates: G562,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18336,10 +21276,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C70),
-            slot("component", C393),
-            slot("geom", C395),
+            slot("component", C407),
+            slot("geom", C409),
             slot("v4", C84),
-            slot("dtype", C309),
+            slot("dtype", C323),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18349,8 +21289,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G514) }],
-        gates: G519,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G561) }],
+        gates: G566,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18360,10 +21300,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C70),
-            slot("component", C393),
-            slot("geom", C395),
+            slot("component", C407),
+            slot("geom", C409),
             slot("v4", C84),
-            slot("dtype", C309),
+            slot("dtype", C323),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18373,8 +21313,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G514) }],
-        gates: G519,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G561) }],
+        gates: G566,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18384,10 +21324,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C70),
-            slot("component", C393),
-            slot("geom", C395),
+            slot("component", C407),
+            slot("geom", C409),
             slot("v4", C84),
-            slot("dtype", C309),
+            slot("dtype", C323),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18398,8 +21338,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G514) }],
-        gates: G519,
+        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G561) }],
+        gates: G566,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -18420,7 +21360,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
-        slots: &[slot("query", C396), slot("b32", C6)],
+        slots: &[slot("query", C410), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("texref", Kind::Handle, Ty::None)],
@@ -18433,7 +21373,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C388), slot("query", C397), slot("b32", C6)],
+        slots: &[slot("level", C402), slot("query", C411), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -18442,7 +21382,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G522,
+        gates: G569,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -18450,7 +21390,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18459,7 +21399,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G523,
+        gates: G570,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -18467,7 +21407,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18477,7 +21417,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G523,
+        gates: G570,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -18486,9 +21426,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             slot("op2", C51),
         ],
@@ -18501,7 +21441,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G523,
+        gates: G570,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -18510,9 +21450,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -18528,7 +21468,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G524,
+        gates: G571,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -18537,9 +21477,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -18555,7 +21495,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G525,
+        gates: G572,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -18563,7 +21503,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vadd,
         syntax: "vadd.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18572,7 +21512,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G526,
+        gates: G573,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -18580,7 +21520,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vadd,
         syntax: "vadd.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18590,7 +21530,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G526,
+        gates: G573,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -18599,9 +21539,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vadd.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             slot("op2", C51),
         ],
@@ -18614,7 +21554,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G526,
+        gates: G573,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -18623,9 +21563,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vadd2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -18641,7 +21581,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G527,
+        gates: G574,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -18650,9 +21590,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vadd4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -18668,7 +21608,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G528,
+        gates: G575,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -18677,9 +21617,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vavrg2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -18695,7 +21635,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G529,
+        gates: G576,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -18704,9 +21644,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vavrg4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -18722,7 +21662,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G530,
+        gates: G577,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -18731,11 +21671,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmad.dtype.atype.btype{.sat}{.scale} d, {-}a.part, {-}b.part, {-}c",
         section: "9.7.18.1.3",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
-            optional("scale", C398),
+            optional("scale", C412),
         ],
         ignored: &[],
         head: 0,
@@ -18746,7 +21686,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G531,
+        gates: G578,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -18755,12 +21695,12 @@ pub static FORMS: &[Form] = &[
         syntax: "vmad.dtype.atype.btype.po{.sat}{.scale} d, a.part, b.part, c",
         section: "9.7.18.1.3",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
-            slot("po", C399),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
+            slot("po", C413),
             optional("sat", C8),
-            optional("scale", C398),
+            optional("scale", C412),
         ],
         ignored: &[],
         head: 0,
@@ -18771,7 +21711,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G531,
+        gates: G578,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -18779,7 +21719,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmax,
         syntax: "vmax.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18788,7 +21728,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G532,
+        gates: G579,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -18796,7 +21736,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmax,
         syntax: "vmax.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18806,7 +21746,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G532,
+        gates: G579,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -18815,9 +21755,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             slot("op2", C51),
         ],
@@ -18830,7 +21770,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G532,
+        gates: G579,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -18839,9 +21779,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -18857,7 +21797,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G533,
+        gates: G580,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -18866,9 +21806,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -18884,7 +21824,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G534,
+        gates: G581,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -18892,7 +21832,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmin,
         syntax: "vmin.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18901,7 +21841,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G535,
+        gates: G582,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -18909,7 +21849,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmin,
         syntax: "vmin.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18919,7 +21859,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G535,
+        gates: G582,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -18928,9 +21868,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             slot("op2", C51),
         ],
@@ -18943,7 +21883,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G535,
+        gates: G582,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -18952,9 +21892,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -18970,7 +21910,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G536,
+        gates: G583,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -18979,9 +21919,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -18997,7 +21937,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G537,
+        gates: G584,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -19005,15 +21945,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C400), slot("pred", C60)],
+        slots: &[slot("mode", C414), slot("pred", C60)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G538) }],
-        gates: G539,
+        rules: &[Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G585) }],
+        gates: G586,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -19021,15 +21961,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C401), slot("b32", C6)],
+        slots: &[slot("ballot", C415), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G538) }],
-        gates: G539,
+        rules: &[Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G585) }],
+        gates: G586,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -19037,7 +21977,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C55), slot("mode", C400), slot("pred", C60)],
+        slots: &[slot("sync", C55), slot("mode", C414), slot("pred", C60)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19045,8 +21985,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G538) }],
-        gates: G540,
+        rules: &[Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G585) }],
+        gates: G587,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -19054,7 +21994,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C55), slot("ballot", C401), slot("b32", C6)],
+        slots: &[slot("sync", C55), slot("ballot", C415), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19062,8 +22002,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M107)], then: Consequence::Gates(G538) }],
-        gates: G540,
+        rules: &[Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G585) }],
+        gates: G587,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -19071,7 +22011,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C165), slot("btype", C165), slot("CmpOp", C308)],
+        slots: &[slot("atype", C173), slot("btype", C173), slot("CmpOp", C322)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19081,15 +22021,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Comparison),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
             },
         ],
-        gates: G541,
+        gates: G588,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -19097,7 +22037,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C165), slot("btype", C165), slot("CmpOp", C308)],
+        slots: &[slot("atype", C173), slot("btype", C173), slot("CmpOp", C322)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19108,15 +22048,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Comparison),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
             },
         ],
-        gates: G541,
+        gates: G588,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -19124,7 +22064,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C165), slot("btype", C165), slot("CmpOp", C308), slot("op2", C51)],
+        slots: &[slot("atype", C173), slot("btype", C173), slot("CmpOp", C322), slot("op2", C51)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19135,15 +22075,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Comparison),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
             },
         ],
-        gates: G541,
+        gates: G588,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -19151,7 +22091,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset2,
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
-        slots: &[slot("atype", C165), slot("btype", C165), slot("CmpOp", C308), optional("add", C43)],
+        slots: &[slot("atype", C173), slot("btype", C173), slot("CmpOp", C322), optional("add", C43)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19163,15 +22103,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Comparison),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
             },
         ],
-        gates: G542,
+        gates: G589,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -19179,7 +22119,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset4,
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
-        slots: &[slot("atype", C165), slot("btype", C165), slot("CmpOp", C308), optional("add", C43)],
+        slots: &[slot("atype", C173), slot("btype", C173), slot("CmpOp", C322), optional("add", C43)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19191,15 +22131,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Comparison),
+                when: &[Condition::Has(M85)],
+                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Comparison),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
             },
         ],
-        gates: G543,
+        gates: G590,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -19208,9 +22148,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             slot("mode", C69),
         ],
@@ -19225,7 +22165,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G544,
+        gates: G591,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -19234,9 +22174,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             slot("mode", C69),
         ],
@@ -19252,7 +22192,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G544,
+        gates: G591,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -19261,9 +22201,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             slot("mode", C69),
             slot("op2", C51),
@@ -19280,7 +22220,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G544,
+        gates: G591,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -19289,9 +22229,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             slot("mode", C69),
         ],
@@ -19306,7 +22246,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G545,
+        gates: G592,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -19315,9 +22255,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             slot("mode", C69),
         ],
@@ -19333,7 +22273,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G545,
+        gates: G592,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -19342,9 +22282,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             slot("mode", C69),
             slot("op2", C51),
@@ -19361,7 +22301,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G545,
+        gates: G592,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -19369,7 +22309,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19378,7 +22318,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G546,
+        gates: G593,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -19386,7 +22326,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C165), slot("atype", C165), slot("btype", C165), optional("sat", C8)],
+        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -19396,7 +22336,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G546,
+        gates: G593,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -19405,9 +22345,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             slot("op2", C51),
         ],
@@ -19420,7 +22360,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G546,
+        gates: G593,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -19429,9 +22369,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -19447,7 +22387,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G547,
+        gates: G594,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -19456,9 +22396,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C165),
-            slot("atype", C165),
-            slot("btype", C165),
+            slot("dtype", C173),
+            slot("atype", C173),
+            slot("btype", C173),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -19474,7 +22414,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G548,
+        gates: G595,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -19483,13 +22423,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C402),
+            slot("mma_async", C416),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C403),
-            slot("dtype", C249),
-            slot("atype", C135),
-            slot("btype", C135),
+            slot("shape", C417),
+            slot("dtype", C260),
+            slot("atype", C143),
+            slot("btype", C143),
         ],
         ignored: T0,
         head: 1,
@@ -19504,7 +22444,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G596,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19513,13 +22453,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C402),
+            slot("mma_async", C416),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C403),
-            slot("dtype", C249),
-            slot("atype", C135),
-            slot("btype", C135),
+            slot("shape", C417),
+            slot("dtype", C260),
+            slot("atype", C143),
+            slot("btype", C143),
         ],
         ignored: T0,
         head: 1,
@@ -19533,7 +22473,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G596,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19542,13 +22482,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C402),
+            slot("mma_async", C416),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C403),
+            slot("shape", C417),
             slot("dtype", C1),
-            slot("atype", C136),
-            slot("btype", C136),
+            slot("atype", C144),
+            slot("btype", C144),
         ],
         ignored: T0,
         head: 1,
@@ -19563,7 +22503,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G596,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19572,13 +22512,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C402),
+            slot("mma_async", C416),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C403),
+            slot("shape", C417),
             slot("dtype", C1),
-            slot("atype", C136),
-            slot("btype", C136),
+            slot("atype", C144),
+            slot("btype", C144),
         ],
         ignored: T0,
         head: 1,
@@ -19592,7 +22532,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G596,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19601,13 +22541,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C402),
+            slot("mma_async", C416),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C404),
+            slot("shape", C418),
             slot("dtype", C1),
-            slot("atype", C142),
-            slot("btype", C142),
+            slot("atype", C150),
+            slot("btype", C150),
         ],
         ignored: T0,
         head: 1,
@@ -19620,7 +22560,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G596,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19629,13 +22569,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C402),
+            slot("mma_async", C416),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C404),
+            slot("shape", C418),
             slot("dtype", C1),
-            slot("atype", C142),
-            slot("btype", C142),
+            slot("atype", C150),
+            slot("btype", C150),
         ],
         ignored: T0,
         head: 1,
@@ -19648,7 +22588,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G549,
+        gates: G596,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19657,13 +22597,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C402),
+            slot("mma_async", C416),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C405),
-            slot("dtype", C249),
-            slot("atype", C264),
-            slot("btype", C264),
+            slot("shape", C419),
+            slot("dtype", C260),
+            slot("atype", C275),
+            slot("btype", C275),
         ],
         ignored: T0,
         head: 1,
@@ -19676,7 +22616,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G550,
+        gates: G597,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19685,13 +22625,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C402),
+            slot("mma_async", C416),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C405),
-            slot("dtype", C249),
-            slot("atype", C264),
-            slot("btype", C264),
+            slot("shape", C419),
+            slot("dtype", C260),
+            slot("atype", C275),
+            slot("btype", C275),
         ],
         ignored: T0,
         head: 1,
@@ -19704,7 +22644,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G550,
+        gates: G597,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19713,14 +22653,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C402),
+            slot("mma_async", C416),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C406),
+            slot("shape", C420),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C407),
-            slot("btype", C407),
+            slot("atype", C421),
+            slot("btype", C421),
         ],
         ignored: T0,
         head: 1,
@@ -19733,22 +22673,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G551),
+                then: Consequence::Gates(G598),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G551),
+                then: Consequence::Gates(G598),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G552),
+                then: Consequence::Gates(G599),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G552),
+                then: Consequence::Gates(G599),
             },
         ],
-        gates: G553,
+        gates: G600,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19757,14 +22697,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C402),
+            slot("mma_async", C416),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C406),
+            slot("shape", C420),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C407),
-            slot("btype", C407),
+            slot("atype", C421),
+            slot("btype", C421),
         ],
         ignored: T0,
         head: 1,
@@ -19777,22 +22717,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G551),
+                then: Consequence::Gates(G598),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G551),
+                then: Consequence::Gates(G598),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G552),
+                then: Consequence::Gates(G599),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G552),
+                then: Consequence::Gates(G599),
             },
         ],
-        gates: G553,
+        gates: G600,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19801,14 +22741,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C402),
+            slot("mma_async", C416),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C408),
+            slot("shape", C422),
             slot("dtype", C13),
-            slot("atype", C260),
-            slot("btype", C260),
-            slot("and", C409),
+            slot("atype", C271),
+            slot("btype", C271),
+            slot("and", C423),
             slot("popc", C58),
         ],
         ignored: T0,
@@ -19820,7 +22760,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G554,
+        gates: G601,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19829,14 +22769,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C402),
+            slot("mma_async", C416),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C408),
+            slot("shape", C422),
             slot("dtype", C13),
-            slot("atype", C260),
-            slot("btype", C260),
-            slot("and", C409),
+            slot("atype", C271),
+            slot("btype", C271),
+            slot("and", C423),
             slot("popc", C58),
         ],
         ignored: T0,
@@ -19848,7 +22788,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G554,
+        gates: G601,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19857,14 +22797,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C402),
-            slot("sp", C369),
+            slot("mma_async", C416),
+            slot("sp", C383),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C405),
-            slot("dtype", C249),
-            slot("atype", C135),
-            slot("btype", C135),
+            slot("shape", C419),
+            slot("dtype", C260),
+            slot("atype", C143),
+            slot("btype", C143),
         ],
         ignored: T0,
         head: 1,
@@ -19881,7 +22821,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G555,
+        gates: G602,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19890,14 +22830,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C402),
-            slot("sp", C369),
+            slot("mma_async", C416),
+            slot("sp", C383),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C405),
-            slot("dtype", C249),
-            slot("atype", C135),
-            slot("btype", C135),
+            slot("shape", C419),
+            slot("dtype", C260),
+            slot("atype", C143),
+            slot("btype", C143),
         ],
         ignored: T0,
         head: 1,
@@ -19913,7 +22853,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G555,
+        gates: G602,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19922,14 +22862,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C402),
-            slot("sp", C369),
+            slot("mma_async", C416),
+            slot("sp", C383),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C405),
+            slot("shape", C419),
             slot("dtype", C1),
-            slot("atype", C136),
-            slot("btype", C136),
+            slot("atype", C144),
+            slot("btype", C144),
         ],
         ignored: T0,
         head: 1,
@@ -19946,7 +22886,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G555,
+        gates: G602,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19955,14 +22895,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C402),
-            slot("sp", C369),
+            slot("mma_async", C416),
+            slot("sp", C383),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C405),
+            slot("shape", C419),
             slot("dtype", C1),
-            slot("atype", C136),
-            slot("btype", C136),
+            slot("atype", C144),
+            slot("btype", C144),
         ],
         ignored: T0,
         head: 1,
@@ -19978,7 +22918,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G555,
+        gates: G602,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -19987,14 +22927,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C402),
-            slot("sp", C369),
+            slot("mma_async", C416),
+            slot("sp", C383),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C403),
+            slot("shape", C417),
             slot("dtype", C1),
-            slot("atype", C142),
-            slot("btype", C142),
+            slot("atype", C150),
+            slot("btype", C150),
         ],
         ignored: T0,
         head: 1,
@@ -20009,7 +22949,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G555,
+        gates: G602,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20018,14 +22958,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C402),
-            slot("sp", C369),
+            slot("mma_async", C416),
+            slot("sp", C383),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C403),
+            slot("shape", C417),
             slot("dtype", C1),
-            slot("atype", C142),
-            slot("btype", C142),
+            slot("atype", C150),
+            slot("btype", C150),
         ],
         ignored: T0,
         head: 1,
@@ -20040,7 +22980,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G555,
+        gates: G602,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20049,14 +22989,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C402),
-            slot("sp", C369),
+            slot("mma_async", C416),
+            slot("sp", C383),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C410),
-            slot("dtype", C249),
-            slot("atype", C264),
-            slot("btype", C264),
+            slot("shape", C424),
+            slot("dtype", C260),
+            slot("atype", C275),
+            slot("btype", C275),
         ],
         ignored: T0,
         head: 1,
@@ -20071,7 +23011,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G556,
+        gates: G603,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20080,14 +23020,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C402),
-            slot("sp", C369),
+            slot("mma_async", C416),
+            slot("sp", C383),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C410),
-            slot("dtype", C249),
-            slot("atype", C264),
-            slot("btype", C264),
+            slot("shape", C424),
+            slot("dtype", C260),
+            slot("atype", C275),
+            slot("btype", C275),
         ],
         ignored: T0,
         head: 1,
@@ -20102,7 +23042,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G556,
+        gates: G603,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20111,15 +23051,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C402),
-            slot("sp", C369),
+            slot("mma_async", C416),
+            slot("sp", C383),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C411),
+            slot("shape", C425),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C407),
-            slot("btype", C407),
+            slot("atype", C421),
+            slot("btype", C421),
         ],
         ignored: T0,
         head: 1,
@@ -20134,22 +23074,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G557),
+                then: Consequence::Gates(G604),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G557),
+                then: Consequence::Gates(G604),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G558),
+                then: Consequence::Gates(G605),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G558),
+                then: Consequence::Gates(G605),
             },
         ],
-        gates: G559,
+        gates: G606,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20158,15 +23098,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C402),
-            slot("sp", C369),
+            slot("mma_async", C416),
+            slot("sp", C383),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C411),
+            slot("shape", C425),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C407),
-            slot("btype", C407),
+            slot("atype", C421),
+            slot("btype", C421),
         ],
         ignored: T0,
         head: 1,
@@ -20181,22 +23121,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G557),
+                then: Consequence::Gates(G604),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G557),
+                then: Consequence::Gates(G604),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G558),
+                then: Consequence::Gates(G605),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G558),
+                then: Consequence::Gates(G605),
             },
         ],
-        gates: G559,
+        gates: G606,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -20204,12 +23144,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.fence.sync{.aligned}",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C412), slot("sync", C55), optional("aligned", C62)],
+        slots: &[slot("fence", C426), slot("sync", C55), optional("aligned", C62)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G560,
+        gates: G607,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -20222,7 +23162,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G561,
+        gates: G608,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -20235,7 +23175,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G562,
+        gates: G609,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -20244,14 +23184,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("a", C414),
+            slot("load", C427),
+            slot("a", C428),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C415),
-            optional("memory", C416),
-            slot("type", C135),
+            slot("layout", C429),
+            slot("shape", C430),
+            optional("memory", C340),
+            slot("type", C143),
         ],
         ignored: &[],
         head: 2,
@@ -20261,11 +23201,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
         ],
-        gates: G566,
+        gates: G613,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20274,14 +23214,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("b", C329),
+            slot("load", C427),
+            slot("b", C344),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C415),
-            optional("memory", C416),
-            slot("type", C135),
+            slot("layout", C429),
+            slot("shape", C430),
+            optional("memory", C340),
+            slot("type", C143),
         ],
         ignored: &[],
         head: 2,
@@ -20291,11 +23231,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
         ],
-        gates: G566,
+        gates: G613,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20304,14 +23244,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("a", C414),
+            slot("load", C427),
+            slot("a", C428),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C415),
-            optional("memory", C416),
-            slot("type", C136),
+            slot("layout", C429),
+            slot("shape", C430),
+            optional("memory", C340),
+            slot("type", C144),
         ],
         ignored: &[],
         head: 2,
@@ -20321,11 +23261,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
         ],
-        gates: G567,
+        gates: G614,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20334,14 +23274,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("b", C329),
+            slot("load", C427),
+            slot("b", C344),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C415),
-            optional("memory", C416),
-            slot("type", C136),
+            slot("layout", C429),
+            slot("shape", C430),
+            optional("memory", C340),
+            slot("type", C144),
         ],
         ignored: &[],
         head: 2,
@@ -20351,11 +23291,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
         ],
-        gates: G567,
+        gates: G614,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20364,14 +23304,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("a", C414),
+            slot("load", C427),
+            slot("a", C428),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C417),
-            optional("memory", C416),
-            slot("type", C142),
+            slot("layout", C429),
+            slot("shape", C431),
+            optional("memory", C340),
+            slot("type", C150),
         ],
         ignored: &[],
         head: 2,
@@ -20380,8 +23320,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) }],
-        gates: G567,
+        rules: &[Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) }],
+        gates: G614,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20390,14 +23330,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("b", C329),
+            slot("load", C427),
+            slot("b", C344),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C417),
-            optional("memory", C416),
-            slot("type", C142),
+            slot("layout", C429),
+            slot("shape", C431),
+            optional("memory", C340),
+            slot("type", C150),
         ],
         ignored: &[],
         head: 2,
@@ -20406,8 +23346,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) }],
-        gates: G567,
+        rules: &[Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) }],
+        gates: G614,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20416,13 +23356,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("a", C414),
+            slot("load", C427),
+            slot("a", C428),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C418),
-            optional("memory", C416),
+            slot("layout", C429),
+            slot("shape", C432),
+            optional("memory", C340),
             slot("type", C2),
         ],
         ignored: &[],
@@ -20433,11 +23373,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G569) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G616) },
         ],
-        gates: G570,
+        gates: G617,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20446,13 +23386,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("b", C329),
+            slot("load", C427),
+            slot("b", C344),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C418),
-            optional("memory", C416),
+            slot("layout", C429),
+            slot("shape", C432),
+            optional("memory", C340),
             slot("type", C2),
         ],
         ignored: &[],
@@ -20463,11 +23403,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G569) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G616) },
         ],
-        gates: G570,
+        gates: G617,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20476,14 +23416,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("a", C414),
+            slot("load", C427),
+            slot("a", C428),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C415),
-            optional("memory", C416),
-            slot("type", C256),
+            slot("layout", C429),
+            slot("shape", C430),
+            optional("memory", C340),
+            slot("type", C267),
         ],
         ignored: &[],
         head: 2,
@@ -20493,11 +23433,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
         ],
-        gates: G571,
+        gates: G618,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20506,14 +23446,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("b", C329),
+            slot("load", C427),
+            slot("b", C344),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C415),
-            optional("memory", C416),
-            slot("type", C256),
+            slot("layout", C429),
+            slot("shape", C430),
+            optional("memory", C340),
+            slot("type", C267),
         ],
         ignored: &[],
         head: 2,
@@ -20523,11 +23463,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
         ],
-        gates: G571,
+        gates: G618,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20536,14 +23476,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("a", C414),
+            slot("load", C427),
+            slot("a", C428),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("row", C251),
-            slot("shape", C419),
-            optional("memory", C416),
-            slot("type", C258),
+            slot("row", C262),
+            slot("shape", C433),
+            optional("memory", C340),
+            slot("type", C269),
         ],
         ignored: &[],
         head: 2,
@@ -20552,8 +23492,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) }],
-        gates: G573,
+        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) }],
+        gates: G620,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20562,14 +23502,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("b", C329),
+            slot("load", C427),
+            slot("b", C344),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("col", C252),
-            slot("shape", C419),
-            optional("memory", C416),
-            slot("type", C258),
+            slot("col", C263),
+            slot("shape", C433),
+            optional("memory", C340),
+            slot("type", C269),
         ],
         ignored: &[],
         head: 2,
@@ -20578,8 +23518,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) }],
-        gates: G573,
+        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) }],
+        gates: G620,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20588,14 +23528,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("a", C414),
+            slot("load", C427),
+            slot("a", C428),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("row", C251),
-            slot("shape", C420),
-            optional("memory", C416),
-            slot("type", C260),
+            slot("row", C262),
+            slot("shape", C434),
+            optional("memory", C340),
+            slot("type", C271),
         ],
         ignored: &[],
         head: 2,
@@ -20604,8 +23544,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) }],
-        gates: G575,
+        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) }],
+        gates: G622,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20614,14 +23554,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("b", C329),
+            slot("load", C427),
+            slot("b", C344),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("col", C252),
-            slot("shape", C420),
-            optional("memory", C416),
-            slot("type", C260),
+            slot("col", C263),
+            slot("shape", C434),
+            optional("memory", C340),
+            slot("type", C271),
         ],
         ignored: &[],
         head: 2,
@@ -20630,8 +23570,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) }],
-        gates: G575,
+        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) }],
+        gates: G622,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20640,14 +23580,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("c", C421),
+            slot("load", C427),
+            slot("c", C435),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C422),
-            optional("memory", C416),
-            slot("type", C249),
+            slot("layout", C429),
+            slot("shape", C436),
+            optional("memory", C340),
+            slot("type", C260),
         ],
         ignored: &[],
         head: 2,
@@ -20657,14 +23597,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) },
         ],
-        gates: G566,
+        gates: G613,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20673,13 +23613,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("c", C421),
+            slot("load", C427),
+            slot("c", C435),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C422),
-            optional("memory", C416),
+            slot("layout", C429),
+            slot("shape", C436),
+            optional("memory", C340),
             slot("type", C13),
         ],
         ignored: &[],
@@ -20690,14 +23630,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) },
         ],
-        gates: G571,
+        gates: G618,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20706,13 +23646,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C413),
-            slot("c", C421),
+            slot("load", C427),
+            slot("c", C435),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C423),
-            optional("memory", C416),
+            slot("layout", C429),
+            slot("shape", C437),
+            optional("memory", C340),
             slot("type", C2),
         ],
         ignored: &[],
@@ -20723,13 +23663,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G569) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G616) },
         ],
-        gates: G570,
+        gates: G617,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -20738,14 +23678,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C424),
-            slot("d", C425),
+            slot("store", C438),
+            slot("d", C439),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C422),
-            optional("memory", C416),
-            slot("type", C249),
+            slot("layout", C429),
+            slot("shape", C436),
+            optional("memory", C340),
+            slot("type", C260),
         ],
         ignored: &[],
         head: 2,
@@ -20755,14 +23695,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) },
         ],
-        gates: G566,
+        gates: G613,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -20771,13 +23711,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C424),
-            slot("d", C425),
+            slot("store", C438),
+            slot("d", C439),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C422),
-            optional("memory", C416),
+            slot("layout", C429),
+            slot("shape", C436),
+            optional("memory", C340),
             slot("type", C13),
         ],
         ignored: &[],
@@ -20788,14 +23728,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) },
         ],
-        gates: G571,
+        gates: G618,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -20804,13 +23744,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C424),
-            slot("d", C425),
+            slot("store", C438),
+            slot("d", C439),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C248),
-            slot("shape", C423),
-            optional("memory", C416),
+            slot("layout", C429),
+            slot("shape", C437),
+            optional("memory", C340),
             slot("type", C2),
         ],
         ignored: &[],
@@ -20821,13 +23761,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G569) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G616) },
         ],
-        gates: G570,
+        gates: G617,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -20836,14 +23776,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C363),
+            slot("mma", C377),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("alayout", C248),
-            slot("blayout", C248),
-            slot("shape", C415),
-            slot("dtype", C249),
-            slot("ctype", C249),
+            slot("alayout", C259),
+            slot("blayout", C259),
+            slot("shape", C430),
+            slot("dtype", C260),
+            slot("ctype", C260),
         ],
         ignored: &[],
         head: 1,
@@ -20854,11 +23794,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
         ],
-        gates: G566,
+        gates: G613,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -20867,15 +23807,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C363),
+            slot("mma", C377),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("alayout", C248),
-            slot("blayout", C248),
-            slot("shape", C415),
+            slot("alayout", C259),
+            slot("blayout", C259),
+            slot("shape", C430),
             slot("dtype", C1),
-            slot("atype", C136),
-            slot("btype", C136),
+            slot("atype", C144),
+            slot("btype", C144),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -20887,11 +23827,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
         ],
-        gates: G567,
+        gates: G614,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -20900,15 +23840,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C363),
+            slot("mma", C377),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("alayout", C248),
-            slot("blayout", C248),
-            slot("shape", C417),
+            slot("alayout", C259),
+            slot("blayout", C259),
+            slot("shape", C431),
             slot("dtype", C1),
-            slot("atype", C142),
-            slot("btype", C142),
+            slot("atype", C150),
+            slot("btype", C150),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -20919,8 +23859,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) }],
-        gates: G567,
+        rules: &[Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) }],
+        gates: G614,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -20929,12 +23869,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C363),
+            slot("mma", C377),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("alayout", C248),
-            slot("blayout", C248),
-            slot("shape", C423),
+            slot("alayout", C259),
+            slot("blayout", C259),
+            slot("shape", C437),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -20950,13 +23890,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
-            Rule { when: &[Condition::Has(M111)], then: Consequence::Gates(G568) },
-            Rule { when: &[Condition::Has(M58)], then: Consequence::Gates(G569) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G616) },
         ],
-        gates: G570,
+        gates: G617,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -20965,15 +23905,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C363),
+            slot("mma", C377),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("alayout", C248),
-            slot("blayout", C248),
-            slot("shape", C415),
+            slot("alayout", C259),
+            slot("blayout", C259),
+            slot("shape", C430),
             slot("dtype", C13),
-            slot("atype", C426),
-            slot("btype", C426),
+            slot("atype", C440),
+            slot("btype", C440),
             slot("ctype", C13),
             optional("satfinite", C23),
         ],
@@ -20986,11 +23926,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
         ],
-        gates: G571,
+        gates: G618,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -20999,15 +23939,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C363),
+            slot("mma", C377),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("alayout", C248),
-            slot("blayout", C248),
-            slot("shape", C415),
+            slot("alayout", C259),
+            slot("blayout", C259),
+            slot("shape", C430),
             slot("dtype", C13),
-            slot("atype", C427),
-            slot("btype", C427),
+            slot("atype", C441),
+            slot("btype", C441),
             slot("ctype", C13),
             optional("satfinite", C23),
         ],
@@ -21020,11 +23960,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G563) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G564) },
-            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G565) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
         ],
-        gates: G571,
+        gates: G618,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21033,15 +23973,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C363),
+            slot("mma", C377),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("row", C251),
-            slot("col", C252),
-            slot("shape", C419),
+            slot("row", C262),
+            slot("col", C263),
+            slot("shape", C433),
             slot("dtype", C13),
-            slot("atype", C428),
-            slot("btype", C428),
+            slot("atype", C442),
+            slot("btype", C442),
             slot("ctype", C13),
             optional("satfinite", C23),
         ],
@@ -21053,8 +23993,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) }],
-        gates: G573,
+        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) }],
+        gates: G620,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21063,15 +24003,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C363),
+            slot("mma", C377),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("row", C251),
-            slot("col", C252),
-            slot("shape", C419),
+            slot("row", C262),
+            slot("col", C263),
+            slot("shape", C433),
             slot("dtype", C13),
-            slot("atype", C429),
-            slot("btype", C429),
+            slot("atype", C443),
+            slot("btype", C443),
             slot("ctype", C13),
             optional("satfinite", C23),
         ],
@@ -21083,8 +24023,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G572) }],
-        gates: G573,
+        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) }],
+        gates: G620,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -21093,17 +24033,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C363),
-            slot("bitOp", C261),
+            slot("mma", C377),
+            slot("bitOp", C272),
             slot("popc", C58),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("row", C251),
-            slot("col", C252),
-            slot("shape", C420),
+            slot("row", C262),
+            slot("col", C263),
+            slot("shape", C434),
             slot("dtype", C13),
-            slot("atype", C260),
-            slot("btype", C260),
+            slot("atype", C271),
+            slot("btype", C271),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -21115,10 +24055,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G576) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G574) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G623) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) },
         ],
-        gates: G575,
+        gates: G622,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },

@@ -170,6 +170,8 @@ pub enum Mod {
     ChannelDataType,
     /// `.channel_order`
     ChannelOrder,
+    /// `.check_layout`
+    CheckLayout,
     /// `.clamp`
     Clamp,
     /// `.cluster`
@@ -334,6 +336,8 @@ pub enum Mod {
     Hs,
     /// `.idx`
     Idx,
+    /// `.ignore_oob`
+    IgnoreOob,
     /// `.im2col`
     Im2col,
     /// `.im2col::w`
@@ -372,6 +376,10 @@ pub enum Mod {
     L,
     /// `.launch_dependents`
     LaunchDependents,
+    /// `.layout::v0`
+    LayoutV0,
+    /// `.layout::v1`
+    LayoutV1,
     /// `.ld`
     Ld,
     /// `.ld_reduce`
@@ -736,6 +744,18 @@ pub enum Mod {
     MbarrierArriveOne,
     /// `.mbarrier::complete_tx::bytes`
     MbarrierCompleteTxBytes,
+    /// `.mbarrier::report::disabled`
+    MbarrierReportDisabled,
+    /// `.mbarrier::report::validity::per_16bytes::8`
+    MbarrierReportValidityPer16bytes8,
+    /// `.mbarrier::report::validity::per_16bytes::80`
+    MbarrierReportValidityPer16bytes80,
+    /// `.mbarrier::report::validity::per_16bytes::8000`
+    MbarrierReportValidityPer16bytes8000,
+    /// `.mbarrier::report::validity::per_16bytes::80000000`
+    MbarrierReportValidityPer16bytes80000000,
+    /// `.mbarrier::report::validity::per_element::ff`
+    MbarrierReportValidityPerElementFf,
     /// `.mbarrier_init`
     MbarrierInit,
     /// `.memory_layout`
@@ -750,6 +770,10 @@ pub enum Mod {
     Mmio,
     /// `.multicast::cluster`
     MulticastCluster,
+    /// `.multicast::cluster::16b`
+    MulticastCluster16b,
+    /// `.multicast::cluster::32b`
+    MulticastCluster32b,
     /// `.multicast::cluster::all`
     MulticastClusterAll,
     /// `.nan`
@@ -800,6 +824,10 @@ pub enum Mod {
     Parity,
     /// `.pending_count`
     PendingCount,
+    /// `.phase_type::conditional`
+    PhaseTypeConditional,
+    /// `.phase_type::primary`
+    PhaseTypePrimary,
     /// `.po`
     Po,
     /// `.popc`
@@ -1102,6 +1130,7 @@ impl Mod {
         Mod::Cg,
         Mod::ChannelDataType,
         Mod::ChannelOrder,
+        Mod::CheckLayout,
         Mod::Clamp,
         Mod::Cluster,
         Mod::Col,
@@ -1184,6 +1213,7 @@ impl Mod {
         Mod::Hi,
         Mod::Hs,
         Mod::Idx,
+        Mod::IgnoreOob,
         Mod::Im2col,
         Mod::Im2colW,
         Mod::Im2colW128,
@@ -1203,6 +1233,8 @@ impl Mod {
         Mod::KindTf32,
         Mod::L,
         Mod::LaunchDependents,
+        Mod::LayoutV0,
+        Mod::LayoutV1,
         Mod::Ld,
         Mod::LdReduce,
         Mod::Le,
@@ -1385,6 +1417,12 @@ impl Mod {
         Mod::Mbarrier,
         Mod::MbarrierArriveOne,
         Mod::MbarrierCompleteTxBytes,
+        Mod::MbarrierReportDisabled,
+        Mod::MbarrierReportValidityPer16bytes8,
+        Mod::MbarrierReportValidityPer16bytes80,
+        Mod::MbarrierReportValidityPer16bytes8000,
+        Mod::MbarrierReportValidityPer16bytes80000000,
+        Mod::MbarrierReportValidityPerElementFf,
         Mod::MbarrierInit,
         Mod::MemoryLayout,
         Mod::Min,
@@ -1392,6 +1430,8 @@ impl Mod {
         Mod::MmaAsync,
         Mod::Mmio,
         Mod::MulticastCluster,
+        Mod::MulticastCluster16b,
+        Mod::MulticastCluster32b,
         Mod::MulticastClusterAll,
         Mod::Nan,
         Mod::Nc,
@@ -1417,6 +1457,8 @@ impl Mod {
         Mod::ParamFunc,
         Mod::Parity,
         Mod::PendingCount,
+        Mod::PhaseTypeConditional,
+        Mod::PhaseTypePrimary,
         Mod::Po,
         Mod::Popc,
         Mod::Prefetch,
@@ -1610,6 +1652,7 @@ impl Mod {
         "cg",
         "channel_data_type",
         "channel_order",
+        "check_layout",
         "clamp",
         "cluster",
         "col",
@@ -1692,6 +1735,7 @@ impl Mod {
         "hi",
         "hs",
         "idx",
+        "ignore_oob",
         "im2col",
         "im2col::w",
         "im2col::w::128",
@@ -1711,6 +1755,8 @@ impl Mod {
         "kind::tf32",
         "l",
         "launch_dependents",
+        "layout::v0",
+        "layout::v1",
         "ld",
         "ld_reduce",
         "le",
@@ -1893,6 +1939,12 @@ impl Mod {
         "mbarrier",
         "mbarrier::arrive::one",
         "mbarrier::complete_tx::bytes",
+        "mbarrier::report::disabled",
+        "mbarrier::report::validity::per_16bytes::8",
+        "mbarrier::report::validity::per_16bytes::80",
+        "mbarrier::report::validity::per_16bytes::8000",
+        "mbarrier::report::validity::per_16bytes::80000000",
+        "mbarrier::report::validity::per_element::ff",
         "mbarrier_init",
         "memory_layout",
         "min",
@@ -1900,6 +1952,8 @@ impl Mod {
         "mma_async",
         "mmio",
         "multicast::cluster",
+        "multicast::cluster::16b",
+        "multicast::cluster::32b",
         "multicast::cluster::all",
         "nan",
         "nc",
@@ -1925,6 +1979,8 @@ impl Mod {
         "param::func",
         "parity",
         "pending_count",
+        "phase_type::conditional",
+        "phase_type::primary",
         "po",
         "popc",
         "prefetch",

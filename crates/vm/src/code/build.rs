@@ -445,7 +445,7 @@ impl<'a> Builder<'a> {
             })),
             ir::OpKind::CopyGroup(group) => Kind::CopyGroup(*group),
             ir::OpKind::AsyncStep(step) => Kind::AsyncStep(*step),
-            ir::OpKind::CopyBulk { dst, src, size, mbarrier, mask, reduction } => {
+            ir::OpKind::CopyBulk { dst, src, size, mbarrier, mask, ends, report, reduction } => {
                 Kind::CopyBulk(Box::new(CopyBulk {
                     dst: self.address(dst),
                     src: self.address(src),
@@ -455,6 +455,8 @@ impl<'a> Builder<'a> {
                         ir::BulkMask::Bytes(slot) => BulkMask::Bytes(self.slot(slot)),
                         ir::BulkMask::Blocks(slot) => BulkMask::Blocks(self.slot(slot)),
                     }),
+                    ends: ends.map(|ends| ends.map(|slot| self.slot(slot))),
+                    report: *report,
                     reduction: *reduction,
                 }))
             }
@@ -501,11 +503,12 @@ impl<'a> Builder<'a> {
                     mbarrier: self.address(mbarrier),
                 }))
             }
-            ir::OpKind::Mbarrier { op, address, dst, value, blocks, semantics: _ } => {
+            ir::OpKind::Mbarrier { op, address, dst, report, value, blocks, semantics: _ } => {
                 Kind::Mbarrier(Box::new(Mbarrier {
                     op: *op,
                     address: address.as_ref().map(|a| self.address(a)),
                     dst: self.maybe(*dst),
+                    report: self.maybe(*report),
                     value: self.maybe(*value),
                     blocks: self.maybe(*blocks),
                 }))

@@ -98,6 +98,7 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
             if let Some(BulkMask::Bytes(mask) | BulkMask::Blocks(mask)) = copy.mask {
                 decides.push(mask);
             }
+            decides.extend(copy.ends.into_iter().flatten());
             add(OperationKind::CopyMemory, &[], &[], decides, None);
         }
         Kind::CopyTensor(copy) => {
@@ -131,7 +132,7 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
         Kind::Mbarrier(mbarrier) => {
             let mut decides = mbarrier.address.as_ref().map_or(none(), base);
             decides.extend(mbarrier.value.into_iter().chain(mbarrier.blocks));
-            add(Defined, &[], &[mbarrier.dst], decides, None);
+            add(Defined, &[], &[mbarrier.dst, mbarrier.report], decides, None);
         }
         Kind::Texel(texel) => {
             let mut decides: Slots = texel.src.iter().copied().collect();

@@ -167,6 +167,8 @@ pub(crate) struct CopyBulk {
     pub size: SlotRef,
     pub mbarrier: Option<Address>,
     pub mask: Option<BulkMask>,
+    pub ends: Option<[SlotRef; 2]>,
+    pub report: Option<isa::Validity>,
     pub reduction: Option<ir::Reduction>,
 }
 
@@ -231,6 +233,7 @@ pub(crate) struct Mbarrier {
     pub op: MbarrierOp,
     pub address: Option<Address>,
     pub dst: Option<SlotRef>,
+    pub report: Option<SlotRef>,
     pub value: Option<SlotRef>,
     /// The blocks whose objects are meant, by rank.
     pub blocks: Option<SlotRef>,

@@ -266,7 +266,7 @@ impl Copies {
 pub(super) fn ranks(blocks: Option<u64>) -> SmallVec<[Option<u32>; 16]> {
     match blocks {
         None => [None].into_iter().collect(),
-        Some(mask) => (0..16).filter(|rank| mask >> rank & 1 != 0).map(Some).collect(),
+        Some(mask) => (0..32).filter(|rank| mask >> rank & 1 != 0).map(Some).collect(),
     }
 }
 
@@ -377,15 +377,25 @@ impl Chunk<'_> {
                 Some(BulkMask::Blocks(mask)) => blocks = Some(self.registers.get(active.window, mask, lane)),
                 None => {}
             }
+            // What lies at the ends and need not be there is not copied.
+            let [left, right] =
+                op.ends.map_or([0; 2], |ends| ends.map(|slot| self.registers.get(active.window, slot, lane)));
+            let skipped = left.min(bytes);
+            let part = (skipped, (bytes - skipped).saturating_sub(right));
             for rank in ranks(blocks) {
                 let to = self.in_block(to[lane], op.dst.space, rank);
+                let object = objects.as_ref().map(|(objects, space)| {
+                    let object = self.in_block(objects[lane], *space, rank);
+                    (*space, object)
+                });
                 if bytes > 0 {
                     let write = Request { space: op.dst.space, bytes, write: true, span };
                     let read = Request { space: op.src.space, bytes, write: false, span };
-                    let to = self.bulk_place(shared, &write, lane, to)?;
-                    let from = self.bulk_place(shared, &read, lane, from[lane])?;
-                    let (bytes, copy) = (bytes as usize, self.registers.helpers().copy);
-                    // SAFETY: both places hold so many bytes, and are aligned to 16.
+                    let to =
+                        self.bulk_place(shared, &write, lane, to, (0, bytes))?.wrapping_add(skipped as usize);
+                    let from = self.bulk_place(shared, &read, lane, from[lane], part)?;
+                    let (bytes, copy) = (part.1 as usize, self.registers.helpers().copy);
+                    // SAFETY: both places hold so many bytes; without ends they are aligned to 16.
                     unsafe {
                         match &op.reduction {
                             Some(reduction) => reduce_elements(reduction, from, to, bytes),
@@ -398,10 +408,17 @@ impl Chunk<'_> {
                             }
                         }
                     }
+                    if let Some((report, (space, object))) = op.report.zip(object) {
+                        // What has been copied, which nobody else changes.
+                        // SAFETY: the place holds so many bytes of shared memory, which this host thread alone touches.
+                        let data = unsafe { std::slice::from_raw_parts(to, bytes) };
+                        if sem::validity::is_found(report, data) {
+                            self.apply_mbarrier(MbarrierOp::Report, 0, space, object, lane, shared, span)?;
+                        }
+                    }
                 }
-                if let Some((objects, space)) = &objects {
-                    let object = self.in_block(objects[lane], *space, rank);
-                    self.complete_copy(bytes, (*space, object), (op.dst.space, to), lane, shared, span)?;
+                if let Some(object) = object {
+                    self.complete_copy(bytes, object, (op.dst.space, to), lane, shared, span)?;
                 }
             }
         }
@@ -526,7 +543,7 @@ impl Chunk<'_> {
                 let (to, object) = (self.in_block(to, to_space, rank), self.in_block(object, space, rank));
                 let bytes = ir::RESPONSE_BYTES;
                 let write = Request { space: to_space, bytes: bytes.into(), write: true, span };
-                let place = self.bulk_place(shared, &write, lane, to)?;
+                let place = self.bulk_place(shared, &write, lane, to, (0, write.bytes))?;
                 // SAFETY: the place holds so many bytes.
                 unsafe { memory::write(place, [0u8; ir::RESPONSE_BYTES as usize]) }
                 self.complete_copy(bytes.into(), (space, object), (to_space, to), lane, shared, span)?;
@@ -535,13 +552,25 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    /// Where a bulk copy goes or comes from: aligned to 16 bytes, a multiple of 16 bytes long.
-    fn bulk_place(&self, shared: &Shared, request: &Request, lane: usize, address: u64) -> Step<*mut u8> {
+    /// Where a bulk copy goes or comes from: aligned to 16 bytes, a multiple of 16 bytes long. Of it the part that begins so many bytes behind
+    /// the address, and has so many.
+    fn bulk_place(
+        &self,
+        shared: &Shared,
+        request: &Request,
+        lane: usize,
+        address: u64,
+        (skipped, bytes): (u64, u64),
+    ) -> Step<*mut u8> {
         let fault = |kind| Err(self.access_fault(kind, request, lane, address));
         if !address.is_multiple_of(LONGEST as u64) || !request.bytes.is_multiple_of(LONGEST as u64) {
             return fault(FaultKind::Misaligned);
         }
-        match self.region(shared, request, address, address) {
+        if bytes == 0 {
+            return Ok(std::ptr::dangling_mut());
+        }
+        let (part, address) = (Request { bytes, ..*request }, address.wrapping_add(skipped));
+        match self.region(shared, &part, address, address) {
             // SAFETY: the region was found for this address.
             Some(region) => Ok(unsafe { region.at(address) }),
             None => fault(Self::why_outside(shared, request.space, address)),

@@ -20,6 +20,8 @@ use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
 const BYTES: u64 = 8;
 /// The greatest number of arrivals of a phase.
 const MOST_ARRIVALS: u64 = (1 << 20) - 1;
+/// The same of an object that keeps reports.
+const MOST_ARRIVALS_WITH_REPORTS: u64 = (1 << 9) - 1;
 /// The greatest number of bytes that a phase can wait for.
 const MOST_TRANSACTIONS: i64 = (1 << 20) - 1;
 /// How often every thread of a block tries in vain, while no mbarrier object changes, before the block counts as stuck.
@@ -36,25 +38,57 @@ struct State {
     transactions: i64,
     /// Number of the phase, cut to 3 bits.
     phase: u64,
+    /// What asynchronous operations report, of `.layout::v1`.
+    reports: Option<Reports>,
+}
+
+/// What asynchronous operations have reported to an object: whether there was something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Reports {
+    /// In this phase.
+    current: bool,
+    /// In the one before.
+    last: bool,
+    /// Parity of the conditional phase.
+    conditional: u64,
 }
 
 impl State {
-    fn new(count: u64) -> State {
-        State { expected: count, pending: count, transactions: 0, phase: 0 }
+    fn new(count: u64, reports: bool) -> State {
+        let reports = reports.then(Reports::default);
+        State { expected: count, pending: count, transactions: 0, phase: 0, reports }
     }
 
+    /// What lies in memory: 20 bits of expected arrivals, 20 of pending ones, 21 of pending bytes, 3 of the phase. An object that keeps
+    /// reports has 9 bits of arrivals, and the others for these; it looks as if more arrivals were pending than are expected, which they never are.
     fn unpack(word: u64) -> State {
+        let (expected, pending) = (word & MOST_ARRIVALS, word >> 20 & MOST_ARRIVALS);
+        let reports = (pending >> 19 > expected >> 19).then(|| Reports {
+            current: expected >> 9 & 1 != 0,
+            last: expected >> 10 & 1 != 0,
+            conditional: expected >> 11 & 1,
+        });
+        let mask = if reports.is_some() { MOST_ARRIVALS_WITH_REPORTS } else { MOST_ARRIVALS };
         State {
-            expected: word & MOST_ARRIVALS,
-            pending: word >> 20 & MOST_ARRIVALS,
+            expected: expected & mask,
+            pending: pending & mask,
             transactions: ((word << 3) as i64) >> 43,
             phase: word >> 61,
+            reports,
         }
     }
 
     fn pack(self) -> u64 {
         let transactions = self.transactions as u64 & 0x1f_ffff;
-        self.expected | self.pending << 20 | transactions << 40 | self.phase << 61
+        let reports = self.reports.map_or(0, |Reports { current, last, conditional }| {
+            u64::from(current) << 9 | u64::from(last) << 10 | conditional << 11 | 1 << 39
+        });
+        self.expected | self.pending << 20 | reports | transactions << 40 | self.phase << 61
+    }
+
+    /// There is an object.
+    fn exists(&self) -> bool {
+        self.expected != 0 || self.pending != 0
     }
 
     /// The phase ends when nothing is missing any more.
@@ -62,6 +96,10 @@ impl State {
         if self.pending == 0 && self.transactions == 0 {
             self.pending = self.expected;
             self.phase = (self.phase + 1) & 7;
+            if let Some(Reports { current, last, conditional }) = &mut self.reports {
+                *conditional ^= u64::from(!*current);
+                *last = std::mem::take(current);
+            }
         }
     }
 }
@@ -126,6 +164,7 @@ impl Chunk<'_> {
             }
         }
         let test = matches!(op.op, MbarrierOp::Test { .. });
+        let mut reports = [0; CHUNK_LANES];
         let addresses = self.addresses(address, active);
         let mut all = [0; CHUNK_LANES];
         for lane in active.mask {
@@ -139,11 +178,17 @@ impl Chunk<'_> {
                 let at = self.in_block(all[lane], address.space, rank);
                 results[lane] = self.apply_mbarrier(op.op, value, address.space, at, lane, shared, span)?;
             }
-            if test && results[lane] == 0 {
-                in_vain.insert(lane);
+            if test {
+                (results[lane], reports[lane]) = (results[lane] & OVER, results[lane] >> 1);
+                if results[lane] == 0 {
+                    in_vain.insert(lane);
+                }
             }
         }
         self.write_results(op, active, &results);
+        if let Some(report) = op.report {
+            self.write_lanes(report, active, |_, lane| reports[lane]);
+        }
         if !in_vain.is_empty() && self.waits_for_long(shared, in_vain) && shared.waiting.stuck.is_none() {
             let note = "every thread of the block waits, and no mbarrier object changes any more";
             shared.waiting.stuck = Some(self.fault(FaultKind::Deadlock, span, in_vain, None, note));
@@ -179,7 +224,7 @@ impl Chunk<'_> {
                 unsafe { place.write_unaligned(new) }
                 if new != word {
                     shared.note_change();
-                } else if test && result != 0 {
+                } else if test && result & OVER != 0 {
                     shared.waiting.reset();
                 }
                 Ok(result)
@@ -209,17 +254,17 @@ impl Chunk<'_> {
             }
         };
         let before = State::unpack(words[place].1);
-        let exists = before.expected != 0 || before.pending != 0;
+        let exists = before.exists();
         let Ok((word, result)) = apply(op, words[place].1, value) else {
             return Some(Foreseen { exists, completes: false, over: false, later: 0 });
         };
         words[place].1 = word;
         let after = State::unpack(word);
-        let changes = !matches!(op, MbarrierOp::Init | MbarrierOp::Invalidate);
-        let over = matches!(op, MbarrierOp::Test { .. }) && result != 0;
+        let changes = !matches!(op, MbarrierOp::Init { .. } | MbarrierOp::Invalidate);
+        let over = matches!(op, MbarrierOp::Test { .. }) && result & OVER != 0;
         // A state names its phase, a parity always the latest that is over.
         let later = match op {
-            MbarrierOp::Test { parity: false } if over => {
+            MbarrierOp::Test { parity: false, .. } if over => {
                 before.phase.wrapping_sub(value >> 61).wrapping_sub(1) & 7
             }
             _ => 0,
@@ -253,16 +298,23 @@ impl Chunk<'_> {
     }
 }
 
+/// Bit of the result of a test: the phase is over. The next one: something was reported in the last that is.
+const OVER: u64 = 1;
+
 /// What an operation makes of an object, and its result; or what is wrong.
 fn apply(op: MbarrierOp, word: u64, value: u64) -> Result<(u64, u64), &'static str> {
-    if op == MbarrierOp::Init {
-        if !(1..=MOST_ARRIVALS).contains(&value) {
+    match op {
+        MbarrierOp::Init { reports: false } if !(1..=MOST_ARRIVALS).contains(&value) => {
             return Err("the number of arrivals is not from 1 to 1048575");
         }
-        return Ok((State::new(value).pack(), 0));
+        MbarrierOp::Init { reports: true } if !(1..=MOST_ARRIVALS_WITH_REPORTS).contains(&value) => {
+            return Err("the number of arrivals of `.layout::v1` is not from 1 to 511");
+        }
+        MbarrierOp::Init { reports } => return Ok((State::new(value, reports).pack(), 0)),
+        _ => {}
     }
     let mut state = State::unpack(word);
-    if state.expected == 0 && state.pending == 0 {
+    if !state.exists() {
         return Err("there is no mbarrier object here: nobody has called mbarrier.init");
     }
     let before = word;
@@ -292,12 +344,22 @@ fn apply(op: MbarrierOp, word: u64, value: u64) -> Result<(u64, u64), &'static s
             arrive(&mut state, 1, false)?;
             state.advance();
         }
-        MbarrierOp::Test { parity } => {
-            let over = if parity { state.phase & 1 != value & 1 } else { state.phase != value >> 61 };
-            return Ok((word, over.into()));
+        MbarrierOp::Test { parity, conditional } => {
+            let phase =
+                state.reports.filter(|_| conditional).map_or(state.phase, |reports| reports.conditional);
+            let over = if parity { phase & 1 != value & 1 } else { state.phase != value >> 61 };
+            let last = state.reports.is_some_and(|reports| reports.last);
+            return Ok((word, u64::from(over) * OVER | u64::from(last) << 1));
+        }
+        MbarrierOp::Report => match &mut state.reports {
+            Some(reports) => reports.current = true,
+            None => return Err("a copy reports to an mbarrier object that is not of `.layout::v1`"),
+        },
+        MbarrierOp::CheckLayout { reports } => {
+            return Ok((word, (state.reports.is_some() == reports).into()));
         }
         // Neither needs an object.
-        MbarrierOp::Init | MbarrierOp::PendingCount => {}
+        MbarrierOp::Init { .. } | MbarrierOp::PendingCount => {}
     }
     Ok((state.pack(), before))
 }
@@ -325,44 +387,57 @@ fn arrive(state: &mut State, count: u64, drop: bool) -> Result<(), &'static str>
 mod tests {
     use super::*;
 
+    const INIT: MbarrierOp = MbarrierOp::Init { reports: false };
+    const STATE: MbarrierOp = MbarrierOp::Test { parity: false, conditional: false };
+    const PARITY: MbarrierOp = MbarrierOp::Test { parity: true, conditional: false };
+
     #[test]
     fn states_keep_their_fields() {
         for transactions in [0, 1, -1, MOST_TRANSACTIONS, -MOST_TRANSACTIONS] {
-            let state = State { expected: MOST_ARRIVALS, pending: 5, transactions, phase: 6 };
-            assert_eq!(State::unpack(state.pack()), state);
+            let state = State { transactions, phase: 6, ..State::new(MOST_ARRIVALS, false) };
+            for pending in [0, 5, MOST_ARRIVALS] {
+                let state = State { pending, ..state };
+                assert_eq!(State::unpack(state.pack()), state);
+            }
+            let reports = [(false, true, 0), (true, false, 1), (true, true, 1)];
+            for (current, last, conditional) in reports {
+                let reports = Some(Reports { current, last, conditional });
+                let state = State { expected: 511, pending: 7, reports, ..state };
+                assert_eq!(State::unpack(state.pack()), state);
+            }
         }
     }
 
     #[test]
     fn a_phase_ends_when_all_have_arrived_and_all_bytes_have_come() {
         let arrive = MbarrierOp::Arrive { drop: false, no_complete: false };
-        let (word, _) = apply(MbarrierOp::Init, 0, 2).unwrap();
+        let (word, _) = apply(INIT, 0, 2).unwrap();
         let (word, _) = apply(MbarrierOp::ArriveExpecting { drop: false }, word, 16).unwrap();
         let (word, first) = apply(arrive, word, 1).unwrap();
-        let over = |word, state| apply(MbarrierOp::Test { parity: false }, word, state).unwrap().1;
+        let over = |word, state| apply(STATE, word, state).unwrap().1;
         assert_eq!(over(word, first), 0);
         let (word, _) = apply(MbarrierOp::CompleteTransactions, word, 16).unwrap();
         assert_eq!(over(word, first), 1);
-        assert_eq!(apply(MbarrierOp::Test { parity: true }, word, 0).unwrap().1, 1);
-        assert_eq!(apply(MbarrierOp::Test { parity: true }, word, 1).unwrap().1, 0);
+        assert_eq!(apply(PARITY, word, 0).unwrap().1, 1);
+        assert_eq!(apply(PARITY, word, 1).unwrap().1, 0);
         assert_eq!(State::unpack(word).pending, 2);
     }
 
     #[test]
     fn whoever_drops_out_is_not_waited_for_again() {
-        let (word, _) = apply(MbarrierOp::Init, 0, 2).unwrap();
+        let (word, _) = apply(INIT, 0, 2).unwrap();
         let (word, _) = apply(MbarrierOp::Arrive { drop: true, no_complete: true }, word, 1).unwrap();
         let (word, _) = apply(MbarrierOp::Arrive { drop: false, no_complete: false }, word, 1).unwrap();
-        assert_eq!(State::unpack(word), State { expected: 1, pending: 1, transactions: 0, phase: 1 });
+        assert_eq!(State::unpack(word), State { phase: 1, ..State::new(1, false) });
     }
 
     #[test]
     fn a_phase_is_over_for_eight_phases() {
         let arrive = MbarrierOp::Arrive { drop: false, no_complete: false };
-        let (mut word, _) = apply(MbarrierOp::Init, 0, 1).unwrap();
+        let (mut word, _) = apply(INIT, 0, 1).unwrap();
         let first = word;
         for phase in 0..8 {
-            let (_, over) = apply(MbarrierOp::Test { parity: false }, word, first).unwrap();
+            let (_, over) = apply(STATE, word, first).unwrap();
             assert_eq!(over, u64::from(phase > 0), "{phase}");
             word = apply(arrive, word, 1).unwrap().0;
         }
@@ -372,9 +447,9 @@ mod tests {
     fn misuse_is_found() {
         let arrive = MbarrierOp::Arrive { drop: false, no_complete: false };
         assert!(apply(arrive, 0, 1).is_err());
-        let (word, _) = apply(MbarrierOp::Init, 0, 1).unwrap();
+        let (word, _) = apply(INIT, 0, 1).unwrap();
         assert!(apply(arrive, word, 2).is_err());
         assert!(apply(MbarrierOp::Arrive { drop: false, no_complete: true }, word, 1).is_err());
-        assert!(apply(MbarrierOp::Init, 0, 0).is_err());
+        assert!(apply(INIT, 0, 0).is_err());
     }
 }

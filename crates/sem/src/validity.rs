@@ -1,0 +1,37 @@
+//! What a bulk copy can report of the bytes that it copies (PTX ISA 9.4, "Report mechanisms for asynchronous copy operations").
+
+use isa::Validity;
+
+/// The pattern is among these bytes, which begin at a multiple of 16. *Unverified*: the manual says that one element of 16 bytes is
+/// looked at, not which; it is the first here.
+pub fn is_found(validity: Validity, data: &[u8]) -> bool {
+    match validity {
+        Validity::AllOnes => data.contains(&0xff),
+        Validity::NegativeZero(bits) => data.chunks_exact(16).any(|chunk| {
+            let first = u32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
+            first << (32 - bits) == 1 << 31
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_element_of_16_bytes_counts() {
+        for (bits, marked) in
+            [(32, [0, 0, 0, 0x80]), (16, [0, 0x80, 7, 7]), (8, [0x80, 7, 7, 7]), (4, [0x78, 7, 7, 7])]
+        {
+            let mut data = [7; 48];
+            data[20..24].copy_from_slice(&marked);
+            assert!(!is_found(Validity::NegativeZero(bits), &data), "{bits}");
+            data[16..20].copy_from_slice(&marked);
+            assert!(is_found(Validity::NegativeZero(bits), &data), "{bits}");
+        }
+        let mut data = [0xfe; 16];
+        assert!(!is_found(Validity::AllOnes, &data));
+        data[5] = 0xff;
+        assert!(is_found(Validity::AllOnes, &data));
+    }
+}
