@@ -359,3 +359,22 @@ pub(crate) fn address_of_parameter(span: Span, place: &Place, complaints: &mut C
     complain(complaints, Code::ParameterAddress, span, message, None);
     Verdict::Fits(Operand::Sink)
 }
+
+/// `[endpoint, offset]`, with `.counted::bytes` also the offset of a counter: registers of 32 bits, and of 64.
+pub(crate) fn fit_fabric(lowered: &Lowered, place: &Place) -> Verdict {
+    let Value::Tensor(Base::Register(endpoint, ty), 0, offsets) = &lowered.value else {
+        return Verdict::Mismatch;
+    };
+    let count = if place.context.picks.has(isa::Mod::CountedBytes) { 2 } else { 1 };
+    let offset = |offset: &Lowered| match offset.value {
+        Value::Register(id, ty) if isa::register_allowed(Type::U64, ty, false) => Some(Operand::Reg(id)),
+        _ => None,
+    };
+    let coordinates: Option<Vec<_>> = offsets.iter().map(|part| offset(part)).collect();
+    match coordinates.filter(|coordinates| coordinates.len() == count) {
+        Some(coordinates) if isa::register_allowed(Type::U32, *ty, false) => {
+            Verdict::Fits(Operand::Tensor(Box::new(Tensor { map: Operand::Reg(*endpoint), coordinates })))
+        }
+        _ => Verdict::Mismatch,
+    }
+}

@@ -7,7 +7,7 @@ use isa::{
 };
 use smallvec::SmallVec;
 
-use crate::address::address_of_parameter;
+use crate::address::{address_of_parameter, fit_fabric};
 use crate::body::BodyChecker;
 use crate::instruction::Context;
 use crate::likeness::{
@@ -121,6 +121,7 @@ impl<'a> BodyChecker<'_, 'a> {
             return Verdict::Fits(Operand::Sink);
         }
         match spec.kind {
+            OperandKind::Address if spec.name == "fabric" => fit_fabric(lowered, &place),
             OperandKind::Address if spec.name == "tensor" => self.fit_tensor(lowered, &place, complaints),
             OperandKind::Address => self.fit_address(lowered, &place, complaints),
             OperandKind::Texels => self.fit_texels(lowered, &place, complaints),

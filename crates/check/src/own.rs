@@ -162,6 +162,7 @@ fn order_and_scope(words: &Words, context: &Context, found: &mut Found) {
     // The last one said stands.
     let message = match (words.last(ORDERS), words.last(SCOPES)) {
         (Some(order), None) => format!("Modifier '.{order}' requires scope with '{name}' instruction"),
+        (None, Some(_)) if words.has("generic::fabric") || words.has("fabric::generic") => return,
         (None, Some(scope)) if words.has("weak") => {
             format!("Modifier '.weak' cannot be combined with modifier '.{scope}'")
         }
@@ -248,6 +249,10 @@ fn matrix_types(words: &Words, context: &Context) -> Option<String> {
     let wanted = if shape == "m8n8" { Type::B16 } else { Type::B8 };
     if shape == "m8n16" && !formats && types.is_empty() {
         Some(format!("Modifier 'format conversion' require for instruction {name} with shape '.{shape}'"))
+    } else if shape == "m8n16" && types == [Type::S8, Type::S4] {
+        None
+    } else if shape == "m8n16" && types.len() == 2 {
+        Some(format!("Incorrect instruction type specified for {name} with shape '.{shape}'"))
     } else if !is_one || !takes_type && !types.is_empty() || !takes_formats && formats {
         Some(format!("Unexpected number of instruction types specified for {name} with shape '.{shape}'"))
     } else if types.first().is_some_and(|&ty| ty != wanted) {

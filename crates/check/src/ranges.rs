@@ -64,6 +64,8 @@ pub(crate) fn check(
             // Integers have no scale: ptxas does not look at it.
             (Opcode::Tcgen05, "scale-input-d") if context.picks.has(Mod::KindI8) => None,
             (Opcode::Cp, "src-size") => copied(operands).map(|size| (0, size)),
+            // All lanes, as a number with a sign.
+            (Opcode::Fabric, "membermask") if value == u64::MAX => None,
             _ => spec.range,
         };
         if context.form.opcode == Opcode::Cp && spec.name == "cp-size" {

@@ -756,7 +756,7 @@ pub enum OpKind {
         semantics: Semantics,
     },
     Texel(Box<TexelOp>),
-    /// Checked and not executed by any engine (a number added to a predicate): a kernel that can reach it is not
+    /// Checked and not executed by any engine (a number added to a predicate, what needs a fabric): a kernel that can reach it is not
     /// launched.
     Unsupported {
         form: &'static Form,

@@ -256,6 +256,8 @@ pub enum Effect {
     Discard,
     Elect,
     Exit,
+    /// `fabric.*`: there is no fabric.
+    Fabric,
     /// `membar` and `fence`: order memory; no state of their own.
     Fence,
     GetCtaRank,

@@ -91,7 +91,12 @@ fn only_results_are_written() {
         for (index, operand) in form.operands.iter().enumerate() {
             let written = operand.access != isa::Access::Read;
             let first = index == 0 && matches!(operand.name, "d" | "p");
-            assert_eq!(written, first || index == 1 && matches!(operand.name, "redval" | "report"), "{}", form.syntax);
+            assert_eq!(
+                written,
+                first || index == 1 && matches!(operand.name, "redval" | "report"),
+                "{}",
+                form.syntax
+            );
         }
         let writes = form.operands.iter().any(|operand| operand.access == isa::Access::Write);
         assert!(writes || !matches!(form.action, Action::Pure(_)), "{}", form.syntax);

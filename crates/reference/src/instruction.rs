@@ -214,6 +214,7 @@ impl Cpu<'_, '_> {
             // Hints; `wgmma` and `tcgen05` are done at once.
             | Effect::ApplyPriority
             | Effect::Discard
+            | Effect::Fabric
             | Effect::GridDepControl
             | Effect::PmEvent
             | Effect::TensorOrder

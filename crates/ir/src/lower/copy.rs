@@ -66,12 +66,11 @@ impl Lowering<'_> {
 
     /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
     pub(super) fn copy_tensor(&mut self, i: &Instruction) {
-        let guard = self.guard(i);
         // What stands where in a box is not inspected.
         if Validity::of(&i.picks).is_some() {
-            self.push(guard, OpKind::Unsupported { form: i.form, picks: i.picks });
-            return;
+            return self.unsupported(i);
         }
+        let guard = self.guard(i);
         self.block().may_spin = true;
         let tensor = i.operands.iter().find_map(|operand| match operand {
             Operand::Tensor(tensor) => Some(&**tensor),

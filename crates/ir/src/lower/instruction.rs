@@ -18,14 +18,18 @@ impl Lowering<'_> {
         let is_predicate = |register: &RegId| self.body.registers[register.index()].ty == Type::Pred;
         // Nobody knows what `p+1` is.
         if instruction.operands.iter().any(|o| matches!(o, Operand::RegPlus(r, _) if is_predicate(r))) {
-            let guard = self.guard(instruction);
-            self.push(guard, OpKind::Unsupported { form: instruction.form, picks: instruction.picks });
-            return;
+            return self.unsupported(instruction);
         }
         match instruction.form.action {
             Action::Pure(function) => self.pure(instruction, function),
             Action::Effect(effect) => self.effect(instruction, effect),
         }
+    }
+
+    /// A kernel that can reach it is not launched.
+    pub(super) fn unsupported(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        self.push(guard, OpKind::Unsupported { form: i.form, picks: i.picks });
     }
 
     fn effect(&mut self, i: &Instruction, effect: Effect) {
@@ -52,6 +56,8 @@ impl Lowering<'_> {
             | Effect::BarWarpSync => self.warp(i, effect),
             Effect::Mma => self.matrix(i, MatrixKind::Multiply),
             Effect::Wgmma => self.matrix(i, MatrixKind::GroupMultiply),
+            // Where the rows of 4 bits lie is not known.
+            Effect::LdMatrix if i.picks.types().contains(&Type::S4) => self.unsupported(i),
             Effect::LdMatrix => self.matrix(i, MatrixKind::LoadRows),
             Effect::StMatrix => self.matrix(i, MatrixKind::StoreRows),
             Effect::MovMatrix => self.matrix(i, MatrixKind::Transpose),
@@ -102,6 +108,9 @@ impl Lowering<'_> {
                 let duration = self.source(&i.operands[0], Type::U32);
                 self.push(guard, OpKind::Sleep { duration });
             }
+            // Nothing is on its way, and what would reach another device is not launched.
+            Effect::Fabric if matches!(i.picks.mods().first(), Some(Mod::Submit | Mod::Wait)) => {}
+            Effect::Fabric => self.unsupported(i),
             // Hints without an effect on results.
             Effect::ApplyPriority
             | Effect::Discard

@@ -455,7 +455,7 @@ const G98: &[Gate] = &[
 const G99: &[Gate] = &[
     ptx("Feature '.mbarrier::report::disabled'", 9, 4, Stage::Modifier),
     sm(
-        "Illegal modifier '.mbarrier::report::disabled' for instruction 'cp'",
+        "Illegal modifier '.mbarrier::report::disabled' for instruction 'cp.async.bulk'",
         &[Target::new(107, Suffix::Family)],
         Stage::Modifier,
     ),
@@ -463,7 +463,7 @@ const G99: &[Gate] = &[
 const G100: &[Gate] = &[
     ptx("Feature '.mbarrier::report::validity::per_16bytes::80000000'", 9, 4, Stage::Modifier),
     sm(
-        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80000000' for instruction 'cp'",
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80000000' for instruction 'cp.async.bulk'",
         &[Target::new(107, Suffix::Family)],
         Stage::Modifier,
     ),
@@ -471,7 +471,7 @@ const G100: &[Gate] = &[
 const G101: &[Gate] = &[
     ptx("Feature '.mbarrier::report::validity::per_16bytes::8000'", 9, 4, Stage::Modifier),
     sm(
-        "Illegal modifier '.mbarrier::report::validity::per_16bytes::8000' for instruction 'cp'",
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::8000' for instruction 'cp.async.bulk'",
         &[Target::new(107, Suffix::Family)],
         Stage::Modifier,
     ),
@@ -479,7 +479,7 @@ const G101: &[Gate] = &[
 const G102: &[Gate] = &[
     ptx("Feature '.mbarrier::report::validity::per_16bytes::80'", 9, 4, Stage::Modifier),
     sm(
-        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80' for instruction 'cp'",
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80' for instruction 'cp.async.bulk'",
         &[Target::new(107, Suffix::Family)],
         Stage::Modifier,
     ),
@@ -487,7 +487,7 @@ const G102: &[Gate] = &[
 const G103: &[Gate] = &[
     ptx("Feature '.mbarrier::report::validity::per_16bytes::8'", 9, 4, Stage::Modifier),
     sm(
-        "Illegal modifier '.mbarrier::report::validity::per_16bytes::8' for instruction 'cp'",
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::8' for instruction 'cp.async.bulk'",
         &[Target::new(107, Suffix::Family)],
         Stage::Modifier,
     ),
@@ -495,7 +495,7 @@ const G103: &[Gate] = &[
 const G104: &[Gate] = &[
     ptx("Feature '.mbarrier::report::validity::per_element::ff'", 9, 4, Stage::Modifier),
     sm(
-        "Illegal modifier '.mbarrier::report::validity::per_element::ff' for instruction 'cp'",
+        "Illegal modifier '.mbarrier::report::validity::per_element::ff' for instruction 'cp.async.bulk'",
         &[Target::new(107, Suffix::Family)],
         Stage::Modifier,
     ),
@@ -507,7 +507,8 @@ const G107: &[Gate] = &[ptx("Feature 'cp.async.bulk.cta'", 9, 3, Stage::Modifier
 const G108: &[Gate] = &[ptx("Feature 'cp.async.bulk.cluster'", 9, 3, Stage::Modifier)];
 const G109: &[Gate] = &[ptx("Feature 'cp.async.bulk.gpu'", 9, 3, Stage::Modifier)];
 const G110: &[Gate] = &[ptx("Feature 'cp.async.bulk.sys'", 9, 3, Stage::Modifier)];
-const G111: &[Gate] = &[sm(
+const G111: &[Gate] = &[ptx("Feature 'cp.async.bulk.relaxed'", 9, 3, Stage::Modifier)];
+const G112: &[Gate] = &[sm(
     "Instruction 'cp.async.bulk.relaxed.shared::cluster.global'",
     &[
         Target::new(90, Suffix::Architecture),
@@ -516,8 +517,8 @@ const G111: &[Gate] = &[sm(
     ],
     Stage::Modifier,
 )];
-const G112: &[Gate] = &[ptx("Feature '.ignore_oob'", 9, 2, Stage::Modifier)];
-const G113: &[Gate] = &[
+const G113: &[Gate] = &[ptx("Feature '.ignore_oob'", 9, 2, Stage::Modifier)];
+const G114: &[Gate] = &[
     ptx("Feature 'cp.async.bulk.multicast::cluster::32b'", 9, 4, Stage::Modifier),
     sm(
         "Feature 'cp.async.bulk.multicast::cluster::32b'",
@@ -525,36 +526,37 @@ const G113: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G114: &[Gate] = &[
+const G115: &[Gate] = &[
     sm("Feature '.cp_mask'", &[Target::sm(100)], Stage::Form),
     ptx("Feature '.cp_mask'", 8, 6, Stage::Form),
 ];
-const G115: &[Gate] = &[
+const G116: &[Gate] = &[
     sm("Feature 'cp.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk'", 8, 0, Stage::Form),
 ];
-const G116: &[Gate] = &[
+const G117: &[Gate] = &[
     sm("Modifier '.multicast::cluster'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.multicast::cluster'", 8, 0, Stage::Form),
 ];
-const G117: &[Gate] = &[ptx("Feature '.multicast::cluster::16b'", 9, 4, Stage::Modifier)];
-const G118: &[Gate] = &[
+const G118: &[Gate] = &[ptx("Feature '.multicast::cluster::16b'", 9, 4, Stage::Modifier)];
+const G119: &[Gate] = &[
     sm("Feature '.bulk_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.bulk_group'", 8, 0, Stage::Form),
 ];
-const G119: &[Gate] = &[ptx("Feature 'cp.reduce.async.bulk.cta'", 9, 3, Stage::Modifier)];
-const G120: &[Gate] = &[ptx("Feature 'cp.reduce.async.bulk.cluster'", 9, 3, Stage::Modifier)];
-const G121: &[Gate] = &[ptx("Feature 'cp.reduce.async.bulk.gpu'", 9, 3, Stage::Modifier)];
-const G122: &[Gate] = &[ptx("Feature 'cp.reduce.async.bulk.sys'", 9, 3, Stage::Modifier)];
-const G123: &[Gate] = &[
+const G120: &[Gate] = &[ptx("Feature 'cp.reduce.async.bulk.cta'", 9, 3, Stage::Modifier)];
+const G121: &[Gate] = &[ptx("Feature 'cp.reduce.async.bulk.cluster'", 9, 3, Stage::Modifier)];
+const G122: &[Gate] = &[ptx("Feature 'cp.reduce.async.bulk.gpu'", 9, 3, Stage::Modifier)];
+const G123: &[Gate] = &[ptx("Feature 'cp.reduce.async.bulk.sys'", 9, 3, Stage::Modifier)];
+const G124: &[Gate] = &[ptx("Feature 'cp.reduce.async.bulk.relaxed'", 9, 3, Stage::Modifier)];
+const G125: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk'", 8, 0, Stage::Form),
 ];
-const G124: &[Gate] = &[
+const G126: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
 ];
-const G125: &[Gate] = &[
+const G127: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
     sm(
@@ -563,29 +565,77 @@ const G125: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G126: &[Gate] = &[
+const G128: &[Gate] = &[
     sm("Feature 'cp.async.bulk.commit_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.commit_group'", 8, 0, Stage::Form),
 ];
-const G127: &[Gate] = &[
+const G129: &[Gate] = &[
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.read'", 8, 0, Stage::Token),
     sm("Modifier '.read'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.read'", 8, 0, Stage::Form),
 ];
-const G128: &[Gate] = &[
+const G130: &[Gate] = &[
     sm("Feature 'cp.async.bulk.wait_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.wait_group'", 8, 0, Stage::Form),
 ];
-const G129: &[Gate] = &[
+const G131: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk.tensor with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G130: &[Gate] = &[
+const G132: &[Gate] = &[
     sm("Feature '.tile'", &[Target::sm(90)], Stage::Modifier),
     ptx("Feature '.tile'", 8, 0, Stage::Modifier),
 ];
-const G131: &[Gate] = &[
+const G133: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::disabled'", 9, 4, Stage::Modifier),
+    sm(
+        "Illegal modifier '.mbarrier::report::disabled' for instruction 'cp.async.bulk.tensor'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
+];
+const G134: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::80000000'", 9, 4, Stage::Modifier),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80000000' for instruction 'cp.async.bulk.tensor'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
+];
+const G135: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::8000'", 9, 4, Stage::Modifier),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::8000' for instruction 'cp.async.bulk.tensor'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
+];
+const G136: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::80'", 9, 4, Stage::Modifier),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80' for instruction 'cp.async.bulk.tensor'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
+];
+const G137: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::8'", 9, 4, Stage::Modifier),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::8' for instruction 'cp.async.bulk.tensor'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
+];
+const G138: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_element::ff'", 9, 4, Stage::Modifier),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_element::ff' for instruction 'cp.async.bulk.tensor'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Modifier,
+    ),
+];
+const G139: &[Gate] = &[
     ptx("Feature 'cp.async.bulk.tensor.multicast::cluster::32b'", 9, 4, Stage::Modifier),
     sm(
         "Feature 'cp.async.bulk.tensor.multicast::cluster::32b'",
@@ -593,7 +643,7 @@ const G131: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G132: &[Gate] = &[
+const G140: &[Gate] = &[
     ptx("Modifier '.cta_group::1' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
@@ -602,7 +652,7 @@ const G132: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G133: &[Gate] = &[
+const G141: &[Gate] = &[
     ptx("Modifier '.cta_group::2' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
@@ -611,31 +661,31 @@ const G133: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G134: &[Gate] = &[
+const G142: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G135: &[Gate] = &[sm(
+const G143: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G136: &[Gate] = &[sm(
+const G144: &[Gate] = &[sm(
     "Feature '.tile::gather4 with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G137: &[Gate] = &[sm(
+const G145: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Form,
 )];
-const G138: &[Gate] = &[sm(
+const G146: &[Gate] = &[sm(
     "Feature '.im2col::w with destination state space as .shared::cta'",
     &[Target::sm(100)],
     Stage::Form,
 )];
-const G139: &[Gate] = &[
+const G147: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -644,7 +694,7 @@ const G139: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G140: &[Gate] = &[
+const G148: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -653,11 +703,11 @@ const G140: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G141: &[Gate] = &[
+const G149: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G142: &[Gate] = &[
+const G150: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
     sm(
@@ -666,11 +716,11 @@ const G142: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G143: &[Gate] = &[
+const G151: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
 ];
-const G144: &[Gate] = &[
+const G152: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -679,7 +729,7 @@ const G144: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G145: &[Gate] = &[
+const G153: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -688,7 +738,7 @@ const G145: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G146: &[Gate] = &[
+const G154: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
     sm(
@@ -697,54 +747,54 @@ const G146: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G147: &[Gate] = &[
+const G155: &[Gate] = &[
     sm("Feature 'createpolicy.range'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.range'", 7, 4, Stage::Form),
 ];
-const G148: &[Gate] = &[
+const G156: &[Gate] = &[
     sm("Feature 'createpolicy.fractional'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.fractional'", 7, 4, Stage::Form),
 ];
-const G149: &[Gate] = &[
+const G157: &[Gate] = &[
     sm("Feature 'createpolicy.cvt'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy.cvt'", 7, 4, Stage::Form),
 ];
-const G150: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
-const G151: &[Gate] = &[
+const G158: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
+const G159: &[Gate] = &[
     sm("Feature 'cvt with {types}'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with {types}'", 7, 8, Stage::Form),
 ];
-const G152: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
-const G153: &[Gate] = &[
+const G160: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
+const G161: &[Gate] = &[
     sm("Feature '.pzo'", &[Target::new(107, Suffix::Family)], Stage::Form),
     ptx("Feature '.pzo'", 9, 4, Stage::Form),
 ];
-const G154: &[Gate] = &[
+const G162: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G155: &[Gate] = &[
+const G163: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G156: &[Gate] =
+const G164: &[Gate] =
     &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Form)];
-const G157: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
-const G158: &[Gate] =
+const G165: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
+const G166: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G159: &[Gate] = &[
+const G167: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G160: &[Gate] = &[
+const G168: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G161: &[Gate] = &[
+const G169: &[Gate] = &[
     sm("Feature 'cvt{types}'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 0, Stage::Form),
 ];
-const G162: &[Gate] = &[
+const G170: &[Gate] = &[
     ptx("Feature '.rs'", 8, 7, Stage::Form),
     sm(
         "Feature '.rs'",
@@ -756,7 +806,7 @@ const G162: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G163: &[Gate] = &[
+const G171: &[Gate] = &[
     ptx("Feature '.scaled::n1::ue8m0'", 9, 4, Stage::Early),
     sm(
         "Illegal modifier '.scaled::n1::ue8m0' for instruction 'cvt'",
@@ -764,15 +814,15 @@ const G163: &[Gate] = &[
         Stage::Early,
     ),
 ];
-const G164: &[Gate] = &[
+const G172: &[Gate] = &[
     sm("Instruction 'cvt with {types}.rz'", &[Target::new(107, Suffix::Family)], Stage::Form),
     ptx("Feature 'cvt with {types}.rz'", 9, 4, Stage::Form),
 ];
-const G165: &[Gate] = &[
+const G173: &[Gate] = &[
     since("Feature 'cvt{types}'", 8, 1, [89, 90], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 8, Stage::Form),
 ];
-const G166: &[Gate] = &[
+const G174: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 8, 6, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -784,7 +834,7 @@ const G166: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G167: &[Gate] = &[
+const G175: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 9, 1, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -796,8 +846,8 @@ const G167: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G168: &[Gate] = &[ptx("Feature '.scaled::n2::ue8m0'", 9, 1, Stage::Form)];
-const G169: &[Gate] = &[
+const G176: &[Gate] = &[ptx("Feature '.scaled::n2::ue8m0'", 9, 1, Stage::Form)];
+const G177: &[Gate] = &[
     ptx("Feature 'cvt{types}'", 9, 2, Stage::Form),
     sm(
         "Feature 'cvt{types}'",
@@ -809,11 +859,11 @@ const G169: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G170: &[Gate] = &[
+const G178: &[Gate] = &[
     ptx("Feature 'cvt with .ue5m3x2'", 9, 4, Stage::Token),
     sm("Instruction 'cvt with .ue5m3x2'", &[Target::new(107, Suffix::Family)], Stage::Token),
 ];
-const G171: &[Gate] = &[
+const G179: &[Gate] = &[
     ptx("Feature 'cvt with .s2f6x2'", 9, 1, Stage::Form),
     sm(
         "Instruction 'cvt with .s2f6x2'",
@@ -828,7 +878,7 @@ const G171: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G172: &[Gate] = &[
+const G180: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -840,86 +890,167 @@ const G172: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G173: &[Gate] =
+const G181: &[Gate] =
     &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
-const G174: &[Gate] =
+const G182: &[Gate] =
     &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
-const G175: &[Gate] =
+const G183: &[Gate] =
     &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
-const G176: &[Gate] =
+const G184: &[Gate] =
     &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
-const G177: &[Gate] =
+const G185: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G178: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G179: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G180: &[Gate] = &[
+const G186: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G187: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G188: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G181: &[Gate] =
+const G189: &[Gate] =
     &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
-const G182: &[Gate] = &[
+const G190: &[Gate] = &[
     sm("Instruction 'cvta.to'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'cvta.to'", 2, 0, Stage::Form),
 ];
-const G183: &[Gate] =
-    &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G184: &[Gate] = &[until("Feature 'div'", 1, 4, 0, Stage::Form)];
-const G185: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G186: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G187: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G188: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G189: &[Gate] =
-    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
-const G190: &[Gate] =
-    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
 const G191: &[Gate] =
+    &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
+const G192: &[Gate] = &[until("Feature 'div'", 1, 4, 0, Stage::Form)];
+const G193: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G194: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G195: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G196: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
+const G197: &[Gate] =
+    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
+const G198: &[Gate] =
+    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+const G199: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G192: &[Gate] = &[until("Feature 'ex2'", 1, 4, 0, Stage::Form)];
-const G193: &[Gate] = &[
+const G200: &[Gate] = &[until("Feature 'ex2'", 1, 4, 0, Stage::Form)];
+const G201: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G194: &[Gate] = &[
+const G202: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G195: &[Gate] = &[
+const G203: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G196: &[Gate] =
+const G204: &[Gate] = &[
+    ptx("Feature 'fabric.try_get.async'", 9, 3, Stage::Form),
+    sm(
+        "Feature 'fabric.try_get.async'",
+        &[Target::sm(100), Target::new(100, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G205: &[Gate] = &[
+    ptx("Feature 'fabric.try_put.async'", 9, 3, Stage::Form),
+    sm(
+        "Feature 'fabric.try_put.async'",
+        &[Target::sm(100), Target::new(100, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G206: &[Gate] = &[
+    ptx("Feature 'fabric.try_red.async'", 9, 3, Stage::Form),
+    sm(
+        "Feature 'fabric.try_red.async'",
+        &[Target::sm(100), Target::new(100, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G207: &[Gate] = &[sm(
+    "Feature '.e4m3'",
+    &[
+        Target::new(100, Suffix::Family),
+        Target::new(110, Suffix::Family),
+        Target::new(120, Suffix::Architecture),
+        Target::new(121, Suffix::Architecture),
+    ],
+    Stage::Form,
+)];
+const G208: &[Gate] = &[sm(
+    "Feature '.e5m2'",
+    &[
+        Target::new(100, Suffix::Family),
+        Target::new(110, Suffix::Family),
+        Target::new(120, Suffix::Architecture),
+        Target::new(121, Suffix::Architecture),
+    ],
+    Stage::Form,
+)];
+const G209: &[Gate] = &[sm(
+    "Feature '.f16'",
+    &[
+        Target::new(100, Suffix::Family),
+        Target::new(110, Suffix::Family),
+        Target::new(120, Suffix::Architecture),
+        Target::new(121, Suffix::Architecture),
+    ],
+    Stage::Form,
+)];
+const G210: &[Gate] = &[sm(
+    "Feature '.bf16'",
+    &[
+        Target::new(100, Suffix::Family),
+        Target::new(110, Suffix::Family),
+        Target::new(120, Suffix::Architecture),
+        Target::new(121, Suffix::Architecture),
+    ],
+    Stage::Form,
+)];
+const G211: &[Gate] = &[
+    ptx("Feature 'fabric.try_pullred.async'", 9, 3, Stage::Form),
+    sm(
+        "Feature 'fabric.try_pullred.async'",
+        &[Target::sm(100), Target::new(100, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G212: &[Gate] = &[
+    ptx("Feature 'fabric.submit'", 9, 3, Stage::Form),
+    sm("Feature 'fabric.submit'", &[Target::sm(100), Target::new(100, Suffix::Architecture)], Stage::Form),
+];
+const G213: &[Gate] = &[
+    ptx("Feature 'fabric.wait'", 9, 3, Stage::Form),
+    sm("Feature 'fabric.wait'", &[Target::sm(100), Target::new(100, Suffix::Architecture)], Stage::Form),
+];
+const G214: &[Gate] = &[ptx("Feature '.sync_restrict::read'", 9, 5, Stage::Modifier)];
+const G215: &[Gate] =
     &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
-const G197: &[Gate] =
+const G216: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G198: &[Gate] = &[
+const G217: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G199: &[Gate] = &[
+const G218: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G200: &[Gate] = &[
+const G219: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G201: &[Gate] = &[
+const G220: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G202: &[Gate] =
+const G221: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G203: &[Gate] = &[
+const G222: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G204: &[Gate] = &[
+const G223: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Early),
     sm(
         "Instruction 'fence.proxy with unidirection proxy fence'",
@@ -927,36 +1058,49 @@ const G204: &[Gate] = &[
         Stage::Early,
     ),
 ];
-const G205: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
-const G206: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G207: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
-const G208: &[Gate] = &[
+const G224: &[Gate] = &[
+    ptx("Feature 'fence.proxy with unidirectional fabric proxy fence'", 9, 3, Stage::Early),
+    sm(
+        "Instruction 'fence.proxy with unidirectional fabric proxy fence'",
+        &[Target::sm(100), Target::new(100, Suffix::Architecture)],
+        Stage::Early,
+    ),
+];
+const G225: &[Gate] = &[
+    sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature '.sync_restrict'", 8, 6, Stage::Form),
+    ptx("Feature '.sync_restrict::read'", 9, 5, Stage::Form),
+];
+const G226: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late)];
+const G227: &[Gate] = &[sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G228: &[Gate] = &[ptx("Feature 'fma.f32'", 2, 0, Stage::Result)];
+const G229: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G209: &[Gate] = &[sm("Instruction 'fma.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G210: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G211: &[Gate] =
+const G230: &[Gate] = &[sm("Instruction 'fma.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G231: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G232: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G212: &[Gate] = &[
+const G233: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G213: &[Gate] = &[
+const G234: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G214: &[Gate] = &[
+const G235: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G215: &[Gate] = &[
+const G236: &[Gate] = &[
     ptx("Feature 'fma{types}'", 9, 4, Stage::Form),
     sm("Feature 'fma{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G216: &[Gate] = &[
+const G237: &[Gate] = &[
     ptx("Feature 'fma{types}'", 9, 4, Stage::Form),
     sm(
         "Instruction 'fma{types}'",
@@ -964,85 +1108,85 @@ const G216: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G217: &[Gate] =
+const G238: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G218: &[Gate] = &[
+const G239: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G219: &[Gate] = &[
+const G240: &[Gate] = &[
     sm("Modifier '.launch_dependents'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.launch_dependents'", 7, 8, Stage::Token),
 ];
-const G220: &[Gate] =
+const G241: &[Gate] =
     &[sm("Modifier '.wait'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.wait'", 7, 8, Stage::Token)];
-const G221: &[Gate] = &[
+const G242: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G222: &[Gate] = &[
+const G243: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G223: &[Gate] = &[
+const G244: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G224: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G225: &[Gate] = &[
+const G245: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G246: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G226: &[Gate] = &[
+const G247: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G227: &[Gate] = &[
+const G248: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'generic addressing'", 2, 0, Stage::Form),
 ];
-const G228: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G229: &[Gate] = &[
+const G249: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G250: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G230: &[Gate] = &[
+const G251: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G231: &[Gate] = &[
+const G252: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G232: &[Gate] = &[
+const G253: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G233: &[Gate] = &[
+const G254: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G234: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G235: &[Gate] =
+const G255: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G256: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G236: &[Gate] = &[
+const G257: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Feature '.acquire'", 9, 3, Stage::Token),
 ];
-const G237: &[Gate] = &[
+const G258: &[Gate] = &[
     ptx("Feature '.proxy::readonly'", 9, 4, Stage::Form),
     sm("Feature '.proxy::readonly'", &[Target::sm(90)], Stage::Form),
 ];
-const G238: &[Gate] =
+const G259: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G239: &[Gate] = &[
+const G260: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G240: &[Gate] = &[
+const G261: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Modifier '.m8n16' on 'ldmatrix'", 8, 6, Stage::Form),
@@ -1056,12 +1200,28 @@ const G240: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G241: &[Gate] = &[sm(
+const G262: &[Gate] = &[
+    sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
+    ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
+    ptx("Modifier '.m8n16' on 'ldmatrix'", 8, 6, Stage::Form),
+    ptx("Modifier '.s8.s4' on 'ldmatrix'", 9, 4, Stage::Form),
+    sm(
+        "Feature 'ldmatrix with .s8.s4'",
+        &[
+            Target::new(90, Suffix::Architecture),
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G263: &[Gate] = &[sm(
     "Feature '.m16n16'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G242: &[Gate] = &[
+const G264: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -1075,7 +1235,7 @@ const G242: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G243: &[Gate] = &[
+const G265: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -1089,53 +1249,53 @@ const G243: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G244: &[Gate] =
+const G266: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G245: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
-const G246: &[Gate] =
+const G267: &[Gate] = &[until("Feature 'lg2'", 1, 4, 0, Stage::Form)];
+const G268: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G247: &[Gate] = &[
+const G269: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G248: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
-const G249: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G250: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G251: &[Gate] =
+const G270: &[Gate] = &[until("Feature 'mad'", 3, 2, 20, Stage::Form)];
+const G271: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G272: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G273: &[Gate] =
     &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G252: &[Gate] =
+const G274: &[Gate] =
     &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
-const G253: &[Gate] =
+const G275: &[Gate] =
     &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
-const G254: &[Gate] =
+const G276: &[Gate] =
     &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
-const G255: &[Gate] =
+const G277: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G256: &[Gate] = &[
+const G278: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G257: &[Gate] =
+const G279: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G258: &[Gate] = &[
+const G280: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G259: &[Gate] = &[
+const G281: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G260: &[Gate] = &[
+const G282: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G261: &[Gate] = &[
+const G283: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G262: &[Gate] =
+const G284: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G263: &[Gate] = &[
+const G285: &[Gate] = &[
     ptx("Feature 'max.u8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'max.u8x4'",
@@ -1143,7 +1303,7 @@ const G263: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G264: &[Gate] = &[
+const G286: &[Gate] = &[
     sm(
         "Feature 'max.relu'",
         &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
@@ -1151,7 +1311,7 @@ const G264: &[Gate] = &[
     ),
     ptx("Feature 'max.relu'", 9, 2, Stage::Early),
 ];
-const G265: &[Gate] = &[
+const G287: &[Gate] = &[
     ptx("Feature 'max.s8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'max.s8x4'",
@@ -1159,28 +1319,28 @@ const G265: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G266: &[Gate] = &[
+const G288: &[Gate] = &[
     ptx("Feature '.layout::v0'", 9, 3, Stage::Form),
     sm("Feature '.layout::v0'", &[Target::sm(90)], Stage::Form),
 ];
-const G267: &[Gate] = &[
+const G289: &[Gate] = &[
     ptx("Feature '.layout::v1'", 9, 3, Stage::Form),
     sm("Feature '.layout::v1'", &[Target::sm(90)], Stage::Form),
 ];
-const G268: &[Gate] = &[
+const G290: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G269: &[Gate] = &[
+const G291: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G270: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G271: &[Gate] = &[
+const G292: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G293: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G272: &[Gate] = &[
+const G294: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mbarrier.expect_tx.multicast::cluster::32b'", 9, 4, Stage::Form),
@@ -1190,11 +1350,11 @@ const G272: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G273: &[Gate] = &[
+const G295: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G274: &[Gate] = &[
+const G296: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mbarrier.complete_tx.multicast::cluster::32b'", 9, 4, Stage::Form),
@@ -1204,26 +1364,26 @@ const G274: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G275: &[Gate] = &[
+const G297: &[Gate] = &[
     ptx("Feature '.shared::cluster'", 8, 0, Stage::Early),
     sm("Feature '.shared::cluster'", &[Target::sm(90)], Stage::Early),
 ];
-const G276: &[Gate] = &[
+const G298: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Early),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Early),
 ];
-const G277: &[Gate] = &[
+const G299: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G278: &[Gate] = &[
+const G300: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G279: &[Gate] = &[
+const G301: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -1236,36 +1396,36 @@ const G279: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G280: &[Gate] = &[
+const G302: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Early),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Early),
     ptx("Feature 'mbarrier.arrive.multicast::cluster::32b'", 9, 4, Stage::Form),
     sm("Feature 'mbarrier.arrive.multicast::cluster::32b'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G281: &[Gate] = &[
+const G303: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G282: &[Gate] = &[
+const G304: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G283: &[Gate] = &[
+const G305: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G284: &[Gate] = &[
+const G306: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G285: &[Gate] = &[
+const G307: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G286: &[Gate] = &[
+const G308: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mbarrier.arrive.expect_tx.multicast::cluster::32b'", 9, 4, Stage::Form),
@@ -1275,22 +1435,22 @@ const G286: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G287: &[Gate] = &[
+const G309: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Early),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Early),
 ];
-const G288: &[Gate] = &[
+const G310: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G289: &[Gate] = &[
+const G311: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G290: &[Gate] = &[
+const G312: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
         &[Target::sm(90)],
@@ -1303,7 +1463,7 @@ const G290: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G291: &[Gate] = &[
+const G313: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Early),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Early),
     ptx("Feature 'mbarrier.arrive_drop.multicast::cluster::32b'", 9, 4, Stage::Form),
@@ -1313,30 +1473,30 @@ const G291: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G292: &[Gate] = &[
+const G314: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G293: &[Gate] = &[
+const G315: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G294: &[Gate] = &[
+const G316: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G295: &[Gate] = &[
+const G317: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G296: &[Gate] = &[
+const G318: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G297: &[Gate] = &[
+const G319: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mbarrier.arrive_drop.expect_tx.multicast::cluster::32b'", 9, 4, Stage::Form),
@@ -1346,110 +1506,110 @@ const G297: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G298: &[Gate] = &[
+const G320: &[Gate] = &[
     ptx("Feature '.phase_type::conditional'", 9, 3, Stage::Form),
     sm("Feature '.phase_type::conditional'", &[Target::sm(90)], Stage::Form),
 ];
-const G299: &[Gate] = &[
+const G321: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G300: &[Gate] = &[
+const G322: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G301: &[Gate] = &[
+const G323: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G302: &[Gate] = &[
+const G324: &[Gate] = &[
     ptx("Feature '.phase_type::primary'", 9, 3, Stage::Form),
     sm("Feature '.phase_type::primary'", &[Target::sm(90)], Stage::Form),
 ];
-const G303: &[Gate] = &[
+const G325: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G304: &[Gate] = &[
+const G326: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G305: &[Gate] = &[
+const G327: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G306: &[Gate] = &[
+const G328: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G307: &[Gate] = &[
+const G329: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G308: &[Gate] = &[
+const G330: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G309: &[Gate] = &[
+const G331: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G310: &[Gate] = &[
+const G332: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G311: &[Gate] = &[
+const G333: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G312: &[Gate] = &[
+const G334: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G313: &[Gate] = &[
+const G335: &[Gate] = &[
     ptx("Feature 'mbarrier.check_layout'", 9, 3, Stage::Form),
     sm("Feature 'mbarrier.check_layout'", &[Target::sm(90)], Stage::Form),
 ];
-const G314: &[Gate] = &[
+const G336: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G315: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G316: &[Gate] = &[
+const G337: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G338: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G317: &[Gate] = &[
+const G339: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G318: &[Gate] = &[
+const G340: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G319: &[Gate] = &[
+const G341: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G320: &[Gate] = &[
+const G342: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G321: &[Gate] =
+const G343: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G322: &[Gate] = &[
+const G344: &[Gate] = &[
     ptx("Feature 'min.u8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'min.u8x4'",
@@ -1457,7 +1617,7 @@ const G322: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G323: &[Gate] = &[
+const G345: &[Gate] = &[
     sm(
         "Feature 'min.relu'",
         &[Target::new(107, Suffix::Family), Target::new(120, Suffix::Family)],
@@ -1465,7 +1625,7 @@ const G323: &[Gate] = &[
     ),
     ptx("Feature 'min.relu'", 9, 2, Stage::Early),
 ];
-const G324: &[Gate] = &[
+const G346: &[Gate] = &[
     ptx("Feature 'min.s8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'min.s8x4'",
@@ -1473,71 +1633,71 @@ const G324: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G325: &[Gate] = &[
+const G347: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G326: &[Gate] =
+const G348: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G327: &[Gate] = &[
+const G349: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G328: &[Gate] =
+const G350: &[Gate] =
     &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
-const G329: &[Gate] =
+const G351: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
-const G330: &[Gate] =
+const G352: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G331: &[Gate] = &[
+const G353: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G332: &[Gate] = &[
+const G354: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G333: &[Gate] = &[
+const G355: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G334: &[Gate] = &[
+const G356: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G335: &[Gate] =
+const G357: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G336: &[Gate] = &[
+const G358: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G337: &[Gate] =
+const G359: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G338: &[Gate] = &[
+const G360: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G339: &[Gate] =
+const G361: &[Gate] =
     &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
-const G340: &[Gate] = &[
+const G362: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G341: &[Gate] = &[
+const G363: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G342: &[Gate] = &[
+const G364: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G343: &[Gate] = &[
+const G365: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G344: &[Gate] = &[
+const G366: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1549,11 +1709,11 @@ const G344: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G345: &[Gate] =
+const G367: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
-const G346: &[Gate] =
+const G368: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G347: &[Gate] = &[
+const G369: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1565,11 +1725,11 @@ const G347: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G348: &[Gate] = &[
+const G370: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G349: &[Gate] = &[
+const G371: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1577,17 +1737,17 @@ const G349: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G350: &[Gate] = &[
+const G372: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G351: &[Gate] = &[
+const G373: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G352: &[Gate] = &[
+const G374: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1595,7 +1755,7 @@ const G352: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G353: &[Gate] = &[
+const G375: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1603,7 +1763,7 @@ const G353: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G354: &[Gate] = &[
+const G376: &[Gate] = &[
     ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf4'",
@@ -1615,7 +1775,7 @@ const G354: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G355: &[Gate] = &[
+const G377: &[Gate] = &[
     ptx("Feature '.block_scale'", 8, 6, Stage::Token),
     sm(
         "Feature '.block_scale'",
@@ -1627,7 +1787,7 @@ const G355: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G356: &[Gate] = &[
+const G378: &[Gate] = &[
     ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::2X'",
@@ -1641,11 +1801,11 @@ const G356: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G357: &[Gate] = &[
+const G379: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G358: &[Gate] = &[
+const G380: &[Gate] = &[
     ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
     sm(
         "Feature '.kind::mxf4nvf4'",
@@ -1657,7 +1817,7 @@ const G358: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G359: &[Gate] = &[
+const G381: &[Gate] = &[
     ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
     sm(
         "Feature '.scale_vec::4X'",
@@ -1671,8 +1831,8 @@ const G359: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G360: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G361: &[Gate] = &[
+const G382: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G383: &[Gate] = &[
     ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::mxf8f6f4'",
@@ -1684,7 +1844,7 @@ const G361: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G362: &[Gate] = &[
+const G384: &[Gate] = &[
     ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
     sm(
         "Feature '.scale_vec::1X'",
@@ -1698,7 +1858,7 @@ const G362: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G363: &[Gate] = &[
+const G385: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Instruction 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1707,34 +1867,34 @@ const G363: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G364: &[Gate] = &[
+const G386: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G365: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G366: &[Gate] = &[
+const G387: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G388: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G367: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G368: &[Gate] = &[
+const G389: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G390: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G369: &[Gate] = &[
+const G391: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G370: &[Gate] = &[
+const G392: &[Gate] = &[
     ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
     sm("Feature 'mul{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G371: &[Gate] = &[
+const G393: &[Gate] = &[
     ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
     sm(
         "Instruction 'mul{types}'",
@@ -1742,28 +1902,30 @@ const G371: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G372: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.weak'", 9, 3, Stage::Modifier)];
-const G373: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.cta'", 9, 3, Stage::Modifier)];
-const G374: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.cluster'", 9, 3, Stage::Modifier)];
-const G375: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.gpu'", 9, 3, Stage::Modifier)];
-const G376: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.sys'", 9, 3, Stage::Modifier)];
-const G377: &[Gate] = &[
+const G394: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.weak'", 9, 3, Stage::Modifier)];
+const G395: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.cta'", 9, 3, Stage::Modifier)];
+const G396: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.cluster'", 9, 3, Stage::Modifier)];
+const G397: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.gpu'", 9, 3, Stage::Modifier)];
+const G398: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.sys'", 9, 3, Stage::Modifier)];
+const G399: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.relaxed'", 9, 3, Stage::Modifier)];
+const G400: &[Gate] = &[
     sm("Feature 'multimem.cp.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.cp.async.bulk'", 9, 1, Stage::Form),
 ];
-const G378: &[Gate] = &[ptx("Feature 'multimem.cp.reduce.async.bulk.cta'", 9, 3, Stage::Modifier)];
-const G379: &[Gate] = &[ptx("Feature 'multimem.cp.reduce.async.bulk.cluster'", 9, 3, Stage::Modifier)];
-const G380: &[Gate] = &[ptx("Feature 'multimem.cp.reduce.async.bulk.gpu'", 9, 3, Stage::Modifier)];
-const G381: &[Gate] = &[ptx("Feature 'multimem.cp.reduce.async.bulk.sys'", 9, 3, Stage::Modifier)];
-const G382: &[Gate] = &[
+const G401: &[Gate] = &[ptx("Feature 'multimem.cp.reduce.async.bulk.cta'", 9, 3, Stage::Modifier)];
+const G402: &[Gate] = &[ptx("Feature 'multimem.cp.reduce.async.bulk.cluster'", 9, 3, Stage::Modifier)];
+const G403: &[Gate] = &[ptx("Feature 'multimem.cp.reduce.async.bulk.gpu'", 9, 3, Stage::Modifier)];
+const G404: &[Gate] = &[ptx("Feature 'multimem.cp.reduce.async.bulk.sys'", 9, 3, Stage::Modifier)];
+const G405: &[Gate] = &[ptx("Feature 'multimem.cp.reduce.async.bulk.relaxed'", 9, 3, Stage::Modifier)];
+const G406: &[Gate] = &[
     sm("Feature 'multimem.cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.cp.reduce.async.bulk'", 9, 1, Stage::Form),
 ];
-const G383: &[Gate] = &[
+const G407: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G384: &[Gate] = &[
+const G408: &[Gate] = &[
     sm(
         "Feature '.e5m2'",
         &[
@@ -1776,7 +1938,7 @@ const G384: &[Gate] = &[
     ),
     ptx("Feature '.e5m2'", 8, 6, Stage::Form),
 ];
-const G385: &[Gate] = &[
+const G409: &[Gate] = &[
     sm(
         "Feature '.e5m2x2'",
         &[
@@ -1789,7 +1951,7 @@ const G385: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
 ];
-const G386: &[Gate] = &[
+const G410: &[Gate] = &[
     sm(
         "Feature '.e5m2x4'",
         &[
@@ -1802,7 +1964,7 @@ const G386: &[Gate] = &[
     ),
     ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
 ];
-const G387: &[Gate] = &[
+const G411: &[Gate] = &[
     sm(
         "Feature '.e4m3'",
         &[
@@ -1815,7 +1977,7 @@ const G387: &[Gate] = &[
     ),
     ptx("Feature '.e4m3'", 8, 6, Stage::Form),
 ];
-const G388: &[Gate] = &[
+const G412: &[Gate] = &[
     sm(
         "Feature '.e4m3x2'",
         &[
@@ -1828,7 +1990,7 @@ const G388: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
 ];
-const G389: &[Gate] = &[
+const G413: &[Gate] = &[
     sm(
         "Feature '.e4m3x4'",
         &[
@@ -1841,32 +2003,32 @@ const G389: &[Gate] = &[
     ),
     ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
 ];
-const G390: &[Gate] = &[
+const G414: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G391: &[Gate] = &[
+const G415: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G392: &[Gate] = &[
+const G416: &[Gate] = &[
     sm("Feature 'multimem.st.async'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'multimem.st.async'", 9, 3, Stage::Form),
 ];
-const G393: &[Gate] = &[
+const G417: &[Gate] = &[
     sm("Feature 'multimem.red.async'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'multimem.red.async'", 9, 3, Stage::Form),
 ];
-const G394: &[Gate] = &[
+const G418: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G395: &[Gate] = &[
+const G419: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G396: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G397: &[Gate] = &[
+const G420: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G421: &[Gate] = &[
     ptx("Feature 'neg.s8x4'", 9, 2, Stage::Form),
     sm(
         "Feature 'neg.s8x4'",
@@ -1874,93 +2036,93 @@ const G397: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G398: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G399: &[Gate] = &[
+const G422: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G423: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G400: &[Gate] =
+const G424: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G401: &[Gate] = &[
+const G425: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G402: &[Gate] = &[
+const G426: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G403: &[Gate] = &[
+const G427: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G404: &[Gate] = &[
+const G428: &[Gate] = &[
     ptx("Feature '.L1::32B'", 9, 4, Stage::Token),
     sm("Feature '.L1::32B'", &[Target::sm(90)], Stage::Token),
 ];
-const G405: &[Gate] = &[
+const G429: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G406: &[Gate] =
+const G430: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G407: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
-const G408: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G409: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G410: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G411: &[Gate] = &[
+const G431: &[Gate] = &[until("Feature 'rcp'", 1, 4, 0, Stage::Form)];
+const G432: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G433: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G434: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G435: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G412: &[Gate] =
+const G436: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G413: &[Gate] = &[
+const G437: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G414: &[Gate] = &[
+const G438: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction '{atomic}'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction '{atomic}'", 2, 0, Stage::Form),
 ];
-const G415: &[Gate] = &[
+const G439: &[Gate] = &[
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G416: &[Gate] = &[
+const G440: &[Gate] = &[
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red.async'", 8, 1, Stage::Form),
 ];
-const G417: &[Gate] = &[
+const G441: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G418: &[Gate] = &[
+const G442: &[Gate] = &[
     sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
 ];
-const G419: &[Gate] = &[
+const G443: &[Gate] = &[
     sm("Feature 'st.async/red.async with .release modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .release modifier'", 8, 7, Stage::Form),
 ];
-const G420: &[Gate] =
+const G444: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G421: &[Gate] = &[
+const G445: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G422: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
-const G423: &[Gate] = &[
+const G446: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
+const G447: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G424: &[Gate] = &[
+const G448: &[Gate] = &[
     ptx("Feature 'set{types}'", 9, 4, Stage::Form),
     sm("Instruction 'set{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G425: &[Gate] =
+const G449: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G426: &[Gate] = &[
+const G450: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1970,7 +2132,7 @@ const G426: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G427: &[Gate] = &[
+const G451: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1978,11 +2140,11 @@ const G427: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G428: &[Gate] = &[
+const G452: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G429: &[Gate] = &[
+const G453: &[Gate] = &[
     ptx("Feature 'setmaxnreg.inc'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.inc'",
@@ -1995,7 +2157,7 @@ const G429: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G430: &[Gate] = &[
+const G454: &[Gate] = &[
     ptx("Feature 'setmaxnreg.dec'", 8, 0, Stage::Form),
     sm(
         "Instruction 'setmaxnreg.dec'",
@@ -2008,90 +2170,90 @@ const G430: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G431: &[Gate] = &[
+const G455: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G432: &[Gate] = &[
+const G456: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G433: &[Gate] =
+const G457: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G434: &[Gate] = &[
+const G458: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Result),
 ];
-const G435: &[Gate] = &[
+const G459: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Result),
     ptx("Feature 'shfl'", 3, 0, Stage::Result),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Result),
 ];
-const G436: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
-const G437: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
-const G438: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
-const G439: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
-const G440: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
-const G441: &[Gate] = &[
+const G460: &[Gate] = &[until("Feature 'sin'", 1, 4, 0, Stage::Form)];
+const G461: &[Gate] = &[until("Feature 'sqrt'", 1, 4, 0, Stage::Form)];
+const G462: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Result)];
+const G463: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Rounding)];
+const G464: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Result)];
+const G465: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G442: &[Gate] = &[
+const G466: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G443: &[Gate] = &[
+const G467: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G444: &[Gate] = &[
+const G468: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G445: &[Gate] = &[
+const G469: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G446: &[Gate] = &[
+const G470: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Modifier),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Modifier),
 ];
-const G447: &[Gate] = &[
+const G471: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Feature '.release'", 9, 3, Stage::Token),
 ];
-const G448: &[Gate] =
+const G472: &[Gate] =
     &[sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form), ptx("Feature 'st.async'", 8, 1, Stage::Form)];
-const G449: &[Gate] = &[
+const G473: &[Gate] = &[
     sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'st.async'", 8, 1, Stage::Form),
     ptx("Feature 'st.async.b128'", 9, 2, Stage::Form),
 ];
-const G450: &[Gate] =
+const G474: &[Gate] =
     &[ptx("Feature 'st.bulk'", 8, 6, Stage::Form), sm("Feature 'st.bulk'", &[Target::sm(100)], Stage::Form)];
-const G451: &[Gate] = &[
+const G475: &[Gate] = &[
     ptx("Feature 'st.bulk'", 8, 6, Stage::Form),
     sm("Feature 'st.bulk'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.bulk with 32-bit size argument'", 9, 0, Stage::Form),
 ];
-const G452: &[Gate] = &[
+const G476: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G453: &[Gate] = &[
+const G477: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G454: &[Gate] =
+const G478: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G455: &[Gate] = &[sm(
+const G479: &[Gate] = &[sm(
     "Feature '.m16n8'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
-const G456: &[Gate] = &[
+const G480: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -2105,26 +2267,26 @@ const G456: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G457: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G458: &[Gate] = &[
+const G481: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G482: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G459: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G460: &[Gate] = &[
+const G483: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G484: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G461: &[Gate] = &[
+const G485: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G462: &[Gate] = &[
+const G486: &[Gate] = &[
     ptx("Feature 'sub.sat'", 9, 2, Stage::Form),
     sm(
         "Feature 'sub.sat'",
@@ -2132,7 +2294,7 @@ const G462: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G463: &[Gate] = &[
+const G487: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 2, Stage::Form),
     sm(
         "Feature 'sub{types}'",
@@ -2140,22 +2302,22 @@ const G463: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G464: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G465: &[Gate] = &[
+const G488: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G489: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G466: &[Gate] = &[
+const G490: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G467: &[Gate] = &[
+const G491: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
     sm("Feature 'sub{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const G468: &[Gate] = &[
+const G492: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
     sm(
         "Instruction 'sub{types}'",
@@ -2163,53 +2325,53 @@ const G468: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G469: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G470: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G471: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G472: &[Gate] = &[
+const G493: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G494: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G495: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G496: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G473: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G474: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G475: &[Gate] = &[
+const G497: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G498: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G499: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G476: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
-const G477: &[Gate] = &[
+const G500: &[Gate] = &[sm("Instruction 'sured.b'", &[Target::sm(20)], Stage::Form)];
+const G501: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G478: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
-const G479: &[Gate] = &[
+const G502: &[Gate] = &[sm("Instruction 'sured.p'", &[Target::sm(20)], Stage::Form)];
+const G503: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Modifier),
     ptx("Feature 'cache operation'", 2, 0, Stage::Modifier),
 ];
-const G480: &[Gate] = &[
+const G504: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G481: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
-const G482: &[Gate] =
+const G505: &[Gate] = &[sm("Instruction 'sust.p'", &[Target::sm(20)], Stage::Form)];
+const G506: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G483: &[Gate] =
+const G507: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G484: &[Gate] = &[
+const G508: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G485: &[Gate] = &[
+const G509: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G486: &[Gate] = &[ptx("Modifier '.exclusive'", 9, 4, Stage::Token)];
-const G487: &[Gate] = &[
+const G510: &[Gate] = &[ptx("Modifier '.exclusive'", 9, 4, Stage::Token)];
+const G511: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -2217,7 +2379,7 @@ const G487: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G488: &[Gate] = &[
+const G512: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -2225,7 +2387,7 @@ const G488: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G489: &[Gate] = &[
+const G513: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -2233,7 +2395,7 @@ const G489: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G490: &[Gate] = &[
+const G514: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -2241,7 +2403,7 @@ const G490: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G491: &[Gate] = &[
+const G515: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -2249,27 +2411,27 @@ const G491: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G492: &[Gate] = &[sm(
+const G516: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G493: &[Gate] = &[sm(
+const G517: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G494: &[Gate] = &[sm(
+const G518: &[Gate] = &[sm(
     "Feature '.16x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G495: &[Gate] = &[sm(
+const G519: &[Gate] = &[sm(
     "Feature '.32x32b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G496: &[Gate] = &[
+const G520: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -2277,12 +2439,12 @@ const G496: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G497: &[Gate] = &[sm(
+const G521: &[Gate] = &[sm(
     "Feature '.16x32bx2'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G498: &[Gate] = &[
+const G522: &[Gate] = &[
     ptx("Feature 'tcgen05.ld.red'", 8, 8, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld.red'",
@@ -2294,7 +2456,7 @@ const G498: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G499: &[Gate] = &[
+const G523: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -2302,7 +2464,7 @@ const G499: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G500: &[Gate] = &[
+const G524: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -2310,22 +2472,22 @@ const G500: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G501: &[Gate] = &[sm(
+const G525: &[Gate] = &[sm(
     "Feature '.128x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G502: &[Gate] = &[sm(
+const G526: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G503: &[Gate] = &[sm(
+const G527: &[Gate] = &[sm(
     "Feature '.128x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G504: &[Gate] = &[
+const G528: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -2333,17 +2495,17 @@ const G504: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G505: &[Gate] = &[sm(
+const G529: &[Gate] = &[sm(
     "Feature '.64x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G506: &[Gate] = &[sm(
+const G530: &[Gate] = &[sm(
     "Feature '.32x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const G507: &[Gate] = &[
+const G531: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -2356,7 +2518,7 @@ const G507: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G508: &[Gate] = &[
+const G532: &[Gate] = &[
     ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::f16'",
@@ -2364,7 +2526,7 @@ const G508: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G509: &[Gate] = &[
+const G533: &[Gate] = &[
     ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::tf32'",
@@ -2372,7 +2534,7 @@ const G509: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G510: &[Gate] = &[
+const G534: &[Gate] = &[
     ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
     sm(
         "Feature '.kind::i8'",
@@ -2380,7 +2542,7 @@ const G510: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G511: &[Gate] = &[
+const G535: &[Gate] = &[
     ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::fill'",
@@ -2388,7 +2550,7 @@ const G511: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G512: &[Gate] = &[
+const G536: &[Gate] = &[
     ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::use'",
@@ -2396,7 +2558,7 @@ const G512: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G513: &[Gate] = &[
+const G537: &[Gate] = &[
     ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::lastuse'",
@@ -2404,7 +2566,7 @@ const G513: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G514: &[Gate] = &[
+const G538: &[Gate] = &[
     ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::a::discard'",
@@ -2412,12 +2574,12 @@ const G514: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G515: &[Gate] = &[sm(
+const G539: &[Gate] = &[sm(
     "Feature '.kind::i8'",
     &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
     Stage::Form,
 )];
-const G516: &[Gate] = &[
+const G540: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -2425,7 +2587,7 @@ const G516: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G517: &[Gate] = &[
+const G541: &[Gate] = &[
     ptx("Feature '.ashift'", 8, 6, Stage::Token),
     sm(
         "Feature '.ashift'",
@@ -2433,7 +2595,7 @@ const G517: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G518: &[Gate] = &[
+const G542: &[Gate] = &[
     ptx("Feature '.block16'", 8, 8, Stage::Token),
     sm(
         "Feature '.block16'",
@@ -2441,7 +2603,7 @@ const G518: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G519: &[Gate] = &[
+const G543: &[Gate] = &[
     ptx("Feature '.block32'", 8, 8, Stage::Token),
     sm(
         "Feature '.block32'",
@@ -2449,7 +2611,7 @@ const G519: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G520: &[Gate] = &[sm(
+const G544: &[Gate] = &[sm(
     "Feature '.kind::mxf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2459,7 +2621,7 @@ const G520: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G521: &[Gate] = &[sm(
+const G545: &[Gate] = &[sm(
     "Feature '.kind::mxf4nvf4 with .sp modifier'",
     &[
         Target::new(100, Suffix::Architecture),
@@ -2469,7 +2631,7 @@ const G521: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const G522: &[Gate] = &[
+const G546: &[Gate] = &[
     ptx("Feature '.collector::b0::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::fill'",
@@ -2477,7 +2639,7 @@ const G522: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G523: &[Gate] = &[
+const G547: &[Gate] = &[
     ptx("Feature '.collector::b0::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::use'",
@@ -2485,7 +2647,7 @@ const G523: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G524: &[Gate] = &[
+const G548: &[Gate] = &[
     ptx("Feature '.collector::b0::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::lastuse'",
@@ -2493,7 +2655,7 @@ const G524: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G525: &[Gate] = &[
+const G549: &[Gate] = &[
     ptx("Feature '.collector::b0::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b0::discard'",
@@ -2501,7 +2663,7 @@ const G525: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G526: &[Gate] = &[
+const G550: &[Gate] = &[
     ptx("Feature '.collector::b1::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::fill'",
@@ -2509,7 +2671,7 @@ const G526: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G527: &[Gate] = &[
+const G551: &[Gate] = &[
     ptx("Feature '.collector::b1::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::use'",
@@ -2517,7 +2679,7 @@ const G527: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G528: &[Gate] = &[
+const G552: &[Gate] = &[
     ptx("Feature '.collector::b1::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::lastuse'",
@@ -2525,7 +2687,7 @@ const G528: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G529: &[Gate] = &[
+const G553: &[Gate] = &[
     ptx("Feature '.collector::b1::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b1::discard'",
@@ -2533,7 +2695,7 @@ const G529: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G530: &[Gate] = &[
+const G554: &[Gate] = &[
     ptx("Feature '.collector::b2::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::fill'",
@@ -2541,7 +2703,7 @@ const G530: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G531: &[Gate] = &[
+const G555: &[Gate] = &[
     ptx("Feature '.collector::b2::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::use'",
@@ -2549,7 +2711,7 @@ const G531: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G532: &[Gate] = &[
+const G556: &[Gate] = &[
     ptx("Feature '.collector::b2::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::lastuse'",
@@ -2557,7 +2719,7 @@ const G532: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G533: &[Gate] = &[
+const G557: &[Gate] = &[
     ptx("Feature '.collector::b2::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b2::discard'",
@@ -2565,7 +2727,7 @@ const G533: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G534: &[Gate] = &[
+const G558: &[Gate] = &[
     ptx("Feature '.collector::b3::fill'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::fill'",
@@ -2573,7 +2735,7 @@ const G534: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G535: &[Gate] = &[
+const G559: &[Gate] = &[
     ptx("Feature '.collector::b3::use'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::use'",
@@ -2581,7 +2743,7 @@ const G535: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G536: &[Gate] = &[
+const G560: &[Gate] = &[
     ptx("Feature '.collector::b3::lastuse'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::lastuse'",
@@ -2589,7 +2751,7 @@ const G536: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G537: &[Gate] = &[
+const G561: &[Gate] = &[
     ptx("Feature '.collector::b3::discard'", 8, 6, Stage::Token),
     sm(
         "Feature '.collector::b3::discard'",
@@ -2597,7 +2759,7 @@ const G537: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G538: &[Gate] = &[
+const G562: &[Gate] = &[
     ptx("Feature 'tcgen05.mma.ws'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma.ws'",
@@ -2611,7 +2773,7 @@ const G538: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G539: &[Gate] = &[
+const G563: &[Gate] = &[
     ptx("Feature 'tcgen05.commit.multicast::cluster::32b'", 9, 4, Stage::Modifier),
     sm(
         "Feature 'tcgen05.commit.multicast::cluster::32b'",
@@ -2619,7 +2781,7 @@ const G539: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
-const G540: &[Gate] = &[
+const G564: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -2627,7 +2789,7 @@ const G540: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G541: &[Gate] = &[
+const G565: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -2635,7 +2797,7 @@ const G541: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G542: &[Gate] = &[
+const G566: &[Gate] = &[
     ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tensormap.replace.swizzle_atomicity'",
@@ -2647,7 +2809,7 @@ const G542: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G543: &[Gate] = &[
+const G567: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -2660,7 +2822,7 @@ const G543: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G544: &[Gate] = &[
+const G568: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.cp_fenceproxy'",
@@ -2668,149 +2830,149 @@ const G544: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G545: &[Gate] =
+const G569: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G546: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G547: &[Gate] = &[
+const G570: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G571: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G548: &[Gate] = &[
+const G572: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Modifier),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Modifier),
 ];
-const G549: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
-const G550: &[Gate] = &[
+const G573: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G574: &[Gate] = &[
     sm("Instruction 'tex.base'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
 ];
-const G551: &[Gate] = &[
+const G575: &[Gate] = &[
     sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
 ];
-const G552: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G553: &[Gate] = &[
+const G576: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G577: &[Gate] = &[
     sm("Instruction 'tex.grad'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
 ];
-const G554: &[Gate] = &[
+const G578: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex'", 4, 3, Stage::Modifier),
 ];
-const G555: &[Gate] = &[
+const G579: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.base'", 4, 3, Stage::Modifier),
 ];
-const G556: &[Gate] = &[
+const G580: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.level'", 4, 3, Stage::Modifier),
 ];
-const G557: &[Gate] = &[
+const G581: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tex.grad'", 4, 3, Stage::Modifier),
 ];
-const G558: &[Gate] = &[
+const G582: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Form),
 ];
-const G559: &[Gate] = &[
+const G583: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Form),
 ];
-const G560: &[Gate] = &[
+const G584: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Form),
 ];
-const G561: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
-const G562: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
-const G563: &[Gate] = &[
+const G585: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G586: &[Gate] = &[sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form)];
+const G587: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .a2d'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G564: &[Gate] = &[
+const G588: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .cube'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G565: &[Gate] = &[
+const G589: &[Gate] = &[
     ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Modifier),
     sm("Feature 'tld4 instruction with .acube'", &[Target::sm(30)], Stage::Modifier),
 ];
-const G566: &[Gate] = &[
+const G590: &[Gate] = &[
     sm("Instruction 'tld4'", &[Target::sm(20)], Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'tld4'", 4, 3, Stage::Modifier),
 ];
-const G567: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G568: &[Gate] = &[
+const G591: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G592: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G569: &[Gate] = &[
+const G593: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G570: &[Gate] =
+const G594: &[Gate] =
     &[sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G571: &[Gate] =
+const G595: &[Gate] =
     &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G572: &[Gate] =
+const G596: &[Gate] =
     &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G573: &[Gate] =
+const G597: &[Gate] =
     &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G574: &[Gate] =
+const G598: &[Gate] =
     &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G575: &[Gate] =
+const G599: &[Gate] =
     &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G576: &[Gate] =
+const G600: &[Gate] =
     &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G577: &[Gate] =
+const G601: &[Gate] =
     &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G578: &[Gate] =
+const G602: &[Gate] =
     &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G579: &[Gate] =
+const G603: &[Gate] =
     &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G580: &[Gate] =
+const G604: &[Gate] =
     &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G581: &[Gate] =
+const G605: &[Gate] =
     &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G582: &[Gate] =
+const G606: &[Gate] =
     &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G583: &[Gate] =
+const G607: &[Gate] =
     &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G584: &[Gate] =
+const G608: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G585: &[Gate] = &[
+const G609: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G586: &[Gate] = &[
+const G610: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G587: &[Gate] = &[
+const G611: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Result),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Result),
 ];
-const G588: &[Gate] =
+const G612: &[Gate] =
     &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G589: &[Gate] =
+const G613: &[Gate] =
     &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G590: &[Gate] =
+const G614: &[Gate] =
     &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G591: &[Gate] =
+const G615: &[Gate] =
     &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G592: &[Gate] =
+const G616: &[Gate] =
     &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G593: &[Gate] =
+const G617: &[Gate] =
     &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature '2.0'", 2, 0, Stage::Form)];
-const G594: &[Gate] =
+const G618: &[Gate] =
     &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G595: &[Gate] =
+const G619: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G596: &[Gate] = &[
+const G620: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -2818,16 +2980,16 @@ const G596: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G597: &[Gate] = &[
+const G621: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G598: &[Gate] = &[sm(
+const G622: &[Gate] = &[sm(
     "Instruction 'wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G599: &[Gate] = &[
+const G623: &[Gate] = &[
     ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with mixed integer types'",
@@ -2835,8 +2997,8 @@ const G599: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G600: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
-const G601: &[Gate] = &[
+const G624: &[Gate] = &[ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form)];
+const G625: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -2844,7 +3006,7 @@ const G601: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G602: &[Gate] = &[
+const G626: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with floating point types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with floating point types'",
@@ -2852,7 +3014,7 @@ const G602: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G603: &[Gate] = &[
+const G627: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with FP8 types'", 8, 2, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with FP8 types'",
@@ -2860,12 +3022,12 @@ const G603: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G604: &[Gate] = &[sm(
+const G628: &[Gate] = &[sm(
     "Instruction 'Sparse wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
     Stage::Form,
 )];
-const G605: &[Gate] = &[
+const G629: &[Gate] = &[
     ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
     sm(
         "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
@@ -2873,78 +3035,78 @@ const G605: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G606: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
-const G607: &[Gate] = &[
+const G630: &[Gate] = &[ptx("Feature 'Sparse WGMMA with integer types'", 8, 2, Stage::Form)];
+const G631: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G608: &[Gate] = &[
+const G632: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G609: &[Gate] = &[
+const G633: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G610: &[Gate] = &[
+const G634: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G611: &[Gate] = &[
+const G635: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G612: &[Gate] = &[
+const G636: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G613: &[Gate] = &[
+const G637: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G614: &[Gate] = &[
+const G638: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G615: &[Gate] = &[
+const G639: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G616: &[Gate] =
+const G640: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G617: &[Gate] = &[
+const G641: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G618: &[Gate] = &[
+const G642: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G619: &[Gate] = &[
+const G643: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G620: &[Gate] = &[
+const G644: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G621: &[Gate] = &[
+const G645: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G622: &[Gate] = &[
+const G646: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G623: &[Gate] = &[
+const G647: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
@@ -3093,9 +3255,9 @@ const C101: &[Choice] = &[
 const C102: &[Choice] = &[md(Mod::MbarrierReportDisabled).gated(G99)];
 const C103: &[Choice] = &[md(Mod::IgnoreOob)];
 const C104: &[Choice] = &[md(Mod::SharedCluster).gated(G32)];
-const C105: &[Choice] = &[md(Mod::MulticastCluster).gated(G116), md(Mod::MulticastCluster16b).gated(G117)];
+const C105: &[Choice] = &[md(Mod::MulticastCluster).gated(G117), md(Mod::MulticastCluster16b).gated(G118)];
 const C106: &[Choice] = &[md(Mod::MulticastCluster32b)];
-const C107: &[Choice] = &[md(Mod::BulkGroup).gated(G118)];
+const C107: &[Choice] = &[md(Mod::BulkGroup).gated(G119)];
 const C108: &[Choice] = &[md(Mod::CpMask)];
 const C109: &[Choice] = &[md(Mod::Relaxed).gated(G26)];
 const C110: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster), md(Mod::Gpu), md(Mod::Sys)];
@@ -3127,30 +3289,38 @@ const C115: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::
 const C116: &[Choice] = &[md(Mod::Prefetch)];
 const C117: &[Choice] = &[md(Mod::L2)];
 const C118: &[Choice] = &[md(Mod::L2EvictLast)];
-const C119: &[Choice] = &[md(Mod::Read).gated(G127)];
+const C119: &[Choice] = &[md(Mod::Read).gated(G129)];
 const C120: &[Choice] = &[md(Mod::Tensor)];
 const C121: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C122: &[Choice] = &[md(Mod::SharedCluster).gated(G32), md(Mod::SharedCta).gated(G129)];
-const C123: &[Choice] = &[md(Mod::Tile).gated(G130)];
-const C124: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
-const C125: &[Choice] = &[md(Mod::N3d)];
-const C126: &[Choice] = &[md(Mod::Im2col)];
-const C127: &[Choice] = &[md(Mod::N4d)];
-const C128: &[Choice] = &[md(Mod::N5d)];
-const C129: &[Choice] = &[md(Mod::N2d)];
-const C130: &[Choice] = &[md(Mod::TileGather4)];
-const C131: &[Choice] = &[md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C132: &[Choice] = &[md(Mod::Im2colW)];
-const C133: &[Choice] = &[md(Mod::Im2colW128)];
-const C134: &[Choice] = &[md(Mod::Im2colNoOffs)];
-const C135: &[Choice] = &[md(Mod::TileScatter4)];
-const C136: &[Choice] = &[md(Mod::Range)];
-const C137: &[Choice] =
+const C122: &[Choice] = &[md(Mod::SharedCluster).gated(G32), md(Mod::SharedCta).gated(G131)];
+const C123: &[Choice] = &[md(Mod::Tile).gated(G132)];
+const C124: &[Choice] = &[
+    md(Mod::MbarrierReportDisabled).gated(G133),
+    md(Mod::MbarrierReportValidityPer16bytes80000000).gated(G134),
+    md(Mod::MbarrierReportValidityPer16bytes8000).gated(G135),
+    md(Mod::MbarrierReportValidityPer16bytes80).gated(G136),
+    md(Mod::MbarrierReportValidityPer16bytes8).gated(G137),
+    md(Mod::MbarrierReportValidityPerElementFf).gated(G138),
+];
+const C125: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
+const C126: &[Choice] = &[md(Mod::N3d)];
+const C127: &[Choice] = &[md(Mod::Im2col)];
+const C128: &[Choice] = &[md(Mod::N4d)];
+const C129: &[Choice] = &[md(Mod::N5d)];
+const C130: &[Choice] = &[md(Mod::N2d)];
+const C131: &[Choice] = &[md(Mod::TileGather4)];
+const C132: &[Choice] = &[md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
+const C133: &[Choice] = &[md(Mod::Im2colW)];
+const C134: &[Choice] = &[md(Mod::Im2colW128)];
+const C135: &[Choice] = &[md(Mod::Im2colNoOffs)];
+const C136: &[Choice] = &[md(Mod::TileScatter4)];
+const C137: &[Choice] = &[md(Mod::Range)];
+const C138: &[Choice] =
     &[md(Mod::L2EvictLast), md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C138: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C139: &[Choice] = &[md(Mod::Fractional)];
-const C140: &[Choice] = &[md(Mod::Cvt)];
-const C141: &[Choice] = &[
+const C139: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
+const C140: &[Choice] = &[md(Mod::Fractional)];
+const C141: &[Choice] = &[md(Mod::Cvt)];
+const C142: &[Choice] = &[
     ty(Type::U8),
     ty(Type::U16),
     ty(Type::U32),
@@ -3160,40 +3330,40 @@ const C141: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C142: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
-const C143: &[Choice] = &[ty(Type::F16)];
-const C144: &[Choice] = &[ty(Type::Bf16).gated(G3)];
-const C145: &[Choice] = &[md(Mod::Pzo).gated(G153)];
-const C146: &[Choice] = &[md(Mod::Rm), md(Mod::Rp)];
-const C147: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C148: &[Choice] = &[md(Mod::Relu).gated(G156)];
-const C149: &[Choice] = &[md(Mod::Rna)];
-const C150: &[Choice] = &[ty(Type::Tf32).gated(G158)];
-const C151: &[Choice] = &[md(Mod::Rs).gated(G162)];
-const C152: &[Choice] = &[md(Mod::ScaledN1Ue8m0).gated(G163)];
-const C153: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
-const C154: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C155: &[Choice] = &[ty(Type::E2m1x2)];
-const C156: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2), ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C157: &[Choice] = &[md(Mod::ScaledN2Ue8m0).gated(G168)];
-const C158: &[Choice] = &[md(Mod::Rn), md(Mod::Rz), md(Mod::Rp)];
-const C159: &[Choice] = &[ty(Type::Ue5m3x2)];
-const C160: &[Choice] = &[ty(Type::S2f6x2)];
-const C161: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
-const C162: &[Choice] = &[ty(Type::Ue8m0x2)];
-const C163: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
-const C164: &[Choice] = &[ty(Type::E2m1x4)];
-const C165: &[Choice] = &[md(Mod::Pack)];
-const C166: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
-const C167: &[Choice] = &[
-    ty(Type::U2).gated(G174),
-    ty(Type::S2).gated(G175),
-    ty(Type::U4).gated(G176),
-    ty(Type::S4).gated(G177),
+const C143: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
+const C144: &[Choice] = &[ty(Type::F16)];
+const C145: &[Choice] = &[ty(Type::Bf16).gated(G3)];
+const C146: &[Choice] = &[md(Mod::Pzo).gated(G161)];
+const C147: &[Choice] = &[md(Mod::Rm), md(Mod::Rp)];
+const C148: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
+const C149: &[Choice] = &[md(Mod::Relu).gated(G164)];
+const C150: &[Choice] = &[md(Mod::Rna)];
+const C151: &[Choice] = &[ty(Type::Tf32).gated(G166)];
+const C152: &[Choice] = &[md(Mod::Rs).gated(G170)];
+const C153: &[Choice] = &[md(Mod::ScaledN1Ue8m0).gated(G171)];
+const C154: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
+const C155: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
+const C156: &[Choice] = &[ty(Type::E2m1x2)];
+const C157: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2), ty(Type::E2m3x2), ty(Type::E3m2x2)];
+const C158: &[Choice] = &[md(Mod::ScaledN2Ue8m0).gated(G176)];
+const C159: &[Choice] = &[md(Mod::Rn), md(Mod::Rz), md(Mod::Rp)];
+const C160: &[Choice] = &[ty(Type::Ue5m3x2)];
+const C161: &[Choice] = &[ty(Type::S2f6x2)];
+const C162: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
+const C163: &[Choice] = &[ty(Type::Ue8m0x2)];
+const C164: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
+const C165: &[Choice] = &[ty(Type::E2m1x4)];
+const C166: &[Choice] = &[md(Mod::Pack)];
+const C167: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
+const C168: &[Choice] = &[
+    ty(Type::U2).gated(G182),
+    ty(Type::S2).gated(G183),
+    ty(Type::U4).gated(G184),
+    ty(Type::S4).gated(G185),
     ty(Type::U8),
     ty(Type::S8),
 ];
-const C168: &[Choice] = &[
+const C169: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
@@ -3201,56 +3371,102 @@ const C168: &[Choice] = &[
     md(Mod::SharedCta).gated(G31),
     md(Mod::SharedCluster).gated(G32),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G178),
+    md(Mod::ParamEntry).gated(G186),
 ];
-const C169: &[Choice] = &[md(Mod::To)];
-const C170: &[Choice] = &[md(Mod::Full)];
-const C171: &[Choice] =
+const C170: &[Choice] = &[md(Mod::To)];
+const C171: &[Choice] = &[md(Mod::Full)];
+const C172: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
-const C172: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
-const C173: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C174: &[Choice] = &[ty(Type::Bf16).gated(G194), ty(Type::Bf16x2).gated(G195)];
-const C175: &[Choice] = &[
-    md(Mod::Sc).gated(G196),
+const C173: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
+const C174: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
+const C175: &[Choice] = &[ty(Type::Bf16).gated(G202), ty(Type::Bf16x2).gated(G203)];
+const C176: &[Choice] = &[md(Mod::TryGet)];
+const C177: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes)];
+const C178: &[Choice] = &[md(Mod::MbarrierReportFabric)];
+const C179: &[Choice] = &[md(Mod::Sys)];
+const C180: &[Choice] = &[md(Mod::TryPut)];
+const C181: &[Choice] = &[md(Mod::Multimem)];
+const C182: &[Choice] = &[md(Mod::MbarrierCompleteTx16B)];
+const C183: &[Choice] = &[md(Mod::CountedBytes)];
+const C184: &[Choice] = &[md(Mod::TryRed)];
+const C185: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C186: &[Choice] = &[
+    ty(Type::B32),
+    ty(Type::B64),
+    ty(Type::U32),
+    ty(Type::S32),
+    ty(Type::U64),
+    ty(Type::S64),
+    ty(Type::F16),
+    ty(Type::Bf16).gated(G3),
+    ty(Type::F32),
+    ty(Type::F64),
+];
+const C187: &[Choice] = &[md(Mod::TryPullred)];
+const C188: &[Choice] = &[md(Mod::AccF16), md(Mod::AccF32)];
+const C189: &[Choice] = &[
+    ty(Type::B32),
+    ty(Type::B64),
+    ty(Type::U32),
+    ty(Type::S32),
+    ty(Type::U64),
+    ty(Type::S64),
+    ty(Type::F16),
+    ty(Type::Bf16).gated(G3),
+    ty(Type::F32),
+    ty(Type::E4m3),
+    ty(Type::E5m2),
+];
+const C190: &[Choice] = &[md(Mod::Submit)];
+const C191: &[Choice] = &[md(Mod::OpRestrictFetching)];
+const C192: &[Choice] = &[md(Mod::SyncRestrictReads)];
+const C193: &[Choice] = &[md(Mod::SyncRestrictReads), md(Mod::SyncRestrictRead).gated(G214)];
+const C194: &[Choice] = &[
+    md(Mod::Sc).gated(G215),
     md(Mod::AcqRel).gated(G29),
     md(Mod::Acquire).gated(G27),
     md(Mod::Release).gated(G28),
 ];
-const C176: &[Choice] = &[md(Mod::Async).gated(G197)];
-const C177: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G200)];
-const C178: &[Choice] = &[md(Mod::Release).gated(G28)];
-const C179: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G200)];
-const C180: &[Choice] = &[md(Mod::MbarrierInit).gated(G201)];
-const C181: &[Choice] =
-    &[md(Mod::SyncRestrictSharedCluster).gated(G200), md(Mod::SyncRestrictSharedCta).gated(G200)];
-const C182: &[Choice] = &[md(Mod::Proxy)];
-const C183: &[Choice] = &[md(Mod::Alias).gated(G202)];
-const C184: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G31), md(Mod::SharedCluster).gated(G32)];
-const C185: &[Choice] = &[md(Mod::TensormapGeneric)];
-const C186: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C187: &[Choice] = &[md(Mod::Oob).gated(G211)];
-const C188: &[Choice] = &[ty(Type::F16).gated(G212), ty(Type::Bf16).gated(G213)];
-const C189: &[Choice] = &[md(Mod::LaunchDependents).gated(G219), md(Mod::Wait).gated(G220)];
-const C190: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C191: &[Choice] = &[
+const C195: &[Choice] = &[md(Mod::Async).gated(G216)];
+const C196: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G219)];
+const C197: &[Choice] = &[md(Mod::Release).gated(G28)];
+const C198: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G219)];
+const C199: &[Choice] = &[md(Mod::MbarrierInit).gated(G220)];
+const C200: &[Choice] =
+    &[md(Mod::SyncRestrictSharedCluster).gated(G219), md(Mod::SyncRestrictSharedCta).gated(G219)];
+const C201: &[Choice] = &[md(Mod::Proxy)];
+const C202: &[Choice] = &[md(Mod::Alias).gated(G221)];
+const C203: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G31), md(Mod::SharedCluster).gated(G32)];
+const C204: &[Choice] = &[md(Mod::TensormapGeneric)];
+const C205: &[Choice] = &[md(Mod::AsyncGeneric)];
+const C206: &[Choice] = &[md(Mod::GenericFabric), md(Mod::FabricGeneric)];
+const C207: &[Choice] = &[md(Mod::Alias)];
+const C208: &[Choice] = &[md(Mod::Acquire).gated(G27), md(Mod::Release).gated(G28)];
+const C209: &[Choice] = &[md(Mod::AcqRel).gated(G29)];
+const C210: &[Choice] = &[md(Mod::SyncRestrictRead).gated(G225)];
+const C211: &[Choice] = &[md(Mod::Oob).gated(G232)];
+const C212: &[Choice] = &[ty(Type::F16).gated(G233), ty(Type::Bf16).gated(G234)];
+const C213: &[Choice] = &[md(Mod::LaunchDependents).gated(G240), md(Mod::Wait).gated(G241)];
+const C214: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
+const C215: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G178),
-    md(Mod::ParamFunc).gated(G224),
+    md(Mod::ParamEntry).gated(G186),
+    md(Mod::ParamFunc).gated(G245),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G31),
     md(Mod::SharedCluster).gated(G32),
 ];
-const C192: &[Choice] = &[
-    md(Mod::Ca).gated(G225),
-    md(Mod::Cg).gated(G225),
-    md(Mod::Cs).gated(G225),
-    md(Mod::Lu).gated(G225),
-    md(Mod::Cv).gated(G225),
+const C216: &[Choice] = &[
+    md(Mod::Ca).gated(G246),
+    md(Mod::Cg).gated(G246),
+    md(Mod::Cs).gated(G246),
+    md(Mod::Lu).gated(G246),
+    md(Mod::Cv).gated(G246),
 ];
-const C193: &[Choice] = &[
+const C217: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
     ty(Type::B32),
@@ -3267,20 +3483,19 @@ const C193: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G39),
 ];
-const C194: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G229),
-    md(Mod::L1EvictUnchanged).gated(G230),
-    md(Mod::L1EvictFirst).gated(G231),
-    md(Mod::L1EvictLast).gated(G232),
-    md(Mod::L1NoAllocate).gated(G233),
+const C218: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G250),
+    md(Mod::L1EvictUnchanged).gated(G251),
+    md(Mod::L1EvictFirst).gated(G252),
+    md(Mod::L1EvictLast).gated(G253),
+    md(Mod::L1NoAllocate).gated(G254),
 ];
-const C195: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C196: &[Choice] = &[md(Mod::Volatile).gated(G234)];
-const C197: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Acquire).gated(G27)];
-const C198: &[Choice] = &[md(Mod::Mmio).gated(G235)];
-const C199: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Acquire).gated(G236)];
-const C200: &[Choice] = &[md(Mod::Sys)];
-const C201: &[Choice] = &[
+const C219: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
+const C220: &[Choice] = &[md(Mod::Volatile).gated(G255)];
+const C221: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Acquire).gated(G27)];
+const C222: &[Choice] = &[md(Mod::Mmio).gated(G256)];
+const C223: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Acquire).gated(G257)];
+const C224: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
     ty(Type::B32),
@@ -3296,101 +3511,103 @@ const C201: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C202: &[Choice] = &[md(Mod::ProxyReadonly)];
-const C203: &[Choice] = &[md(Mod::Nc).gated(G238)];
-const C204: &[Choice] = &[md(Mod::Ca).gated(G225), md(Mod::Cg).gated(G225), md(Mod::Cs).gated(G225)];
-const C205: &[Choice] = &[md(Mod::M8n8)];
-const C206: &[Choice] = &[md(Mod::X1)];
-const C207: &[Choice] = &[md(Mod::Trans)];
-const C208: &[Choice] = &[ty(Type::B16)];
-const C209: &[Choice] = &[md(Mod::X2)];
-const C210: &[Choice] = &[md(Mod::X4)];
-const C211: &[Choice] = &[md(Mod::M8n16)];
-const C212: &[Choice] = &[md(Mod::B8x16)];
-const C213: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C214: &[Choice] = &[md(Mod::M16n16).gated(G241)];
-const C215: &[Choice] = &[ty(Type::B8)];
-const C216: &[Choice] = &[md(Mod::Or), md(Mod::And)];
-const C217: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
-const C218: &[Choice] = &[md(Mod::Wide)];
-const C219: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
-const C220: &[Choice] = &[md(Mod::Any)];
-const C221: &[Choice] = &[md(Mod::All)];
-const C222: &[Choice] = &[md(Mod::NaN).gated(G255)];
-const C223: &[Choice] = &[md(Mod::Xorsign).gated(G256)];
-const C224: &[Choice] = &[md(Mod::Abs).gated(G257)];
-const C225: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G260)];
-const C226: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G261)];
-const C227: &[Choice] = &[ty(Type::U8x4)];
-const C228: &[Choice] = &[ty(Type::S8x4)];
-const C229: &[Choice] = &[md(Mod::Init)];
-const C230: &[Choice] = &[md(Mod::LayoutV0).gated(G266), md(Mod::LayoutV1).gated(G267)];
-const C231: &[Choice] = &[md(Mod::Inval)];
-const C232: &[Choice] = &[md(Mod::ExpectTx)];
-const C233: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G31), md(Mod::SharedCluster).gated(G32)];
-const C234: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G30)];
-const C235: &[Choice] = &[md(Mod::CompleteTx)];
-const C236: &[Choice] = &[md(Mod::Release).gated(G277), md(Mod::Relaxed).gated(G278)];
-const C237: &[Choice] = &[md(Mod::NoComplete)];
-const C238: &[Choice] = &[md(Mod::Release).gated(G284), md(Mod::Relaxed).gated(G285)];
-const C239: &[Choice] = &[md(Mod::ArriveDrop)];
-const C240: &[Choice] = &[md(Mod::Release).gated(G288), md(Mod::Relaxed).gated(G289)];
-const C241: &[Choice] = &[md(Mod::Release).gated(G295), md(Mod::Relaxed).gated(G296)];
-const C242: &[Choice] = &[md(Mod::TestWait)];
-const C243: &[Choice] = &[md(Mod::PhaseTypeConditional).gated(G298)];
-const C244: &[Choice] = &[md(Mod::Acquire).gated(G300), md(Mod::Relaxed).gated(G301)];
-const C245: &[Choice] = &[md(Mod::PhaseTypePrimary).gated(G302)];
-const C246: &[Choice] = &[md(Mod::Parity)];
-const C247: &[Choice] = &[md(Mod::Acquire).gated(G304), md(Mod::Relaxed).gated(G305)];
-const C248: &[Choice] = &[md(Mod::TryWait)];
-const C249: &[Choice] = &[md(Mod::Acquire).gated(G307), md(Mod::Relaxed).gated(G308)];
-const C250: &[Choice] = &[md(Mod::Acquire).gated(G310), md(Mod::Relaxed).gated(G311)];
-const C251: &[Choice] = &[md(Mod::PendingCount)];
-const C252: &[Choice] = &[md(Mod::LayoutV0).gated(G266)];
-const C253: &[Choice] = &[md(Mod::CheckLayout)];
-const C254: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G314)];
-const C255: &[Choice] = &[md(Mod::Alias).gated(G202), md(Mod::Async).gated(G197)];
-const C256: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G319)];
-const C257: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G320)];
-const C258: &[Choice] = &[md(Mod::M8n8k4)];
-const C259: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
-const C260: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
-const C261: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C262: &[Choice] = &[md(Mod::Row)];
-const C263: &[Choice] = &[md(Mod::Col)];
-const C264: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C265: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C266: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C267: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
-const C268: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C269: &[Choice] = &[ty(Type::U4).gated(G176), ty(Type::S4).gated(G177)];
-const C270: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C271: &[Choice] = &[ty(Type::B1).gated(G339)];
-const C272: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
-const C273: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C274: &[Choice] = &[md(Mod::KindF8f6f4).gated(G344)];
-const C275: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
-const C276: &[Choice] = &[md(Mod::M16n8k32)];
-const C277: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C278: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G350)];
-const C279: &[Choice] = &[md(Mod::M16n8k16)];
-const C280: &[Choice] = &[md(Mod::M16n8k8)];
-const C281: &[Choice] = &[md(Mod::M16n8k64)];
-const C282: &[Choice] = &[md(Mod::M16n8k128)];
-const C283: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C284: &[Choice] = &[md(Mod::KindMxf4).gated(G354)];
-const C285: &[Choice] = &[md(Mod::BlockScale).gated(G355)];
-const C286: &[Choice] = &[md(Mod::ScaleVec2X).gated(G356)];
-const C287: &[Choice] = &[ty(Type::E2m1)];
-const C288: &[Choice] = &[ty(Type::Ue8m0)];
-const C289: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G358)];
-const C290: &[Choice] = &[md(Mod::ScaleVec2X).gated(G356), md(Mod::ScaleVec4X).gated(G359)];
-const C291: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C292: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G361)];
-const C293: &[Choice] = &[md(Mod::ScaleVec1X).gated(G362)];
-const C294: &[Choice] = &[
+const C225: &[Choice] = &[md(Mod::ProxyReadonly)];
+const C226: &[Choice] = &[md(Mod::Nc).gated(G259)];
+const C227: &[Choice] = &[md(Mod::Ca).gated(G246), md(Mod::Cg).gated(G246), md(Mod::Cs).gated(G246)];
+const C228: &[Choice] = &[md(Mod::M8n8)];
+const C229: &[Choice] = &[md(Mod::X1)];
+const C230: &[Choice] = &[md(Mod::Trans)];
+const C231: &[Choice] = &[ty(Type::B16)];
+const C232: &[Choice] = &[md(Mod::X2)];
+const C233: &[Choice] = &[md(Mod::X4)];
+const C234: &[Choice] = &[md(Mod::M8n16)];
+const C235: &[Choice] = &[md(Mod::B8x16)];
+const C236: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
+const C237: &[Choice] = &[ty(Type::S8)];
+const C238: &[Choice] = &[ty(Type::S4).gated(G185)];
+const C239: &[Choice] = &[md(Mod::M16n16).gated(G263)];
+const C240: &[Choice] = &[ty(Type::B8)];
+const C241: &[Choice] = &[md(Mod::Or), md(Mod::And)];
+const C242: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
+const C243: &[Choice] = &[md(Mod::Wide)];
+const C244: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
+const C245: &[Choice] = &[md(Mod::Any)];
+const C246: &[Choice] = &[md(Mod::All)];
+const C247: &[Choice] = &[md(Mod::NaN).gated(G277)];
+const C248: &[Choice] = &[md(Mod::Xorsign).gated(G278)];
+const C249: &[Choice] = &[md(Mod::Abs).gated(G279)];
+const C250: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G282)];
+const C251: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G283)];
+const C252: &[Choice] = &[ty(Type::U8x4)];
+const C253: &[Choice] = &[ty(Type::S8x4)];
+const C254: &[Choice] = &[md(Mod::Init)];
+const C255: &[Choice] = &[md(Mod::LayoutV0).gated(G288), md(Mod::LayoutV1).gated(G289)];
+const C256: &[Choice] = &[md(Mod::Inval)];
+const C257: &[Choice] = &[md(Mod::ExpectTx)];
+const C258: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G31), md(Mod::SharedCluster).gated(G32)];
+const C259: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G30)];
+const C260: &[Choice] = &[md(Mod::CompleteTx)];
+const C261: &[Choice] = &[md(Mod::Release).gated(G299), md(Mod::Relaxed).gated(G300)];
+const C262: &[Choice] = &[md(Mod::NoComplete)];
+const C263: &[Choice] = &[md(Mod::Release).gated(G306), md(Mod::Relaxed).gated(G307)];
+const C264: &[Choice] = &[md(Mod::ArriveDrop)];
+const C265: &[Choice] = &[md(Mod::Release).gated(G310), md(Mod::Relaxed).gated(G311)];
+const C266: &[Choice] = &[md(Mod::Release).gated(G317), md(Mod::Relaxed).gated(G318)];
+const C267: &[Choice] = &[md(Mod::TestWait)];
+const C268: &[Choice] = &[md(Mod::PhaseTypeConditional).gated(G320)];
+const C269: &[Choice] = &[md(Mod::Acquire).gated(G322), md(Mod::Relaxed).gated(G323)];
+const C270: &[Choice] = &[md(Mod::PhaseTypePrimary).gated(G324)];
+const C271: &[Choice] = &[md(Mod::Parity)];
+const C272: &[Choice] = &[md(Mod::Acquire).gated(G326), md(Mod::Relaxed).gated(G327)];
+const C273: &[Choice] = &[md(Mod::TryWait)];
+const C274: &[Choice] = &[md(Mod::Acquire).gated(G329), md(Mod::Relaxed).gated(G330)];
+const C275: &[Choice] = &[md(Mod::Acquire).gated(G332), md(Mod::Relaxed).gated(G333)];
+const C276: &[Choice] = &[md(Mod::PendingCount)];
+const C277: &[Choice] = &[md(Mod::LayoutV0).gated(G288)];
+const C278: &[Choice] = &[md(Mod::CheckLayout)];
+const C279: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G336)];
+const C280: &[Choice] = &[md(Mod::Alias).gated(G221), md(Mod::Async).gated(G216)];
+const C281: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G341)];
+const C282: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G342)];
+const C283: &[Choice] = &[md(Mod::M8n8k4)];
+const C284: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
+const C285: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
+const C286: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C287: &[Choice] = &[md(Mod::Row)];
+const C288: &[Choice] = &[md(Mod::Col)];
+const C289: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C290: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C291: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C292: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
+const C293: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
+const C294: &[Choice] = &[ty(Type::U4).gated(G184), ty(Type::S4).gated(G185)];
+const C295: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
+const C296: &[Choice] = &[ty(Type::B1).gated(G361)];
+const C297: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
+const C298: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C299: &[Choice] = &[md(Mod::KindF8f6f4).gated(G366)];
+const C300: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
+const C301: &[Choice] = &[md(Mod::M16n8k32)];
+const C302: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
+const C303: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G372)];
+const C304: &[Choice] = &[md(Mod::M16n8k16)];
+const C305: &[Choice] = &[md(Mod::M16n8k8)];
+const C306: &[Choice] = &[md(Mod::M16n8k64)];
+const C307: &[Choice] = &[md(Mod::M16n8k128)];
+const C308: &[Choice] = &[md(Mod::SpOrderedMetadata)];
+const C309: &[Choice] = &[md(Mod::KindMxf4).gated(G376)];
+const C310: &[Choice] = &[md(Mod::BlockScale).gated(G377)];
+const C311: &[Choice] = &[md(Mod::ScaleVec2X).gated(G378)];
+const C312: &[Choice] = &[ty(Type::E2m1)];
+const C313: &[Choice] = &[ty(Type::Ue8m0)];
+const C314: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G380)];
+const C315: &[Choice] = &[md(Mod::ScaleVec2X).gated(G378), md(Mod::ScaleVec4X).gated(G381)];
+const C316: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
+const C317: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G383)];
+const C318: &[Choice] = &[md(Mod::ScaleVec1X).gated(G384)];
+const C319: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
     ty(Type::B32),
@@ -3405,7 +3622,7 @@ const C294: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G39),
 ];
-const C295: &[Choice] = &[
+const C320: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3418,30 +3635,30 @@ const C295: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C296: &[Choice] = &[ty(Type::Bf16).gated(G368), ty(Type::Bf16x2).gated(G369)];
-const C297: &[Choice] = &[md(Mod::Cp)];
-const C298: &[Choice] = &[md(Mod::LdReduce)];
-const C299: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C300: &[Choice] =
+const C321: &[Choice] = &[ty(Type::Bf16).gated(G390), ty(Type::Bf16x2).gated(G391)];
+const C322: &[Choice] = &[md(Mod::Cp)];
+const C323: &[Choice] = &[md(Mod::LdReduce)];
+const C324: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C325: &[Choice] =
     &[ty(Type::B32), ty(Type::B64), ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C301: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
-const C302: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
-const C303: &[Choice] = &[
+const C326: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
+const C327: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
+const C328: &[Choice] = &[
     ty(Type::F16),
     ty(Type::F16x2),
     ty(Type::Bf16).gated(G3),
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G384),
-    ty(Type::E5m2x2).gated(G385),
-    ty(Type::E5m2x4).gated(G386),
-    ty(Type::E4m3).gated(G387),
-    ty(Type::E4m3x2).gated(G388),
-    ty(Type::E4m3x4).gated(G389),
+    ty(Type::E5m2).gated(G408),
+    ty(Type::E5m2x2).gated(G409),
+    ty(Type::E5m2x4).gated(G410),
+    ty(Type::E4m3).gated(G411),
+    ty(Type::E4m3x2).gated(G412),
+    ty(Type::E4m3x4).gated(G413),
 ];
-const C304: &[Choice] = &[md(Mod::St)];
-const C305: &[Choice] = &[
+const C329: &[Choice] = &[md(Mod::St)];
+const C330: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -3454,15 +3671,15 @@ const C305: &[Choice] = &[
     ty(Type::Bf16x2).gated(G4),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::E5m2).gated(G384),
-    ty(Type::E5m2x2).gated(G385),
-    ty(Type::E5m2x4).gated(G386),
-    ty(Type::E4m3).gated(G387),
-    ty(Type::E4m3x2).gated(G388),
-    ty(Type::E4m3x4).gated(G389),
+    ty(Type::E5m2).gated(G408),
+    ty(Type::E5m2x2).gated(G409),
+    ty(Type::E5m2x4).gated(G410),
+    ty(Type::E4m3).gated(G411),
+    ty(Type::E4m3x2).gated(G412),
+    ty(Type::E4m3x4).gated(G413),
 ];
-const C306: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
-const C307: &[Choice] = &[
+const C331: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
+const C332: &[Choice] = &[
     ty(Type::B8),
     ty(Type::U8),
     ty(Type::S8),
@@ -3478,8 +3695,8 @@ const C307: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C308: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64)];
-const C309: &[Choice] = &[
+const C333: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64)];
+const C334: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -3493,20 +3710,20 @@ const C309: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C310: &[Choice] = &[md(Mod::Mask)];
-const C311: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
-const C312: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C313: &[Choice] = &[md(Mod::L2EvictLast).gated(G402), md(Mod::L2EvictNormal).gated(G402)];
-const C314: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C315: &[Choice] = &[md(Mod::Tensormap).gated(G403)];
-const C316: &[Choice] = &[md(Mod::L132B).gated(G404)];
-const C317: &[Choice] = &[md(Mod::ValidAddr)];
-const C318: &[Choice] = &[md(Mod::L1)];
-const C319: &[Choice] =
+const C335: &[Choice] = &[md(Mod::Mask)];
+const C336: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
+const C337: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
+const C338: &[Choice] = &[md(Mod::L2EvictLast).gated(G426), md(Mod::L2EvictNormal).gated(G426)];
+const C339: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
+const C340: &[Choice] = &[md(Mod::Tensormap).gated(G427)];
+const C341: &[Choice] = &[md(Mod::L132B).gated(G428)];
+const C342: &[Choice] = &[md(Mod::ValidAddr)];
+const C343: &[Choice] = &[md(Mod::L1)];
+const C344: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C320: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Release).gated(G28)];
-const C321: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
-const C322: &[Choice] = &[
+const C345: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Release).gated(G28)];
+const C346: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
+const C347: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -3526,9 +3743,9 @@ const C322: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C323: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C324: &[Choice] = &[ty(Type::U8x4), ty(Type::S8x4), ty(Type::U16x2), ty(Type::S16x2)];
-const C325: &[Choice] = &[
+const C348: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C349: &[Choice] = &[ty(Type::U8x4), ty(Type::S8x4), ty(Type::U16x2), ty(Type::S16x2)];
+const C350: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3542,7 +3759,7 @@ const C325: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C326: &[Choice] = &[
+const C351: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3557,13 +3774,13 @@ const C326: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C327: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C328: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C329: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C330: &[Choice] = &[md(Mod::Inc).gated(G429), md(Mod::Dec).gated(G430)];
-const C331: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C332: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C333: &[Choice] = &[
+const C352: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C353: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C354: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C355: &[Choice] = &[md(Mod::Inc).gated(G453), md(Mod::Dec).gated(G454)];
+const C356: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C357: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C358: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -3574,27 +3791,27 @@ const C333: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C334: &[Choice] = &[
+const C359: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G224),
+    md(Mod::ParamFunc).gated(G245),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G31),
     md(Mod::SharedCluster).gated(G32),
 ];
-const C335: &[Choice] =
-    &[md(Mod::Wb).gated(G441), md(Mod::Cg).gated(G441), md(Mod::Cs).gated(G441), md(Mod::Wt).gated(G441)];
-const C336: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G442),
-    md(Mod::L1EvictUnchanged).gated(G443),
-    md(Mod::L1EvictFirst).gated(G444),
-    md(Mod::L1EvictLast).gated(G445),
-    md(Mod::L1NoAllocate).gated(G446),
+const C360: &[Choice] =
+    &[md(Mod::Wb).gated(G465), md(Mod::Cg).gated(G465), md(Mod::Cs).gated(G465), md(Mod::Wt).gated(G465)];
+const C361: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G466),
+    md(Mod::L1EvictUnchanged).gated(G467),
+    md(Mod::L1EvictFirst).gated(G468),
+    md(Mod::L1EvictLast).gated(G469),
+    md(Mod::L1NoAllocate).gated(G470),
 ];
-const C337: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Release).gated(G447)];
-const C338: &[Choice] = &[md(Mod::SharedCluster).gated(G32), md(Mod::Shared), md(Mod::SharedCta).gated(G31)];
-const C339: &[Choice] = &[
+const C362: &[Choice] = &[md(Mod::Relaxed).gated(G26), md(Mod::Release).gated(G471)];
+const C363: &[Choice] = &[md(Mod::SharedCluster).gated(G32), md(Mod::Shared), md(Mod::SharedCta).gated(G31)];
+const C364: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -3604,51 +3821,51 @@ const C339: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C340: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G31)];
-const C341: &[Choice] = &[md(Mod::M16n8).gated(G455)];
-const C342: &[Choice] = &[ty(Type::Bf16).gated(G460), ty(Type::Bf16x2).gated(G461)];
-const C343: &[Choice] = &[ty(Type::F16).gated(G465), ty(Type::Bf16).gated(G466)];
-const C344: &[Choice] = &[md(Mod::B)];
-const C345: &[Choice] = &[
+const C365: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G31)];
+const C366: &[Choice] = &[md(Mod::M16n8).gated(G479)];
+const C367: &[Choice] = &[ty(Type::Bf16).gated(G484), ty(Type::Bf16x2).gated(G485)];
+const C368: &[Choice] = &[ty(Type::F16).gated(G489), ty(Type::Bf16).gated(G490)];
+const C369: &[Choice] = &[md(Mod::B)];
+const C370: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G470),
-    md(Mod::A1d).gated(G471),
-    md(Mod::A2d).gated(G471),
+    md(Mod::N3d).gated(G494),
+    md(Mod::A1d).gated(G495),
+    md(Mod::A2d).gated(G495),
 ];
-const C346: &[Choice] =
-    &[md(Mod::Ca).gated(G472), md(Mod::Cg).gated(G472), md(Mod::Cs).gated(G472), md(Mod::Cv).gated(G472)];
-const C347: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C348: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
-const C349: &[Choice] = &[
+const C371: &[Choice] =
+    &[md(Mod::Ca).gated(G496), md(Mod::Cg).gated(G496), md(Mod::Cs).gated(G496), md(Mod::Cv).gated(G496)];
+const C372: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C373: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
+const C374: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G473),
-    md(Mod::MemoryLayout).gated(G474),
+    md(Mod::ArraySize).gated(G497),
+    md(Mod::MemoryLayout).gated(G498),
 ];
-const C350: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
-const C351: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
-const C352: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
-const C353: &[Choice] = &[md(Mod::P)];
-const C354: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G477)];
-const C355: &[Choice] =
-    &[md(Mod::Wb).gated(G479), md(Mod::Cg).gated(G479), md(Mod::Cs).gated(G479), md(Mod::Wt).gated(G479)];
-const C356: &[Choice] = &[ty(Type::Bf16).gated(G484), ty(Type::Bf16x2).gated(G485)];
-const C357: &[Choice] = &[md(Mod::Alloc)];
-const C358: &[Choice] = &[md(Mod::Exclusive).gated(G486)];
-const C359: &[Choice] = &[md(Mod::Dealloc)];
-const C360: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C361: &[Choice] = &[md(Mod::Ld)];
-const C362: &[Choice] = &[
-    md(Mod::N16x64b).gated(G492),
-    md(Mod::N16x128b).gated(G493),
-    md(Mod::N16x256b).gated(G494),
-    md(Mod::N32x32b).gated(G495),
+const C375: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C376: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C377: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C378: &[Choice] = &[md(Mod::P)];
+const C379: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G501)];
+const C380: &[Choice] =
+    &[md(Mod::Wb).gated(G503), md(Mod::Cg).gated(G503), md(Mod::Cs).gated(G503), md(Mod::Wt).gated(G503)];
+const C381: &[Choice] = &[ty(Type::Bf16).gated(G508), ty(Type::Bf16x2).gated(G509)];
+const C382: &[Choice] = &[md(Mod::Alloc)];
+const C383: &[Choice] = &[md(Mod::Exclusive).gated(G510)];
+const C384: &[Choice] = &[md(Mod::Dealloc)];
+const C385: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C386: &[Choice] = &[md(Mod::Ld)];
+const C387: &[Choice] = &[
+    md(Mod::N16x64b).gated(G516),
+    md(Mod::N16x128b).gated(G517),
+    md(Mod::N16x256b).gated(G518),
+    md(Mod::N32x32b).gated(G519),
 ];
-const C363: &[Choice] = &[
+const C388: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -3658,71 +3875,71 @@ const C363: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C364: &[Choice] = &[md(Mod::Pack16b)];
-const C365: &[Choice] = &[md(Mod::N16x32bx2).gated(G497)];
-const C366: &[Choice] = &[md(Mod::N32x32b).gated(G495)];
-const C367: &[Choice] =
+const C389: &[Choice] = &[md(Mod::Pack16b)];
+const C390: &[Choice] = &[md(Mod::N16x32bx2).gated(G521)];
+const C391: &[Choice] = &[md(Mod::N32x32b).gated(G519)];
+const C392: &[Choice] =
     &[md(Mod::X2), md(Mod::X4), md(Mod::X8), md(Mod::X16), md(Mod::X32), md(Mod::X64), md(Mod::X128)];
-const C368: &[Choice] = &[md(Mod::Unpack16b)];
-const C369: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C370: &[Choice] =
-    &[md(Mod::N128x256b).gated(G501), md(Mod::N4x256b).gated(G502), md(Mod::N128x128b).gated(G503)];
-const C371: &[Choice] = &[md(Mod::N64x128b).gated(G505)];
-const C372: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C373: &[Choice] = &[md(Mod::N32x128b).gated(G506)];
-const C374: &[Choice] = &[md(Mod::Warpx4)];
-const C375: &[Choice] = &[md(Mod::Shift)];
-const C376: &[Choice] = &[md(Mod::Down)];
-const C377: &[Choice] = &[md(Mod::Mma)];
-const C378: &[Choice] = &[
-    md(Mod::KindF16).gated(G508),
-    md(Mod::KindTf32).gated(G509),
-    md(Mod::KindF8f6f4).gated(G344),
-    md(Mod::KindI8).gated(G510),
+const C393: &[Choice] = &[md(Mod::Unpack16b)];
+const C394: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C395: &[Choice] =
+    &[md(Mod::N128x256b).gated(G525), md(Mod::N4x256b).gated(G526), md(Mod::N128x128b).gated(G527)];
+const C396: &[Choice] = &[md(Mod::N64x128b).gated(G529)];
+const C397: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C398: &[Choice] = &[md(Mod::N32x128b).gated(G530)];
+const C399: &[Choice] = &[md(Mod::Warpx4)];
+const C400: &[Choice] = &[md(Mod::Shift)];
+const C401: &[Choice] = &[md(Mod::Down)];
+const C402: &[Choice] = &[md(Mod::Mma)];
+const C403: &[Choice] = &[
+    md(Mod::KindF16).gated(G532),
+    md(Mod::KindTf32).gated(G533),
+    md(Mod::KindF8f6f4).gated(G366),
+    md(Mod::KindI8).gated(G534),
 ];
-const C379: &[Choice] = &[
-    md(Mod::CollectorAFill).gated(G511),
-    md(Mod::CollectorAUse).gated(G512),
-    md(Mod::CollectorALastuse).gated(G513),
-    md(Mod::CollectorADiscard).gated(G514),
+const C404: &[Choice] = &[
+    md(Mod::CollectorAFill).gated(G535),
+    md(Mod::CollectorAUse).gated(G536),
+    md(Mod::CollectorALastuse).gated(G537),
+    md(Mod::CollectorADiscard).gated(G538),
 ];
-const C380: &[Choice] = &[md(Mod::CtaGroup1)];
-const C381: &[Choice] = &[md(Mod::CtaGroup2)];
-const C382: &[Choice] = &[md(Mod::Ashift).gated(G517)];
-const C383: &[Choice] = &[md(Mod::Sp)];
-const C384: &[Choice] =
-    &[md(Mod::KindMxf8f6f4).gated(G361), md(Mod::KindMxf4).gated(G354), md(Mod::KindMxf4nvf4).gated(G358)];
-const C385: &[Choice] = &[
-    md(Mod::ScaleVec1X).gated(G362),
-    md(Mod::ScaleVec2X).gated(G356),
-    md(Mod::ScaleVec4X).gated(G359),
-    md(Mod::Block16).gated(G518),
-    md(Mod::Block32).gated(G519),
+const C405: &[Choice] = &[md(Mod::CtaGroup1)];
+const C406: &[Choice] = &[md(Mod::CtaGroup2)];
+const C407: &[Choice] = &[md(Mod::Ashift).gated(G541)];
+const C408: &[Choice] = &[md(Mod::Sp)];
+const C409: &[Choice] =
+    &[md(Mod::KindMxf8f6f4).gated(G383), md(Mod::KindMxf4).gated(G376), md(Mod::KindMxf4nvf4).gated(G380)];
+const C410: &[Choice] = &[
+    md(Mod::ScaleVec1X).gated(G384),
+    md(Mod::ScaleVec2X).gated(G378),
+    md(Mod::ScaleVec4X).gated(G381),
+    md(Mod::Block16).gated(G542),
+    md(Mod::Block32).gated(G543),
 ];
-const C386: &[Choice] = &[md(Mod::Ws)];
-const C387: &[Choice] = &[
-    md(Mod::CollectorB0Fill).gated(G522),
-    md(Mod::CollectorB0Use).gated(G523),
-    md(Mod::CollectorB0Lastuse).gated(G524),
-    md(Mod::CollectorB0Discard).gated(G525),
-    md(Mod::CollectorB1Fill).gated(G526),
-    md(Mod::CollectorB1Use).gated(G527),
-    md(Mod::CollectorB1Lastuse).gated(G528),
-    md(Mod::CollectorB1Discard).gated(G529),
-    md(Mod::CollectorB2Fill).gated(G530),
-    md(Mod::CollectorB2Use).gated(G531),
-    md(Mod::CollectorB2Lastuse).gated(G532),
-    md(Mod::CollectorB2Discard).gated(G533),
-    md(Mod::CollectorB3Fill).gated(G534),
-    md(Mod::CollectorB3Use).gated(G535),
-    md(Mod::CollectorB3Lastuse).gated(G536),
-    md(Mod::CollectorB3Discard).gated(G537),
+const C411: &[Choice] = &[md(Mod::Ws)];
+const C412: &[Choice] = &[
+    md(Mod::CollectorB0Fill).gated(G546),
+    md(Mod::CollectorB0Use).gated(G547),
+    md(Mod::CollectorB0Lastuse).gated(G548),
+    md(Mod::CollectorB0Discard).gated(G549),
+    md(Mod::CollectorB1Fill).gated(G550),
+    md(Mod::CollectorB1Use).gated(G551),
+    md(Mod::CollectorB1Lastuse).gated(G552),
+    md(Mod::CollectorB1Discard).gated(G553),
+    md(Mod::CollectorB2Fill).gated(G554),
+    md(Mod::CollectorB2Use).gated(G555),
+    md(Mod::CollectorB2Lastuse).gated(G556),
+    md(Mod::CollectorB2Discard).gated(G557),
+    md(Mod::CollectorB3Fill).gated(G558),
+    md(Mod::CollectorB3Use).gated(G559),
+    md(Mod::CollectorB3Lastuse).gated(G560),
+    md(Mod::CollectorB3Discard).gated(G561),
 ];
-const C388: &[Choice] = &[md(Mod::Commit)];
-const C389: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C390: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C391: &[Choice] = &[md(Mod::Replace)];
-const C392: &[Choice] = &[
+const C413: &[Choice] = &[md(Mod::Commit)];
+const C414: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C415: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C416: &[Choice] = &[md(Mod::Replace)];
+const C417: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -3731,11 +3948,11 @@ const C392: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C393: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G31)];
-const C394: &[Choice] = &[md(Mod::B1024)];
-const C395: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C396: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C397: &[Choice] = &[
+const C418: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G31)];
+const C419: &[Choice] = &[md(Mod::B1024)];
+const C420: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C421: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C422: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -3743,62 +3960,62 @@ const C397: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C398: &[Choice] = &[
+const C423: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G546),
-    md(Mod::Acube).gated(G546),
-    md(Mod::N2dms).gated(G547),
-    md(Mod::A2dms).gated(G547),
+    md(Mod::Cube).gated(G570),
+    md(Mod::Acube).gated(G570),
+    md(Mod::N2dms).gated(G571),
+    md(Mod::A2dms).gated(G571),
 ];
-const C399: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G548)];
-const C400: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C401: &[Choice] = &[md(Mod::Base)];
-const C402: &[Choice] = &[md(Mod::Level)];
-const C403: &[Choice] = &[md(Mod::Grad)];
-const C404: &[Choice] = &[
+const C424: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G572)];
+const C425: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C426: &[Choice] = &[md(Mod::Base)];
+const C427: &[Choice] = &[md(Mod::Level)];
+const C428: &[Choice] = &[md(Mod::Grad)];
+const C429: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G546),
-    md(Mod::Acube).gated(G546),
+    md(Mod::Cube).gated(G570),
+    md(Mod::Acube).gated(G570),
 ];
-const C405: &[Choice] = &[md(Mod::V2)];
-const C406: &[Choice] = &[ty(Type::F16x2).gated(G548)];
-const C407: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C408: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G558), md(Mod::Cube).gated(G559), md(Mod::Acube).gated(G560)];
-const C409: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G563), md(Mod::Cube).gated(G564), md(Mod::Acube).gated(G565)];
-const C410: &[Choice] = &[
+const C430: &[Choice] = &[md(Mod::V2)];
+const C431: &[Choice] = &[ty(Type::F16x2).gated(G572)];
+const C432: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C433: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G582), md(Mod::Cube).gated(G583), md(Mod::Acube).gated(G584)];
+const C434: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G587), md(Mod::Cube).gated(G588), md(Mod::Acube).gated(G589)];
+const C435: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G473),
-    md(Mod::NumMipmapLevels).gated(G567),
-    md(Mod::NumSamples).gated(G568),
+    md(Mod::ArraySize).gated(G497),
+    md(Mod::NumMipmapLevels).gated(G591),
+    md(Mod::NumSamples).gated(G592),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G474),
+    md(Mod::MemoryLayout).gated(G498),
 ];
-const C411: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C412: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C413: &[Choice] = &[md(Mod::Po)];
-const C414: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C415: &[Choice] = &[md(Mod::Ballot)];
-const C416: &[Choice] = &[md(Mod::MmaAsync)];
-const C417: &[Choice] = &[
+const C436: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C437: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C438: &[Choice] = &[md(Mod::Po)];
+const C439: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C440: &[Choice] = &[md(Mod::Ballot)];
+const C441: &[Choice] = &[md(Mod::MmaAsync)];
+const C442: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -3832,7 +4049,7 @@ const C417: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C418: &[Choice] = &[
+const C443: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -3866,7 +4083,7 @@ const C418: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C419: &[Choice] = &[
+const C444: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3900,7 +4117,7 @@ const C419: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C420: &[Choice] = &[
+const C445: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -3920,8 +4137,8 @@ const C420: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C421: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C422: &[Choice] = &[
+const C446: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C447: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -3941,8 +4158,8 @@ const C422: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C423: &[Choice] = &[md(Mod::And)];
-const C424: &[Choice] = &[
+const C448: &[Choice] = &[md(Mod::And)];
+const C449: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3976,7 +4193,7 @@ const C424: &[Choice] = &[
     md(Mod::M64n248k64),
     md(Mod::M64n256k64),
 ];
-const C425: &[Choice] = &[
+const C450: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -3996,18 +4213,18 @@ const C425: &[Choice] = &[
     md(Mod::M64n240k64),
     md(Mod::M64n256k64),
 ];
-const C426: &[Choice] = &[md(Mod::Fence)];
-const C427: &[Choice] = &[md(Mod::Load)];
-const C428: &[Choice] = &[md(Mod::A)];
-const C429: &[Choice] =
-    &[md(Mod::LayoutV0).gated(G266), md(Mod::LayoutV1).gated(G267), md(Mod::Row), md(Mod::Col)];
-const C430: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C431: &[Choice] = &[md(Mod::M16n16k8)];
-const C432: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C433: &[Choice] = &[md(Mod::M8n8k32)];
-const C434: &[Choice] = &[md(Mod::M8n8k128)];
-const C435: &[Choice] = &[md(Mod::C)];
-const C436: &[Choice] = &[
+const C451: &[Choice] = &[md(Mod::Fence)];
+const C452: &[Choice] = &[md(Mod::Load)];
+const C453: &[Choice] = &[md(Mod::A)];
+const C454: &[Choice] =
+    &[md(Mod::LayoutV0).gated(G288), md(Mod::LayoutV1).gated(G289), md(Mod::Row), md(Mod::Col)];
+const C455: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C456: &[Choice] = &[md(Mod::M16n16k8)];
+const C457: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C458: &[Choice] = &[md(Mod::M8n8k32)];
+const C459: &[Choice] = &[md(Mod::M8n8k128)];
+const C460: &[Choice] = &[md(Mod::C)];
+const C461: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -4015,14 +4232,12 @@ const C436: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C437: &[Choice] =
+const C462: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C438: &[Choice] = &[md(Mod::Store)];
-const C439: &[Choice] = &[md(Mod::D)];
-const C440: &[Choice] = &[ty(Type::U8)];
-const C441: &[Choice] = &[ty(Type::S8)];
-const C442: &[Choice] = &[ty(Type::U4).gated(G176)];
-const C443: &[Choice] = &[ty(Type::S4).gated(G177)];
+const C463: &[Choice] = &[md(Mod::Store)];
+const C464: &[Choice] = &[md(Mod::D)];
+const C465: &[Choice] = &[ty(Type::U8)];
+const C466: &[Choice] = &[ty(Type::U4).gated(G184)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::F16, Type::F16x2];
@@ -4059,7 +4274,14 @@ const T31: &[Type] = &[Type::S32];
 const T32: &[Type] = &[Type::U32, Type::U64, Type::S64];
 const T33: &[Type] = &[Type::S64];
 const T34: &[Type] = &[Type::U8, Type::S8];
-const T35: &[Type] = &[
+const T35: &[Type] = &[Type::U32, Type::U64, Type::F16, Type::Bf16, Type::F32, Type::F64];
+const T36: &[Type] =
+    &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::Bf16, Type::E4m3, Type::E5m2];
+const T37: &[Type] = &[Type::U32, Type::U64, Type::F16, Type::Bf16, Type::F32, Type::E4m3, Type::E5m2];
+const T38: &[Type] = &[Type::E4m3, Type::E5m2];
+const T39: &[Type] = &[Type::E4m3];
+const T40: &[Type] = &[Type::E5m2];
+const T41: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -4075,7 +4297,7 @@ const T35: &[Type] = &[
     Type::F32,
     Type::F64,
 ];
-const T36: &[Type] = &[
+const T42: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -4087,18 +4309,18 @@ const T36: &[Type] = &[
     Type::S32,
     Type::F32,
 ];
-const T37: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
-const T38: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
-const T39: &[Type] = &[Type::F32];
-const T40: &[Type] =
+const T43: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
+const T44: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
+const T45: &[Type] = &[Type::F32];
+const T46: &[Type] =
     &[Type::U2, Type::S2, Type::U4, Type::S4, Type::B1, Type::B4, Type::Tf32, Type::Bf16, Type::Bf16x2];
-const T41: &[Type] = &[Type::Ue8m0];
-const T42: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64];
-const T43: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
-const T44: &[Type] = &[Type::E5m2, Type::E5m2x2, Type::E5m2x4, Type::E4m3, Type::E4m3x2, Type::E4m3x4];
-const T45: &[Type] = &[Type::E5m2x2, Type::E4m3x2];
-const T46: &[Type] = &[Type::E5m2, Type::E4m3];
-const T47: &[Type] = &[
+const T47: &[Type] = &[Type::Ue8m0];
+const T48: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64];
+const T49: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
+const T50: &[Type] = &[Type::E5m2, Type::E5m2x2, Type::E5m2x4, Type::E4m3, Type::E4m3x2, Type::E4m3x4];
+const T51: &[Type] = &[Type::E5m2x2, Type::E4m3x2];
+const T52: &[Type] = &[Type::E5m2, Type::E4m3];
+const T53: &[Type] = &[
     Type::F16,
     Type::F16x2,
     Type::Bf16,
@@ -4111,8 +4333,8 @@ const T47: &[Type] = &[
     Type::E4m3x2,
     Type::E4m3x4,
 ];
-const T48: &[Type] = &[Type::F16, Type::Bf16, Type::E5m2, Type::E5m2x2, Type::E4m3, Type::E4m3x2];
-const T49: &[Type] = &[
+const T54: &[Type] = &[Type::F16, Type::Bf16, Type::E5m2, Type::E5m2x2, Type::E4m3, Type::E4m3x2];
+const T55: &[Type] = &[
     Type::F16,
     Type::F16x2,
     Type::Bf16,
@@ -4124,11 +4346,11 @@ const T49: &[Type] = &[
     Type::E4m3x2,
     Type::E4m3x4,
 ];
-const T50: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2, Type::F32];
-const T51: &[Type] = &[Type::F16x2, Type::Bf16x2];
-const T52: &[Type] =
+const T56: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2, Type::F32];
+const T57: &[Type] = &[Type::F16x2, Type::Bf16x2];
+const T58: &[Type] =
     &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
-const T53: &[Type] = &[
+const T59: &[Type] = &[
     Type::U32,
     Type::S32,
     Type::U64,
@@ -4139,16 +4361,16 @@ const T53: &[Type] = &[
     Type::F32,
     Type::F64,
 ];
-const T54: &[Type] = &[Type::U16, Type::U32, Type::U64];
-const T55: &[Type] =
+const T60: &[Type] = &[Type::U16, Type::U32, Type::U64];
+const T61: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64];
-const T56: &[Type] = &[Type::F32, Type::F64];
-const T57: &[Type] = &[Type::U8x4, Type::U16x2];
-const T58: &[Type] = &[Type::F16, Type::F32];
-const T59: &[Type] =
+const T62: &[Type] = &[Type::F32, Type::F64];
+const T63: &[Type] = &[Type::U8x4, Type::U16x2];
+const T64: &[Type] = &[Type::F16, Type::F32];
+const T65: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64, Type::F16];
-const T60: &[Type] = &[Type::F32, Type::F64, Type::F16];
-const T61: &[Type] = &[
+const T66: &[Type] = &[Type::F32, Type::F64, Type::F16];
+const T67: &[Type] = &[
     Type::U16,
     Type::U32,
     Type::U64,
@@ -4160,8 +4382,8 @@ const T61: &[Type] = &[
     Type::F16,
     Type::Bf16,
 ];
-const T62: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
-const T63: &[Type] = &[Type::B8, Type::B16, Type::B32];
+const T68: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T69: &[Type] = &[Type::B8, Type::B16, Type::B32];
 
 const M0: &[Mod] = &[Mod::Rm, Mod::Rp];
 const M1: &[Mod] = &[Mod::Sat];
@@ -4207,11 +4429,14 @@ const M40: &[Mod] = &[Mod::Param, Mod::ParamEntry];
 const M41: &[Mod] = &[Mod::Rn, Mod::Rz];
 const M42: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
 const M43: &[Mod] = &[Mod::Rn];
-const M44: &[Mod] = &[Mod::Acquire, Mod::Release];
-const M45: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
-const M46: &[Mod] = &[Mod::V8];
-const M47: &[Mod] = &[Mod::V4];
-const M48: &[Mod] = &[
+const M44: &[Mod] = &[Mod::AccF16, Mod::AccF32];
+const M45: &[Mod] = &[Mod::AccF32];
+const M46: &[Mod] = &[Mod::AccF16];
+const M47: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M48: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
+const M49: &[Mod] = &[Mod::V8];
+const M50: &[Mod] = &[Mod::V4];
+const M51: &[Mod] = &[
     Mod::Const,
     Mod::Global,
     Mod::Local,
@@ -4222,7 +4447,7 @@ const M48: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M49: &[Mod] = &[
+const M52: &[Mod] = &[
     Mod::Const,
     Mod::Local,
     Mod::Param,
@@ -4232,7 +4457,7 @@ const M49: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M50: &[Mod] = &[
+const M53: &[Mod] = &[
     Mod::L1EvictNormal,
     Mod::L1EvictUnchanged,
     Mod::L1EvictFirst,
@@ -4242,60 +4467,58 @@ const M50: &[Mod] = &[
     Mod::L2EvictFirst,
     Mod::L2EvictLast,
 ];
-const M51: &[Mod] = &[Mod::Volatile];
-const M52: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
-const M53: &[Mod] = &[Mod::Local];
-const M54: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
-const M55: &[Mod] = &[Mod::V4, Mod::V8];
-const M56: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
-const M57: &[Mod] = &[Mod::Relu];
-const M58: &[Mod] = &[Mod::NoComplete];
-const M59: &[Mod] = &[Mod::Release];
-const M60: &[Mod] = &[Mod::PhaseTypeConditional];
-const M61: &[Mod] = &[Mod::Parity];
-const M62: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
-const M63: &[Mod] = &[Mod::M16n8k8];
-const M64: &[Mod] = &[Mod::M16n8k16];
-const M65: &[Mod] = &[Mod::M16n8k4];
-const M66: &[Mod] = &[Mod::M8n8k4];
-const M67: &[Mod] = &[Mod::M8n8k16];
-const M68: &[Mod] = &[Mod::M16n8k32];
-const M69: &[Mod] = &[Mod::M8n8k32];
-const M70: &[Mod] = &[Mod::M16n8k64];
-const M71: &[Mod] = &[Mod::And];
-const M72: &[Mod] = &[Mod::M8n8k128];
-const M73: &[Mod] = &[Mod::M16n8k128];
-const M74: &[Mod] = &[Mod::M16n8k256];
-const M75: &[Mod] = &[Mod::KindF8f6f4];
-const M76: &[Mod] = &[Mod::SpOrderedMetadata];
-const M77: &[Mod] = &[Mod::Sp];
-const M78: &[Mod] = &[Mod::ScaleVec2X];
-const M79: &[Mod] = &[Mod::ScaleVec4X];
-const M80: &[Mod] = &[Mod::AccF32];
-const M81: &[Mod] = &[Mod::AccF16];
-const M82: &[Mod] = &[Mod::Mmio];
-const M83: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M84: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M85: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M86: &[Mod] = &[Mod::And, Mod::Or];
-const M87: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
-const M88: &[Mod] = &[Mod::A1d, Mod::A2d];
-const M89: &[Mod] = &[Mod::N16x128b];
-const M90: &[Mod] = &[Mod::X128];
-const M91: &[Mod] = &[Mod::N16x256b];
-const M92: &[Mod] = &[Mod::X64, Mod::X128];
-const M93: &[Mod] = &[Mod::KindI8];
-const M94: &[Mod] = &[Mod::Ashift];
-const M95: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
-const M96: &[Mod] = &[Mod::KindMxf4];
-const M97: &[Mod] = &[Mod::KindMxf4nvf4];
-const M98: &[Mod] = &[Mod::KindMxf8f6f4];
-const M99: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
-const M100: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
-const M101: &[Mod] = &[Mod::ScaleVec1X];
-const M102: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
-const M103: &[Mod] = &[Mod::GlobalAddress];
-const M104: &[Mod] = &[
+const M54: &[Mod] = &[Mod::Volatile];
+const M55: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M56: &[Mod] = &[Mod::Local];
+const M57: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M58: &[Mod] = &[Mod::V4, Mod::V8];
+const M59: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M60: &[Mod] = &[Mod::Relu];
+const M61: &[Mod] = &[Mod::NoComplete];
+const M62: &[Mod] = &[Mod::Release];
+const M63: &[Mod] = &[Mod::PhaseTypeConditional];
+const M64: &[Mod] = &[Mod::Parity];
+const M65: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
+const M66: &[Mod] = &[Mod::M16n8k8];
+const M67: &[Mod] = &[Mod::M16n8k16];
+const M68: &[Mod] = &[Mod::M16n8k4];
+const M69: &[Mod] = &[Mod::M8n8k4];
+const M70: &[Mod] = &[Mod::M8n8k16];
+const M71: &[Mod] = &[Mod::M16n8k32];
+const M72: &[Mod] = &[Mod::M8n8k32];
+const M73: &[Mod] = &[Mod::M16n8k64];
+const M74: &[Mod] = &[Mod::And];
+const M75: &[Mod] = &[Mod::M8n8k128];
+const M76: &[Mod] = &[Mod::M16n8k128];
+const M77: &[Mod] = &[Mod::M16n8k256];
+const M78: &[Mod] = &[Mod::KindF8f6f4];
+const M79: &[Mod] = &[Mod::SpOrderedMetadata];
+const M80: &[Mod] = &[Mod::Sp];
+const M81: &[Mod] = &[Mod::ScaleVec2X];
+const M82: &[Mod] = &[Mod::ScaleVec4X];
+const M83: &[Mod] = &[Mod::Mmio];
+const M84: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M85: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M86: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M87: &[Mod] = &[Mod::And, Mod::Or];
+const M88: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
+const M89: &[Mod] = &[Mod::A1d, Mod::A2d];
+const M90: &[Mod] = &[Mod::N16x128b];
+const M91: &[Mod] = &[Mod::X128];
+const M92: &[Mod] = &[Mod::N16x256b];
+const M93: &[Mod] = &[Mod::X64, Mod::X128];
+const M94: &[Mod] = &[Mod::KindI8];
+const M95: &[Mod] = &[Mod::Ashift];
+const M96: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
+const M97: &[Mod] = &[Mod::KindMxf4];
+const M98: &[Mod] = &[Mod::KindMxf4nvf4];
+const M99: &[Mod] = &[Mod::KindMxf8f6f4];
+const M100: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
+const M101: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
+const M102: &[Mod] = &[Mod::ScaleVec1X];
+const M103: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
+const M104: &[Mod] = &[Mod::GlobalAddress];
+const M105: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -4303,20 +4526,20 @@ const M104: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M105: &[Mod] = &[Mod::SwizzleAtomicity];
-const M106: &[Mod] = &[Mod::GlobalStride];
-const M107: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M108: &[Mod] = &[Mod::Uni];
-const M109: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M110: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M111: &[Mod] = &[Mod::N2dms];
-const M112: &[Mod] = &[Mod::A2dms];
-const M113: &[Mod] = &[Mod::V2];
-const M114: &[Mod] = &[Mod::Ballot];
-const M115: &[Mod] = &[Mod::M16n16k16];
-const M116: &[Mod] = &[Mod::M8n32k16];
-const M117: &[Mod] = &[Mod::M32n8k16];
-const M118: &[Mod] = &[Mod::M16n16k8];
+const M106: &[Mod] = &[Mod::SwizzleAtomicity];
+const M107: &[Mod] = &[Mod::GlobalStride];
+const M108: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M109: &[Mod] = &[Mod::Uni];
+const M110: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M111: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M112: &[Mod] = &[Mod::N2dms];
+const M113: &[Mod] = &[Mod::A2dms];
+const M114: &[Mod] = &[Mod::V2];
+const M115: &[Mod] = &[Mod::Ballot];
+const M116: &[Mod] = &[Mod::M16n16k16];
+const M117: &[Mod] = &[Mod::M8n32k16];
+const M118: &[Mod] = &[Mod::M32n8k16];
+const M119: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -5945,15 +6168,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -5991,15 +6215,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6036,15 +6261,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6081,15 +6307,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6120,15 +6347,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6161,15 +6389,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6201,15 +6430,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6243,15 +6473,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6286,15 +6517,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6332,15 +6564,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6377,15 +6610,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6422,15 +6656,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6461,15 +6696,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6502,15 +6738,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6542,15 +6779,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6584,15 +6822,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6629,15 +6868,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6677,15 +6917,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6724,15 +6965,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6771,15 +7013,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6812,15 +7055,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6855,15 +7099,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6897,15 +7142,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6941,15 +7187,16 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G108) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G109) },
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G110) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G111) },
             Rule {
                 when: &[Condition::Has(M22), Condition::Has(M23), Condition::Has(M6)],
-                then: Consequence::Gates(G111),
+                then: Consequence::Gates(G112),
             },
-            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G112) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G113) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G113) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -6979,10 +7226,11 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G119) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G120) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G121) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G122) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G120) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G121) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G122) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G123) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G124) },
             Rule {
                 when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
@@ -7012,7 +7260,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M7)),
             },
         ],
-        gates: G123,
+        gates: G125,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -7044,10 +7292,11 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G119) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G120) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G121) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G122) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G120) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G121) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G122) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G123) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G124) },
             Rule {
                 when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
@@ -7077,7 +7326,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M7)),
             },
         ],
-        gates: G123,
+        gates: G125,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -7104,8 +7353,9 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G119) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G120) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G120) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G121) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G124) },
             Rule {
                 when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
@@ -7123,7 +7373,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G123,
+        gates: G125,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -7152,8 +7402,9 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G119) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G120) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G120) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G121) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G124) },
             Rule {
                 when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
@@ -7171,7 +7422,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G123,
+        gates: G125,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -7196,7 +7447,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G124,
+        gates: G126,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -7216,7 +7467,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[read("src", Kind::Address, Ty::None), read("size", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G125,
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -7229,7 +7480,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[],
         rules: &[],
-        gates: G126,
+        gates: G128,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -7242,13 +7493,13 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G128,
+        gates: G130,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.tensor_report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
@@ -7259,8 +7510,8 @@ pub static FORMS: &[Form] = &[
             slot("global", C28),
             optional("tile", C123),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
-            optional("cta_group", C124),
+            optional("tensor_report", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7273,21 +7524,21 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.tensor_report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
@@ -7298,9 +7549,9 @@ pub static FORMS: &[Form] = &[
             slot("global", C28),
             optional("tile", C123),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
+            optional("tensor_report", C124),
             slot("multicast", C105),
-            optional("cta_group", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7314,21 +7565,21 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.tensor_report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
@@ -7339,9 +7590,9 @@ pub static FORMS: &[Form] = &[
             slot("global", C28),
             optional("tile", C123),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
+            optional("tensor_report", C124),
             slot("multicast::cluster::32b", C106),
-            optional("cta_group", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7355,33 +7606,33 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.tensor_report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C125),
+            slot("dim", C126),
             slot("target", C122),
             slot("global", C28),
-            slot("im2col", C126),
+            slot("im2col", C127),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
-            optional("cta_group", C124),
+            optional("tensor_report", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7395,34 +7646,34 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.tensor_report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C125),
+            slot("dim", C126),
             slot("target", C122),
             slot("global", C28),
-            slot("im2col", C126),
+            slot("im2col", C127),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
+            optional("tensor_report", C124),
             slot("multicast", C105),
-            optional("cta_group", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7437,34 +7688,34 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.tensor_report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C125),
+            slot("dim", C126),
             slot("target", C122),
             slot("global", C28),
-            slot("im2col", C126),
+            slot("im2col", C127),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
+            optional("tensor_report", C124),
             slot("multicast::cluster::32b", C106),
-            optional("cta_group", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7479,33 +7730,33 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.tensor_report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C127),
+            slot("dim", C128),
             slot("target", C122),
             slot("global", C28),
-            slot("im2col", C126),
+            slot("im2col", C127),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
-            optional("cta_group", C124),
+            optional("tensor_report", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7519,34 +7770,34 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.tensor_report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C127),
+            slot("dim", C128),
             slot("target", C122),
             slot("global", C28),
-            slot("im2col", C126),
+            slot("im2col", C127),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
+            optional("tensor_report", C124),
             slot("multicast", C105),
-            optional("cta_group", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7561,34 +7812,34 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.tensor_report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C127),
+            slot("dim", C128),
             slot("target", C122),
             slot("global", C28),
-            slot("im2col", C126),
+            slot("im2col", C127),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
+            optional("tensor_report", C124),
             slot("multicast::cluster::32b", C106),
-            optional("cta_group", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7603,33 +7854,33 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.tensor_report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C128),
+            slot("dim", C129),
             slot("target", C122),
             slot("global", C28),
-            slot("im2col", C126),
+            slot("im2col", C127),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
-            optional("cta_group", C124),
+            optional("tensor_report", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7643,34 +7894,34 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.tensor_report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C128),
+            slot("dim", C129),
             slot("target", C122),
             slot("global", C28),
-            slot("im2col", C126),
+            slot("im2col", C127),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
+            optional("tensor_report", C124),
             slot("multicast", C105),
-            optional("cta_group", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7685,34 +7936,34 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.tensor_report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C128),
+            slot("dim", C129),
             slot("target", C122),
             slot("global", C28),
-            slot("im2col", C126),
+            slot("im2col", C127),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
+            optional("tensor_report", C124),
             slot("multicast::cluster::32b", C106),
-            optional("cta_group", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7727,33 +7978,33 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.tensor_report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C129),
+            slot("dim", C130),
             slot("target", C122),
             slot("global", C28),
-            slot("tile::gather4", C130),
+            slot("tile::gather4", C131),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
-            optional("cta_group", C124),
+            optional("tensor_report", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7766,36 +8017,36 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G135) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G136) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G143) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G144) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.tensor_report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C129),
+            slot("dim", C130),
             slot("target", C122),
             slot("global", C28),
-            slot("tile::gather4", C130),
+            slot("tile::gather4", C131),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
+            optional("tensor_report", C124),
             slot("multicast", C105),
-            optional("cta_group", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7809,36 +8060,36 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G135) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G136) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G143) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G144) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.tile::gather4.bulk_mbarrier{.tensor_report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C129),
+            slot("dim", C130),
             slot("target", C122),
             slot("global", C28),
-            slot("tile::gather4", C130),
+            slot("tile::gather4", C131),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
+            optional("tensor_report", C124),
             slot("multicast::cluster::32b", C106),
-            optional("cta_group", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7852,35 +8103,35 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G135) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G136) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G143) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G144) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.tensor_report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C131),
+            slot("dim", C132),
             slot("target", C122),
             slot("global", C28),
-            slot("im2col::w", C132),
+            slot("im2col::w", C133),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
-            optional("cta_group", C124),
+            optional("tensor_report", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -7894,164 +8145,36 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G137) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G138) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G145) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G146) },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.tensor_report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C131),
+            slot("dim", C132),
             slot("target", C122),
             slot("global", C28),
-            slot("im2col::w", C132),
+            slot("im2col::w", C133),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
+            optional("tensor_report", C124),
             slot("multicast", C105),
-            optional("cta_group", C124),
-            optional("L2::cache_hint", C37),
-        ],
-        ignored: &[],
-        head: 3,
-        operands: &[
-            read("dst", Kind::Address, Ty::None),
-            read("tensor", Kind::Address, Ty::None),
-            read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
-            },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G137) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G138) },
-        ],
-        gates: G134,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::CopyTensor),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.2",
-        slots: &[
-            slot("async", C30),
-            slot("bulk", C31),
-            slot("tensor", C120),
-            slot("dim", C131),
-            slot("target", C122),
-            slot("global", C28),
-            slot("im2col::w", C132),
-            slot("bulk_mbarrier", C77),
-            optional("report", C101),
-            slot("multicast::cluster::32b", C106),
-            optional("cta_group", C124),
-            optional("L2::cache_hint", C37),
-        ],
-        ignored: &[],
-        head: 3,
-        operands: &[
-            read("dst", Kind::Address, Ty::None),
-            read("tensor", Kind::Address, Ty::None),
-            read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
-            },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G137) },
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G138) },
-        ],
-        gates: G134,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::CopyTensor),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.2",
-        slots: &[
-            slot("async", C30),
-            slot("bulk", C31),
-            slot("tensor", C120),
-            slot("dim", C131),
-            slot("target", C122),
-            slot("global", C28),
-            slot("im2col::w::128", C133),
-            slot("bulk_mbarrier", C77),
-            optional("report", C101),
-            optional("cta_group", C124),
-            optional("L2::cache_hint", C37),
-        ],
-        ignored: &[],
-        head: 3,
-        operands: &[
-            read("dst", Kind::Address, Ty::None),
-            read("tensor", Kind::Address, Ty::None),
-            read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
-            },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
-        ],
-        gates: G139,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::CopyTensor),
-    },
-    Form {
-        opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.9.25.5.2",
-        slots: &[
-            slot("async", C30),
-            slot("bulk", C31),
-            slot("tensor", C120),
-            slot("dim", C131),
-            slot("target", C122),
-            slot("global", C28),
-            slot("im2col::w::128", C133),
-            slot("bulk_mbarrier", C77),
-            optional("report", C101),
-            slot("multicast", C105),
-            optional("cta_group", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -8066,34 +8189,36 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G145) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G146) },
         ],
-        gates: G139,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
     Form {
         opcode: Opcode::Cp,
-        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w.bulk_mbarrier{.tensor_report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C131),
+            slot("dim", C132),
             slot("target", C122),
             slot("global", C28),
-            slot("im2col::w::128", C133),
+            slot("im2col::w", C133),
             slot("bulk_mbarrier", C77),
-            optional("report", C101),
+            optional("tensor_report", C124),
             slot("multicast::cluster::32b", C106),
-            optional("cta_group", C124),
+            optional("cta_group", C125),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -8108,15 +8233,141 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G132) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G133) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G145) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G146) },
         ],
-        gates: G139,
+        gates: G142,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.tensor_report}{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C120),
+            slot("dim", C132),
+            slot("target", C122),
+            slot("global", C28),
+            slot("im2col::w::128", C134),
+            slot("bulk_mbarrier", C77),
+            optional("tensor_report", C124),
+            optional("cta_group", C125),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
+        ],
+        gates: G147,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.tensor_report}.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..65535>:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C120),
+            slot("dim", C132),
+            slot("target", C122),
+            slot("global", C28),
+            slot("im2col::w::128", C134),
+            slot("bulk_mbarrier", C77),
+            optional("tensor_report", C124),
+            slot("multicast", C105),
+            optional("cta_group", C125),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
+        ],
+        gates: G147,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CopyTensor),
+    },
+    Form {
+        opcode: Opcode::Cp,
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col::w::128.bulk_mbarrier{.tensor_report}.multicast::cluster::32b{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask<in 0..4294967295>:u32{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C30),
+            slot("bulk", C31),
+            slot("tensor", C120),
+            slot("dim", C132),
+            slot("target", C122),
+            slot("global", C28),
+            slot("im2col::w::128", C134),
+            slot("bulk_mbarrier", C77),
+            optional("tensor_report", C124),
+            slot("multicast::cluster::32b", C106),
+            optional("cta_group", C125),
+            optional("L2::cache_hint", C37),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G139) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::HasNot(M16)], Fault::Illegal(M28)),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G140) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G141) },
+        ],
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -8153,7 +8404,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Illegal(M33)),
             },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -8168,7 +8419,7 @@ pub static FORMS: &[Form] = &[
             slot("dim", C121),
             slot("global", C28),
             slot("shared::cta", C76),
-            slot("im2col_no_offs", C134),
+            slot("im2col_no_offs", C135),
             slot("bulk_group", C107),
             optional("L2::cache_hint", C37),
         ],
@@ -8190,7 +8441,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Illegal(M33)),
             },
         ],
-        gates: G134,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -8202,10 +8453,10 @@ pub static FORMS: &[Form] = &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C129),
+            slot("dim", C130),
             slot("global", C28),
             slot("shared::cta", C76),
-            slot("tile::scatter4", C135),
+            slot("tile::scatter4", C136),
             slot("bulk_group", C107),
             optional("L2::cache_hint", C37),
         ],
@@ -8218,7 +8469,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G140,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -8257,7 +8508,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Illegal(M33)),
             },
         ],
-        gates: G141,
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -8274,7 +8525,7 @@ pub static FORMS: &[Form] = &[
             slot("global", C28),
             slot("shared::cta", C76),
             slot("reduction", C113),
-            slot("im2col_no_offs", C134),
+            slot("im2col_no_offs", C135),
             slot("bulk_group", C107),
             optional("L2::cache_hint", C37),
         ],
@@ -8296,7 +8547,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Illegal(M33)),
             },
         ],
-        gates: G141,
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -8309,11 +8560,11 @@ pub static FORMS: &[Form] = &[
             slot("async", C30),
             slot("bulk", C31),
             slot("tensor", C120),
-            slot("dim", C129),
+            slot("dim", C130),
             slot("global", C28),
             slot("shared::cta", C76),
             slot("reduction", C113),
-            slot("tile::scatter4", C135),
+            slot("tile::scatter4", C136),
             slot("bulk_group", C107),
             optional("L2::cache_hint", C37),
         ],
@@ -8326,7 +8577,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G142,
+        gates: G150,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -8353,7 +8604,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G143,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -8366,10 +8617,10 @@ pub static FORMS: &[Form] = &[
             slot("bulk", C31),
             slot("prefetch", C116),
             slot("tensor", C120),
-            slot("dim", C125),
+            slot("dim", C126),
             slot("L2", C117),
             slot("global", C28),
-            slot("im2col", C126),
+            slot("im2col", C127),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -8381,7 +8632,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G143,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -8394,10 +8645,10 @@ pub static FORMS: &[Form] = &[
             slot("bulk", C31),
             slot("prefetch", C116),
             slot("tensor", C120),
-            slot("dim", C127),
+            slot("dim", C128),
             slot("L2", C117),
             slot("global", C28),
-            slot("im2col", C126),
+            slot("im2col", C127),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -8409,7 +8660,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G143,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -8422,10 +8673,10 @@ pub static FORMS: &[Form] = &[
             slot("bulk", C31),
             slot("prefetch", C116),
             slot("tensor", C120),
-            slot("dim", C128),
+            slot("dim", C129),
             slot("L2", C117),
             slot("global", C28),
-            slot("im2col", C126),
+            slot("im2col", C127),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -8437,7 +8688,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G143,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -8450,10 +8701,10 @@ pub static FORMS: &[Form] = &[
             slot("bulk", C31),
             slot("prefetch", C116),
             slot("tensor", C120),
-            slot("dim", C129),
+            slot("dim", C130),
             slot("L2", C117),
             slot("global", C28),
-            slot("tile::gather4", C130),
+            slot("tile::gather4", C131),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -8464,7 +8715,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G144,
+        gates: G152,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -8477,10 +8728,10 @@ pub static FORMS: &[Form] = &[
             slot("bulk", C31),
             slot("prefetch", C116),
             slot("tensor", C120),
-            slot("dim", C131),
+            slot("dim", C132),
             slot("L2", C117),
             slot("global", C28),
-            slot("im2col::w", C132),
+            slot("im2col::w", C133),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -8492,7 +8743,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G145,
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -8505,10 +8756,10 @@ pub static FORMS: &[Form] = &[
             slot("bulk", C31),
             slot("prefetch", C116),
             slot("tensor", C120),
-            slot("dim", C131),
+            slot("dim", C132),
             slot("L2", C117),
             slot("global", C28),
-            slot("im2col::w::128", C133),
+            slot("im2col::w::128", C134),
             optional("L2::cache_hint", C37),
         ],
         ignored: &[],
@@ -8520,7 +8771,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G146,
+        gates: G154,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -8529,10 +8780,10 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.range{.global}.primary{.secondary}.b64 d:b64, [a], size:u32, total-size:u32",
         section: "9.7.9.18",
         slots: &[
-            slot("range", C136),
+            slot("range", C137),
             optional("global", C28),
-            slot("primary", C137),
-            optional("secondary", C138),
+            slot("primary", C138),
+            optional("secondary", C139),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -8544,7 +8795,7 @@ pub static FORMS: &[Form] = &[
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G155,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -8553,9 +8804,9 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.fractional.primary{.secondary}.b64 d:b64{, fraction:f32}",
         section: "9.7.9.18",
         slots: &[
-            slot("fractional", C139),
-            slot("primary", C137),
-            optional("secondary", C138),
+            slot("fractional", C140),
+            slot("primary", C138),
+            optional("secondary", C139),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -8565,7 +8816,7 @@ pub static FORMS: &[Form] = &[
             read("fraction", Kind::Source, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G148,
+        gates: G156,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -8573,7 +8824,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Createpolicy,
         syntax: "createpolicy.cvt.L2.b64 d:b64, access-property:b64",
         section: "9.7.9.18",
-        slots: &[slot("cvt", C140), slot("L2", C117), slot("b64", C98)],
+        slots: &[slot("cvt", C141), slot("L2", C117), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8581,7 +8832,7 @@ pub static FORMS: &[Form] = &[
             read("access-property", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G149,
+        gates: G157,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -8589,7 +8840,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.dtype.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("dtype", C141), slot("atype", C141)],
+        slots: &[optional("sat", C8), slot("dtype", C142), slot("atype", C142)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8638,7 +8889,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C142), optional("sat", C8), slot("dtype", C141), slot("f16", C143)],
+        slots: &[slot("irnd", C143), optional("sat", C8), slot("dtype", C142), slot("f16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8647,7 +8898,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M34), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G150),
+            then: Consequence::Gates(G158),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -8658,10 +8909,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.irnd{.ftz}{.sat}.dtype.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("irnd", C142),
+            slot("irnd", C143),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("dtype", C141),
+            slot("dtype", C142),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -8672,7 +8923,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M34), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G150),
+            then: Consequence::Gates(G158),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -8682,7 +8933,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C142), optional("sat", C8), slot("dtype", C141), slot("f64", C2)],
+        slots: &[slot("irnd", C143), optional("sat", C8), slot("dtype", C142), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8691,7 +8942,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M34), Condition::TypeIn(0, T2)],
-            then: Consequence::Gates(G150),
+            then: Consequence::Gates(G158),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -8701,7 +8952,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.irnd.dtype.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C142), slot("dtype", C141), slot("bf16", C144)],
+        slots: &[slot("irnd", C143), slot("dtype", C142), slot("bf16", C145)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8709,7 +8960,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G151,
+        gates: G159,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
     },
@@ -8717,7 +8968,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C143), slot("atype", C141)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C144), slot("atype", C142)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8726,7 +8977,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M34), Condition::TypeIn(1, T34)],
-            then: Consequence::Gates(G152),
+            then: Consequence::Gates(G160),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -8741,7 +8992,7 @@ pub static FORMS: &[Form] = &[
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
-            slot("atype", C141),
+            slot("atype", C142),
         ],
         ignored: T0,
         head: 0,
@@ -8751,7 +9002,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M34), Condition::TypeIn(1, T34)],
-            then: Consequence::Gates(G152),
+            then: Consequence::Gates(G160),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -8761,7 +9012,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f64.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C141)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C142)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8770,7 +9021,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(M34), Condition::TypeIn(1, T34)],
-            then: Consequence::Gates(G152),
+            then: Consequence::Gates(G160),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -8780,7 +9031,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C144), slot("atype", C141)],
+        slots: &[slot("rnd", C7), slot("bf16", C145), slot("atype", C142)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8788,7 +9039,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G151,
+        gates: G159,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -8796,7 +9047,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C142), optional("sat", C8), slot("f16", C143), slot("f16", C143)],
+        slots: &[optional("irnd", C143), optional("sat", C8), slot("f16", C144), slot("f16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8813,7 +9064,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.irnd}{.ftz}{.sat}.f32.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            optional("irnd", C142),
+            optional("irnd", C143),
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
@@ -8834,7 +9085,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f64.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C142), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
+        slots: &[optional("irnd", C143), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8854,7 +9105,7 @@ pub static FORMS: &[Form] = &[
             slot("rnd", C7),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("f16", C143),
+            slot("f16", C144),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -8872,7 +9123,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C143), slot("f64", C2)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C144), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8888,7 +9139,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.ftz}{.sat}.f32.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C143)],
+        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8904,7 +9155,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.f64.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C143)],
+        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8939,8 +9190,8 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("rnd", C7),
             optional("ftz", C0),
-            optional("pzo", C145),
-            slot("bf16", C144),
+            optional("pzo", C146),
+            slot("bf16", C145),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -8958,7 +9209,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.updown.pzo.f16.f32 d+, a+:f32",
         section: "9.7.9.21",
-        slots: &[slot("updown", C146), slot("pzo", C145), slot("f16", C143), slot("f32", C1)],
+        slots: &[slot("updown", C147), slot("pzo", C146), slot("f16", C144), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -8981,7 +9232,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G150) }],
+        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G158) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -8990,15 +9241,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}{.ftz}.f32.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C144)],
+        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C145)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G154) }],
-        gates: G155,
+        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G162) }],
+        gates: G163,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -9006,7 +9257,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}.bf16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C142), slot("bf16", C144), slot("bf16", C144)],
+        slots: &[optional("irnd", C143), slot("bf16", C145), slot("bf16", C145)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9014,7 +9265,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G151,
+        gates: G159,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -9022,7 +9273,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f16", C143), slot("bf16", C144)],
+        slots: &[optional("rnd", C7), slot("f16", C144), slot("bf16", C145)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9030,7 +9281,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G151,
+        gates: G159,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -9038,7 +9289,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.bf16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("bf16", C144), slot("f16", C143)],
+        slots: &[optional("rnd", C7), slot("bf16", C145), slot("f16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9046,7 +9297,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
         ],
         rules: &[],
-        gates: G151,
+        gates: G159,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -9054,7 +9305,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C144), slot("f64", C2)],
+        slots: &[slot("rnd", C7), slot("bf16", C145), slot("f64", C2)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9062,7 +9313,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
         ],
         rules: &[],
-        gates: G151,
+        gates: G159,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -9070,7 +9321,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f64.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C144)],
+        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C145)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9078,7 +9329,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
         ],
         rules: &[],
-        gates: G151,
+        gates: G159,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -9087,11 +9338,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.f16.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
-            optional("relu", C148),
+            slot("frnd2", C148),
+            optional("relu", C149),
             optional("satfinite", C23),
-            optional("pzo", C145),
-            slot("f16", C143),
+            optional("pzo", C146),
+            slot("f16", C144),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9100,7 +9351,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G165) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -9110,17 +9361,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.bf16.f32 d, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
-            optional("relu", C148),
+            slot("frnd2", C148),
+            optional("relu", C149),
             optional("satfinite", C23),
-            optional("pzo", C145),
-            slot("bf16", C144),
+            optional("pzo", C146),
+            slot("bf16", C145),
             slot("f32", C1),
         ],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::F32))],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G165) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -9129,14 +9380,14 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
-        slots: &[slot("rna", C149), optional("satfinite", C23), slot("tf32", C150), slot("f32", C1)],
+        slots: &[slot("rna", C150), optional("satfinite", C23), slot("tf32", C151), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G165) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -9146,11 +9397,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.satfinite}{.relu}{.pzo}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
+            slot("frnd2", C148),
             optional("satfinite", C23),
-            optional("relu", C148),
-            optional("pzo", C145),
-            slot("tf32", C150),
+            optional("relu", C149),
+            optional("pzo", C146),
+            slot("tf32", C151),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9159,8 +9410,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G159) }],
-        gates: G160,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G167) }],
+        gates: G168,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -9169,10 +9420,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.f16x2.f32 d+, a+:f32, b+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
-            optional("relu", C148),
+            slot("frnd2", C148),
+            optional("relu", C149),
             optional("satfinite", C23),
-            optional("pzo", C145),
+            optional("pzo", C146),
             slot("f16x2", C22),
             slot("f32", C1),
         ],
@@ -9183,8 +9434,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
             read("b", Kind::Source, Ty::Fixed(Type::F32)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
-        gates: G161,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G165) }],
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -9193,10 +9444,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}{.pzo}.bf16x2.f32 d, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
-            optional("relu", C148),
+            slot("frnd2", C148),
+            optional("relu", C149),
             optional("satfinite", C23),
-            optional("pzo", C145),
+            optional("pzo", C146),
             slot("bf16x2", C21),
             slot("f32", C1),
         ],
@@ -9207,8 +9458,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
-        gates: G161,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G165) }],
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -9217,8 +9468,8 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C151),
-            optional("relu", C148),
+            slot("rs", C152),
+            optional("relu", C149),
             optional("satfinite", C23),
             slot("f16x2", C22),
             slot("f32", C1),
@@ -9231,8 +9482,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
-        gates: G161,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G165) }],
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -9241,8 +9492,8 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C151),
-            optional("relu", C148),
+            slot("rs", C152),
+            optional("relu", C149),
             optional("satfinite", C23),
             slot("bf16x2", C21),
             slot("f32", C1),
@@ -9255,8 +9506,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G157) }],
-        gates: G161,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G165) }],
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -9265,12 +9516,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.f8x2type.f32 d:b16, a:f32, b:f32{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
+            slot("frnd2", C148),
             slot("satfinite", C23),
-            optional("relu", C148),
-            optional("pzo", C145),
-            optional("scale_of_both", C152),
-            slot("f8x2type", C153),
+            optional("relu", C149),
+            optional("pzo", C146),
+            optional("scale_of_both", C153),
+            slot("f8x2type", C154),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9281,8 +9532,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G165,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G173,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -9291,12 +9542,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.f8x2type.f16x2 d:b16, a:f16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
+            slot("frnd2", C148),
             slot("satfinite", C23),
-            optional("relu", C148),
-            optional("pzo", C145),
-            optional("scale_of_both", C152),
-            slot("f8x2type", C153),
+            optional("relu", C149),
+            optional("pzo", C146),
+            optional("scale_of_both", C153),
+            slot("f8x2type", C154),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -9306,8 +9557,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G165,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G173,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9315,12 +9566,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f8x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C148), slot("f16x2", C22), slot("f8x2type", C153)],
+        slots: &[slot("rn", C10), optional("relu", C149), slot("f16x2", C22), slot("f8x2type", C154)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G165,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G173,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9329,12 +9580,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.f6x2type.f32 d:b16, a:f32, b:f32{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
+            slot("frnd2", C148),
             slot("satfinite", C23),
-            optional("relu", C148),
-            optional("pzo", C145),
-            optional("scale_of_both", C152),
-            slot("f6x2type", C154),
+            optional("relu", C149),
+            optional("pzo", C146),
+            optional("scale_of_both", C153),
+            slot("f6x2type", C155),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9345,8 +9596,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G166,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -9355,12 +9606,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.e2m1x2.f32 d:b8, a:f32, b:f32{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
+            slot("frnd2", C148),
             slot("satfinite", C23),
-            optional("relu", C148),
-            optional("pzo", C145),
-            optional("scale_of_both", C152),
-            slot("e2m1x2", C155),
+            optional("relu", C149),
+            optional("pzo", C146),
+            optional("scale_of_both", C153),
+            slot("e2m1x2", C156),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9371,8 +9622,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G166,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -9380,12 +9631,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f6x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C148), slot("f16x2", C22), slot("f6x2type", C154)],
+        slots: &[slot("rn", C10), optional("relu", C149), slot("f16x2", C22), slot("f6x2type", C155)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G166,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9393,12 +9644,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.e2m1x2 d, a:b8",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C148), slot("f16x2", C22), slot("e2m1x2", C155)],
+        slots: &[slot("rn", C10), optional("relu", C149), slot("f16x2", C22), slot("e2m1x2", C156)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G166,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9407,12 +9658,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.f6x2type.f16x2 d:b16, a:f16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
+            slot("frnd2", C148),
             slot("satfinite", C23),
-            optional("relu", C148),
-            optional("pzo", C145),
-            optional("scale_of_both", C152),
-            slot("f6x2type", C154),
+            optional("relu", C149),
+            optional("pzo", C146),
+            optional("scale_of_both", C153),
+            slot("f6x2type", C155),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -9422,8 +9673,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G167,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9432,12 +9683,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.e2m1x2.f16x2 d:b8, a:f16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
+            slot("frnd2", C148),
             slot("satfinite", C23),
-            optional("relu", C148),
-            optional("pzo", C145),
-            optional("scale_of_both", C152),
-            slot("e2m1x2", C155),
+            optional("relu", C149),
+            optional("pzo", C146),
+            optional("scale_of_both", C153),
+            slot("e2m1x2", C156),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -9447,8 +9698,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G167,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9457,12 +9708,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.smallx2type.bf16x2 d:b16, a:bf16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
+            slot("frnd2", C148),
             slot("satfinite", C23),
-            optional("relu", C148),
-            optional("pzo", C145),
-            optional("scale_of_both", C152),
-            slot("smallx2type", C156),
+            optional("relu", C149),
+            optional("pzo", C146),
+            optional("scale_of_both", C153),
+            slot("smallx2type", C157),
             slot("bf16x2", C21),
         ],
         ignored: T0,
@@ -9472,8 +9723,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G167,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9482,12 +9733,12 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.pzo}{.scale_of_both}.e2m1x2.bf16x2 d:b8, a:bf16x2{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
+            slot("frnd2", C148),
             slot("satfinite", C23),
-            optional("relu", C148),
-            optional("pzo", C145),
-            optional("scale_of_both", C152),
-            slot("e2m1x2", C155),
+            optional("relu", C149),
+            optional("pzo", C146),
+            optional("scale_of_both", C153),
+            slot("e2m1x2", C156),
             slot("bf16x2", C21),
         ],
         ignored: T0,
@@ -9497,8 +9748,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
             read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G167,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9508,11 +9759,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            optional("relu", C148),
+            optional("relu", C149),
             optional("satfinite", C23),
-            optional("scale_of_each", C157),
+            optional("scale_of_each", C158),
             slot("bf16x2", C21),
-            slot("smallx2type", C156),
+            slot("smallx2type", C157),
         ],
         ignored: T0,
         head: 0,
@@ -9522,7 +9773,7 @@ pub static FORMS: &[Form] = &[
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
         rules: &[],
-        gates: G169,
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9532,11 +9783,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            optional("relu", C148),
+            optional("relu", C149),
             optional("satfinite", C23),
-            optional("scale_of_each", C157),
+            optional("scale_of_each", C158),
             slot("bf16x2", C21),
-            slot("e2m1x2", C155),
+            slot("e2m1x2", C156),
         ],
         ignored: T0,
         head: 0,
@@ -9546,7 +9797,7 @@ pub static FORMS: &[Form] = &[
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
         rules: &[],
-        gates: G169,
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9555,10 +9806,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd3{.satfinite}{.scale_of_both}.ue5m3x2.f32 d:b16, a:f32, b:f32{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd3", C158),
+            slot("frnd3", C159),
             optional("satfinite", C23),
-            optional("scale_of_both", C152),
-            slot("ue5m3x2", C159),
+            optional("scale_of_both", C153),
+            slot("ue5m3x2", C160),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9573,7 +9824,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M37)],
             then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
         }],
-        gates: G170,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -9582,10 +9833,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd3{.satfinite}{.scale_of_both}.ue5m3x2.packedtype d:b16, a:packedtype{, scale<reg>:b8 with .scaled::n1::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd3", C158),
+            slot("frnd3", C159),
             optional("satfinite", C23),
-            optional("scale_of_both", C152),
-            slot("ue5m3x2", C159),
+            optional("scale_of_both", C153),
+            slot("ue5m3x2", C160),
             slot("packedtype", C19),
         ],
         ignored: T0,
@@ -9599,7 +9850,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M37)],
             then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
         }],
-        gates: G170,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9607,7 +9858,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn.f16x2.ue5m3x2 d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), slot("f16x2", C22), slot("ue5m3x2", C159)],
+        slots: &[slot("rn", C10), slot("f16x2", C22), slot("ue5m3x2", C160)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
@@ -9615,7 +9866,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M37)],
             then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
         }],
-        gates: G170,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9626,9 +9877,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("rn", C10),
             optional("satfinite", C23),
-            optional("scale_of_each", C157),
+            optional("scale_of_each", C158),
             slot("bf16x2", C21),
-            slot("ue5m3x2", C159),
+            slot("ue5m3x2", C160),
         ],
         ignored: T0,
         head: 0,
@@ -9641,7 +9892,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M37)],
             then: Consequence::Needs(&[Condition::HasNot(M38)], Fault::Illegal(M37)),
         }],
-        gates: G170,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9650,11 +9901,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.f32 d:b16, a:f32, b:f32{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
+            slot("frnd2", C148),
             slot("satfinite", C23),
-            optional("relu", C148),
-            optional("scale_of_each", C157),
-            slot("s2f6x2", C160),
+            optional("relu", C149),
+            optional("scale_of_each", C158),
+            slot("s2f6x2", C161),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9665,8 +9916,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G171,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -9675,11 +9926,11 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.bf16x2 d:b16, a:bf16x2{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C147),
+            slot("frnd2", C148),
             slot("satfinite", C23),
-            optional("relu", C148),
-            optional("scale_of_each", C157),
-            slot("s2f6x2", C160),
+            optional("relu", C149),
+            optional("scale_of_each", C158),
+            slot("s2f6x2", C161),
             slot("bf16x2", C21),
         ],
         ignored: T0,
@@ -9689,8 +9940,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G171,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9700,11 +9951,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            optional("relu", C148),
+            optional("relu", C149),
             optional("satfinite", C23),
-            optional("scale_of_each", C157),
+            optional("scale_of_each", C158),
             slot("bf16x2", C21),
-            slot("s2f6x2", C160),
+            slot("s2f6x2", C161),
         ],
         ignored: T0,
         head: 0,
@@ -9713,8 +9964,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::B16)),
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G164) }],
-        gates: G171,
+        rules: &[Rule { when: &[Condition::Has(M36)], then: Consequence::Gates(G172) }],
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9722,7 +9973,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
-        slots: &[slot("frnd3", C161), optional("satfinite", C23), slot("ue8m0x2", C162), slot("f32", C1)],
+        slots: &[slot("frnd3", C162), optional("satfinite", C23), slot("ue8m0x2", C163), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9731,7 +9982,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G172,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -9739,7 +9990,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.bf16x2 d:b16, a:bf16x2",
         section: "9.7.9.21",
-        slots: &[slot("frnd3", C161), optional("satfinite", C23), slot("ue8m0x2", C162), slot("bf16x2", C21)],
+        slots: &[slot("frnd3", C162), optional("satfinite", C23), slot("ue8m0x2", C163), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9747,7 +9998,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[],
-        gates: G172,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9755,12 +10006,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.rn.bf16x2.ue8m0x2 d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), slot("bf16x2", C21), slot("ue8m0x2", C162)],
+        slots: &[slot("rn", C10), slot("bf16x2", C21), slot("ue8m0x2", C163)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G172,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -9769,8 +10020,8 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f8x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C151),
-            optional("relu", C148),
+            slot("rs", C152),
+            optional("relu", C149),
             slot("satfinite", C23),
             slot("f8x4type", C24),
             slot("f32", C1),
@@ -9792,10 +10043,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f6x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C151),
-            optional("relu", C148),
+            slot("rs", C152),
+            optional("relu", C149),
             slot("satfinite", C23),
-            slot("f6x4type", C163),
+            slot("f6x4type", C164),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9815,10 +10066,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.e2m1x4.f32 d:b16, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C151),
-            optional("relu", C148),
+            slot("rs", C152),
+            optional("relu", C149),
             slot("satfinite", C23),
-            slot("e2m1x4", C164),
+            slot("e2m1x4", C165),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -9837,7 +10088,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvt,
         syntax: "cvt.pack.sat.convertType.s32 d+:u32, a+:s32, b+:s32",
         section: "9.7.9.22",
-        slots: &[slot("pack", C165), slot("sat", C8), slot("convertType", C166), slot("s32", C13)],
+        slots: &[slot("pack", C166), slot("sat", C8), slot("convertType", C167), slot("s32", C13)],
         ignored: T0,
         head: 1,
         operands: &[
@@ -9846,7 +10097,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::S32)).wider(),
         ],
         rules: &[],
-        gates: G173,
+        gates: G181,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -9855,9 +10106,9 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.pack.sat.convertType.s32.b32 d+:u32, a+:s32, b+:s32, c+:b32",
         section: "9.7.9.22",
         slots: &[
-            slot("pack", C165),
+            slot("pack", C166),
             slot("sat", C8),
-            slot("convertType", C167),
+            slot("convertType", C168),
             slot("s32", C13),
             slot("b32", C6),
         ],
@@ -9870,7 +10121,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::B32)).wider(),
         ],
         rules: &[],
-        gates: G173,
+        gates: G181,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -9878,15 +10129,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("space", C168), slot("size", C26)],
+        slots: &[slot("space", C169), slot("size", C26)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G179) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G188) },
         ],
-        gates: G181,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -9894,15 +10145,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Cvta,
         syntax: "cvta.to.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("to", C169), slot("space", C168), slot("size", C26)],
+        slots: &[slot("to", C170), slot("space", C169), slot("size", C26)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G179) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G188) },
         ],
-        gates: G182,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -9918,7 +10169,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G183,
+        gates: G191,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -9934,7 +10185,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G184) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G192) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -9952,8 +10203,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G193) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G194) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -9972,8 +10223,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M42)], then: Consequence::Default(Mod::Rn, G184) },
-            Rule { when: &[Condition::HasNot(M43)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M42)], then: Consequence::Default(Mod::Rn, G192) },
+            Rule { when: &[Condition::HasNot(M43)], then: Consequence::Gates(G195) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -9983,7 +10234,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.full{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("full", C170), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("full", C171), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9992,7 +10243,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G188,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -10000,7 +10251,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Div,
         syntax: "div.type d, a, b",
         section: "9.7.1.8",
-        slots: &[slot("type", C171)],
+        slots: &[slot("type", C172)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10017,7 +10268,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Dp2a,
         syntax: "dp2a.mode.atype.btype d:u32, a:atype, b:btype, c:u32",
         section: "9.7.1.24",
-        slots: &[slot("mode", C172), slot("atype", C173), slot("btype", C173)],
+        slots: &[slot("mode", C173), slot("atype", C174), slot("btype", C174)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10027,7 +10278,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G189,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -10035,7 +10286,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Dp4a,
         syntax: "dp4a.atype.btype d:u32, a:atype, b:btype, c:u32",
         section: "9.7.1.23",
-        slots: &[slot("atype", C173), slot("btype", C173)],
+        slots: &[slot("atype", C174), slot("btype", C174)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10045,7 +10296,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G190,
+        gates: G198,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -10061,7 +10312,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G191,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -10073,7 +10324,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G192) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G200) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::ex2_approx"),
@@ -10087,7 +10338,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G193,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -10095,7 +10346,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ex2,
         syntax: "ex2.approx.ftz.bhalf d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C87), slot("ftz", C0), slot("bhalf", C174)],
+        slots: &[slot("approx", C87), slot("ftz", C0), slot("bhalf", C175)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -10118,18 +10369,279 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Exit),
     },
     Form {
+        opcode: Opcode::Fabric,
+        syntax: "fabric.try_get.async.shared::cta.fabric_get.report_fabric.relaxed.sys.type [dst], [fabric], size:u32, [mbar]",
+        section: "9.7.10.5.1",
+        slots: &[
+            slot("try_get", C176),
+            slot("async", C30),
+            slot("shared::cta", C76),
+            slot("fabric_get", C177),
+            slot("report_fabric", C178),
+            slot("relaxed", C109),
+            slot("sys", C179),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("fabric", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G204,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fabric),
+    },
+    Form {
+        opcode: Opcode::Fabric,
+        syntax: "fabric.try_put.async{.multimem}.shared::cta.fabric_put.report_fabric.relaxed.sys.type [fabric], [src], size:u32, [mbar]",
+        section: "9.7.10.5.2",
+        slots: &[
+            slot("try_put", C180),
+            slot("async", C30),
+            optional("multimem", C181),
+            slot("shared::cta", C76),
+            slot("fabric_put", C182),
+            slot("report_fabric", C178),
+            slot("relaxed", C109),
+            slot("sys", C179),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("fabric", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G205,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fabric),
+    },
+    Form {
+        opcode: Opcode::Fabric,
+        syntax: "fabric.try_put.async{.multimem}.shared::cta.fabric_put.report_fabric.counted::bytes.relaxed.sys.type [fabric], [src], size:u32, [mbar]",
+        section: "9.7.10.5.2",
+        slots: &[
+            slot("try_put", C180),
+            slot("async", C30),
+            optional("multimem", C181),
+            slot("shared::cta", C76),
+            slot("fabric_put", C182),
+            slot("report_fabric", C178),
+            slot("counted::bytes", C183),
+            slot("relaxed", C109),
+            slot("sys", C179),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("fabric", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G205,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fabric),
+    },
+    Form {
+        opcode: Opcode::Fabric,
+        syntax: "fabric.try_put.async{.multimem}.shared::cta.fabric_put.report_fabric.cp_mask.relaxed.sys.type [fabric], [src], size:u32, [mbar], mask:u16",
+        section: "9.7.10.5.2",
+        slots: &[
+            slot("try_put", C180),
+            slot("async", C30),
+            optional("multimem", C181),
+            slot("shared::cta", C76),
+            slot("fabric_put", C182),
+            slot("report_fabric", C178),
+            slot("cp_mask", C108),
+            slot("relaxed", C109),
+            slot("sys", C179),
+            slot("type", C79),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("fabric", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mbar", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+        ],
+        rules: &[],
+        gates: G205,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fabric),
+    },
+    Form {
+        opcode: Opcode::Fabric,
+        syntax: "fabric.try_red.async{.multimem}.shared::cta.fabric_put.report_fabric{.counted::bytes}.relaxed.sys.op.type [fabric], [src], size:u32, [mbar]",
+        section: "9.7.10.5.3",
+        slots: &[
+            slot("try_red", C184),
+            slot("async", C30),
+            optional("multimem", C181),
+            slot("shared::cta", C76),
+            slot("fabric_put", C182),
+            slot("report_fabric", C178),
+            optional("counted::bytes", C183),
+            slot("relaxed", C109),
+            slot("sys", C179),
+            slot("op", C185),
+            slot("type", C186),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("fabric", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Types),
+            },
+        ],
+        gates: G206,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fabric),
+    },
+    Form {
+        opcode: Opcode::Fabric,
+        syntax: "fabric.try_pullred.async.multimem.shared::cta.fabric_get.report_fabric.relaxed.sys.op{.acc}.type.sync [dst], [fabric], size:u32, [mbar], membermask<imm 4294967295..4294967295>:u32",
+        section: "9.7.10.5.4",
+        slots: &[
+            slot("try_pullred", C187),
+            slot("async", C30),
+            slot("multimem", C181),
+            slot("shared::cta", C76),
+            slot("fabric_get", C177),
+            slot("report_fabric", C178),
+            slot("relaxed", C109),
+            slot("sys", C179),
+            slot("op", C185),
+            optional("acc", C188),
+            slot("type", C189),
+            slot("sync", C55),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("fabric", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mbar", Kind::Address, Ty::None),
+            read("membermask", Kind::Immediate, Ty::Fixed(Type::U32)).range(4294967295, 4294967295),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M44)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M44)),
+            },
+            Rule {
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Illegal(M45)),
+            },
+            Rule {
+                when: &[Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M46)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::TypeIn(0, T38)],
+                then: Consequence::Needs(&[Condition::Has(M46)], Fault::Types),
+            },
+            Rule { when: &[Condition::TypeIn(0, T39)], then: Consequence::Gates(G207) },
+            Rule { when: &[Condition::TypeIn(0, T40)], then: Consequence::Gates(G208) },
+            Rule { when: &[Condition::Has(M45), Condition::TypeIn(0, T8)], then: Consequence::Gates(G209) },
+            Rule { when: &[Condition::Has(M45), Condition::TypeIn(0, T9)], then: Consequence::Gates(G210) },
+        ],
+        gates: G211,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fabric),
+    },
+    Form {
+        opcode: Opcode::Fabric,
+        syntax: "fabric.submit{.op_restrict::fetching}",
+        section: "9.7.10.5.5",
+        slots: &[slot("submit", C190), optional("op_restrict::fetching", C191)],
+        ignored: &[],
+        head: 1,
+        operands: &[],
+        rules: &[],
+        gates: G212,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fabric),
+    },
+    Form {
+        opcode: Opcode::Fabric,
+        syntax: "fabric.wait.sync_restrict::reads",
+        section: "9.7.10.5.6",
+        slots: &[slot("wait", C65), slot("sync_restrict::reads", C192)],
+        ignored: &[],
+        head: 1,
+        operands: &[],
+        rules: &[],
+        gates: G213,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fabric),
+    },
+    Form {
+        opcode: Opcode::Fabric,
+        syntax: "fabric.wait.read n<imm>:u32",
+        section: "9.7.10.5.6",
+        slots: &[slot("wait", C65), slot("read", C193)],
+        ignored: &[],
+        head: 1,
+        operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
+        rules: &[],
+        gates: G213,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fabric),
+    },
+    Form {
         opcode: Opcode::Fence,
         syntax: "fence{.order}{.async}.scope",
         section: "9.7.13.4",
-        slots: &[optional("order", C175), optional("async", C176), slot("scope", C34)],
+        slots: &[optional("order", C194), optional("async", C195), slot("scope", C34)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M44), Condition::HasNot(M45)], then: Consequence::Gates(G198) },
+            Rule { when: &[Condition::Has(M47), Condition::HasNot(M48)], then: Consequence::Gates(G217) },
         ],
-        gates: G199,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10139,8 +10651,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.4",
         slots: &[
             slot("acquire", C66),
-            slot("sync_restrict::shared::cluster", C177),
-            optional("async", C176),
+            slot("sync_restrict::shared::cluster", C196),
+            optional("async", C195),
             slot("cluster", C63),
         ],
         ignored: &[],
@@ -10148,9 +10660,9 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M44), Condition::HasNot(M45)], then: Consequence::Gates(G198) },
+            Rule { when: &[Condition::Has(M47), Condition::HasNot(M48)], then: Consequence::Gates(G217) },
         ],
-        gates: G199,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10159,9 +10671,9 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.release.sync_restrict::shared::cta{.async}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("release", C178),
-            slot("sync_restrict::shared::cta", C179),
-            optional("async", C176),
+            slot("release", C197),
+            slot("sync_restrict::shared::cta", C198),
+            optional("async", C195),
             slot("cluster", C63),
         ],
         ignored: &[],
@@ -10169,9 +10681,9 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M44), Condition::HasNot(M45)], then: Consequence::Gates(G198) },
+            Rule { when: &[Condition::Has(M47), Condition::HasNot(M48)], then: Consequence::Gates(G217) },
         ],
-        gates: G199,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10180,10 +10692,10 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.mbarrier_init.release{.sync_restrict}{.async}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("mbarrier_init", C180),
-            slot("release", C178),
-            optional("sync_restrict", C181),
-            optional("async", C176),
+            slot("mbarrier_init", C199),
+            slot("release", C197),
+            optional("sync_restrict", C200),
+            optional("async", C195),
             slot("cluster", C63),
         ],
         ignored: &[],
@@ -10191,9 +10703,9 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M44), Condition::HasNot(M45)], then: Consequence::Gates(G198) },
+            Rule { when: &[Condition::Has(M47), Condition::HasNot(M48)], then: Consequence::Gates(G217) },
         ],
-        gates: G199,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10201,12 +10713,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fence,
         syntax: "fence.proxy.alias{.sync_restrict}",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C182), slot("alias", C183), optional("sync_restrict", C181)],
+        slots: &[slot("proxy", C201), slot("alias", C202), optional("sync_restrict", C200)],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G203,
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10215,16 +10727,16 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async{.async_space}{.sync_restrict}",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C182),
-            slot("async", C176),
-            optional("async_space", C184),
-            optional("sync_restrict", C181),
+            slot("proxy", C201),
+            slot("async", C195),
+            optional("async_space", C203),
+            optional("sync_restrict", C200),
         ],
         ignored: &[],
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G203,
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10233,10 +10745,10 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.release{.sync_restrict}{.ignored_space}.scope",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C182),
-            slot("tensormap::generic", C185),
-            slot("release", C178),
-            optional("sync_restrict", C181),
+            slot("proxy", C201),
+            slot("tensormap::generic", C204),
+            slot("release", C197),
+            optional("sync_restrict", C200),
             optional("ignored_space", C35),
             slot("scope", C34),
         ],
@@ -10244,7 +10756,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G204,
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10253,8 +10765,8 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm 128>:u32",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C182),
-            slot("tensormap::generic", C185),
+            slot("proxy", C201),
+            slot("tensormap::generic", C204),
             slot("acquire", C66),
             slot("scope", C34),
         ],
@@ -10265,7 +10777,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G204,
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10274,10 +10786,10 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster{.ignored_space}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C182),
-            slot("async::generic", C186),
+            slot("proxy", C201),
+            slot("async::generic", C205),
             slot("acquire", C66),
-            slot("sync_restrict::shared::cluster", C177),
+            slot("sync_restrict::shared::cluster", C196),
             optional("ignored_space", C35),
             slot("cluster", C63),
         ],
@@ -10285,7 +10797,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G204,
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10294,10 +10806,10 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta{.ignored_space}.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C182),
-            slot("async::generic", C186),
-            slot("release", C178),
-            slot("sync_restrict::shared::cta", C179),
+            slot("proxy", C201),
+            slot("async::generic", C205),
+            slot("release", C197),
+            slot("sync_restrict::shared::cta", C198),
             optional("ignored_space", C35),
             slot("cluster", C63),
         ],
@@ -10305,7 +10817,58 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G204,
+        gates: G223,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fence),
+    },
+    Form {
+        opcode: Opcode::Fence,
+        syntax: "fence.proxy.fabric_proxies.alias.way.sys",
+        section: "9.7.13.4",
+        slots: &[
+            slot("proxy", C201),
+            slot("fabric_proxies", C206),
+            slot("alias", C207),
+            slot("way", C208),
+            slot("sys", C179),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[],
+        rules: &[],
+        gates: G224,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fence),
+    },
+    Form {
+        opcode: Opcode::Fence,
+        syntax: "fence.proxy.fabric_proxies.alias.acq_rel.scope",
+        section: "9.7.13.4",
+        slots: &[
+            slot("proxy", C201),
+            slot("fabric_proxies", C206),
+            slot("alias", C207),
+            slot("acq_rel", C209),
+            slot("scope", C34),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[],
+        rules: &[],
+        gates: G224,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fence),
+    },
+    Form {
+        opcode: Opcode::Fence,
+        syntax: "fence.release.alias.read.sys",
+        section: "9.7.13.4",
+        slots: &[slot("release", C197), slot("alias", C207), slot("read", C210), slot("sys", C179)],
+        ignored: &[],
+        head: 0,
+        operands: &[],
+        rules: &[],
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -10323,10 +10886,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G205) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G206) },
+            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G227) },
         ],
-        gates: G207,
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -10344,7 +10907,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G208,
+        gates: G229,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -10361,8 +10924,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G209) }],
-        gates: G210,
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G230) }],
+        gates: G231,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -10388,7 +10951,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn{.ftz}.relu.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C148), slot("half", C3)],
+        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C149), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10406,7 +10969,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob.sat.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C187), slot("sat", C8), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C211), slot("sat", C8), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10424,7 +10987,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.oob}{.relu}.bf d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rnd", C7), optional("oob", C187), optional("relu", C148), slot("bf", C4)],
+        slots: &[slot("rnd", C7), optional("oob", C211), optional("relu", C149), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10442,7 +11005,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rn.oob{.relu}.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C187), optional("relu", C148), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C211), optional("relu", C149), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10460,7 +11023,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Fma,
         syntax: "fma.rnd{.sat}.f32.abtype d, a, b, c",
         section: "9.7.5.3",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C188)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C212)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10470,7 +11033,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G214,
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -10494,7 +11057,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G215,
+        gates: G236,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -10518,7 +11081,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G216,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("alternate::fma"),
     },
@@ -10536,7 +11099,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G217,
+        gates: G238,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -10552,7 +11115,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G218,
+        gates: G239,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -10560,12 +11123,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Griddepcontrol,
         syntax: "griddepcontrol.action",
         section: "9.7.13.13",
-        slots: &[slot("action", C189)],
+        slots: &[slot("action", C213)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G221,
+        gates: G242,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -10573,7 +11136,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Isspacep,
         syntax: "isspacep.space p, a<address>:address",
         section: "9.7.9.19",
-        slots: &[slot("space", C168)],
+        slots: &[slot("space", C169)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10581,10 +11144,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G179) },
-            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G188) },
         ],
-        gates: G222,
+        gates: G243,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -10592,7 +11155,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Istypep,
         syntax: "istypep.kind p, a<address>:u64",
         section: "9.7.10.6",
-        slots: &[slot("kind", C190)],
+        slots: &[slot("kind", C214)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10600,7 +11163,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G223,
+        gates: G244,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -10610,12 +11173,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.8",
         slots: &[
             optional("weak", C99),
-            optional("load_space", C191),
-            optional("cop", C192),
+            optional("load_space", C215),
+            optional("cop", C216),
             optional("cache_hint", C37),
             optional("prefetch_size", C91),
             optional("wide_vec", C52),
-            slot("memory_type", C193),
+            slot("memory_type", C217),
         ],
         ignored: &[],
         head: 0,
@@ -10628,51 +11191,51 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M51)], then: Consequence::Gates(G248) },
             Rule {
-                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
+                when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M50)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
+                when: &[Condition::Has(M49), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M51)],
-                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
+                when: &[Condition::Has(M53)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M53)),
             },
-            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
                 when: &[Condition::Has(M54)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
+                then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Illegal(M54)),
+            },
+            Rule { when: &[Condition::Has(M54), Condition::Has(M56)], then: Consequence::Gates(G249) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M57)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M56)),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M59)),
             },
         ],
         gates: &[],
@@ -10685,13 +11248,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.8",
         slots: &[
             optional("weak", C99),
-            optional("load_space", C191),
-            optional("level1_eviction", C194),
-            optional("level2_eviction", C195),
+            optional("load_space", C215),
+            optional("level1_eviction", C218),
+            optional("level2_eviction", C219),
             optional("cache_hint", C37),
             optional("prefetch_size", C91),
             optional("wide_vec", C52),
-            slot("memory_type", C193),
+            slot("memory_type", C217),
         ],
         ignored: &[],
         head: 0,
@@ -10704,51 +11267,51 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M51)], then: Consequence::Gates(G248) },
             Rule {
-                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
+                when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M50)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
+                when: &[Condition::Has(M49), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M51)],
-                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
+                when: &[Condition::Has(M53)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M53)),
             },
-            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
                 when: &[Condition::Has(M54)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
+                then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Illegal(M54)),
+            },
+            Rule { when: &[Condition::Has(M54), Condition::Has(M56)], then: Consequence::Gates(G249) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M57)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M56)),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M59)),
             },
         ],
         gates: &[],
@@ -10760,11 +11323,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.volatile{.load_space}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("volatile", C196),
-            optional("load_space", C191),
+            slot("volatile", C220),
+            optional("load_space", C215),
             optional("prefetch_size", C91),
             optional("wide_vec", C52),
-            slot("memory_type", C193),
+            slot("memory_type", C217),
         ],
         ignored: &[],
         head: 0,
@@ -10775,51 +11338,51 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M51)], then: Consequence::Gates(G248) },
             Rule {
-                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
+                when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M50)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
+                when: &[Condition::Has(M49), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M51)],
-                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
+                when: &[Condition::Has(M53)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M53)),
             },
-            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
                 when: &[Condition::Has(M54)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
+                then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Illegal(M54)),
+            },
+            Rule { when: &[Condition::Has(M54), Condition::Has(M56)], then: Consequence::Gates(G249) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M57)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M56)),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M59)),
             },
         ],
         gates: &[],
@@ -10831,15 +11394,15 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            slot("order", C197),
+            slot("order", C221),
             slot("scope", C34),
             optional("shared_or_global", C35),
-            optional("level1_eviction", C194),
-            optional("level2_eviction", C195),
+            optional("level1_eviction", C218),
+            optional("level2_eviction", C219),
             optional("cache_hint", C37),
             optional("prefetch_size", C91),
             optional("wide_vec", C52),
-            slot("memory_type", C193),
+            slot("memory_type", C217),
         ],
         ignored: &[],
         head: 0,
@@ -10852,51 +11415,51 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M51)], then: Consequence::Gates(G248) },
             Rule {
-                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
+                when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M50)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
+                when: &[Condition::Has(M49), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M51)],
-                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
+                when: &[Condition::Has(M53)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M53)),
             },
-            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
                 when: &[Condition::Has(M54)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
+                then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Illegal(M54)),
+            },
+            Rule { when: &[Condition::Has(M54), Condition::Has(M56)], then: Consequence::Gates(G249) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M57)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M56)),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M59)),
             },
         ],
         gates: &[],
@@ -10908,11 +11471,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.mmio.mmio_order.sys{.global}.memory_type d+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("mmio", C198),
-            slot("mmio_order", C199),
-            slot("sys", C200),
+            slot("mmio", C222),
+            slot("mmio_order", C223),
+            slot("sys", C179),
             optional("global", C28),
-            slot("memory_type", C193),
+            slot("memory_type", C217),
         ],
         ignored: &[],
         head: 0,
@@ -10920,51 +11483,51 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M51)], then: Consequence::Gates(G248) },
             Rule {
-                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
+                when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M50)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
+                when: &[Condition::Has(M49), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M51)],
-                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
+                when: &[Condition::Has(M53)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M53)),
             },
-            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
                 when: &[Condition::Has(M54)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
+                then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Illegal(M54)),
+            },
+            Rule { when: &[Condition::Has(M54), Condition::Has(M56)], then: Consequence::Gates(G249) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M57)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M56)),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M59)),
             },
         ],
         gates: &[],
@@ -10978,8 +11541,8 @@ pub static FORMS: &[Form] = &[
         slots: &[
             optional("global", C28),
             optional("wide_vec", C52),
-            slot("memory_type", C201),
-            slot("proxy::readonly", C202),
+            slot("memory_type", C224),
+            slot("proxy::readonly", C225),
         ],
         ignored: &[],
         head: 0,
@@ -10989,13 +11552,13 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
         ],
-        gates: G237,
+        gates: G258,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -11005,10 +11568,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.8",
         slots: &[
             slot("global", C28),
-            slot("nc", C203),
+            slot("nc", C226),
             optional("wide_vec", C52),
-            slot("memory_type", C201),
-            slot("proxy::readonly", C202),
+            slot("memory_type", C224),
+            slot("proxy::readonly", C225),
         ],
         ignored: &[],
         head: 0,
@@ -11018,13 +11581,13 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
         ],
-        gates: G237,
+        gates: G258,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -11034,12 +11597,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C28),
-            optional("cop", C204),
-            slot("nc", C203),
+            optional("cop", C227),
+            slot("nc", C226),
             optional("cache_hint", C37),
             optional("prefetch_size", C91),
             optional("wide_vec", C52),
-            slot("memory_type", C193),
+            slot("memory_type", C217),
         ],
         ignored: &[],
         head: 0,
@@ -11052,43 +11615,43 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M51)], then: Consequence::Gates(G248) },
             Rule {
-                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
+                when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M50)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
+                when: &[Condition::Has(M49), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M51)],
-                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
+                when: &[Condition::Has(M53)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M53)),
             },
-            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
                 when: &[Condition::Has(M54)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
+                then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Illegal(M54)),
+            },
+            Rule { when: &[Condition::Has(M54), Condition::Has(M56)], then: Consequence::Gates(G249) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M57)),
             },
         ],
         gates: &[],
@@ -11101,13 +11664,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C28),
-            slot("nc", C203),
-            optional("level1_eviction", C194),
-            optional("level2_eviction", C195),
+            slot("nc", C226),
+            optional("level1_eviction", C218),
+            optional("level2_eviction", C219),
             optional("cache_hint", C37),
             optional("prefetch_size", C91),
             optional("wide_vec", C52),
-            slot("memory_type", C193),
+            slot("memory_type", C217),
         ],
         ignored: &[],
         head: 0,
@@ -11120,43 +11683,43 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M51)], then: Consequence::Gates(G248) },
             Rule {
-                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
+                when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M50)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
+                when: &[Condition::Has(M49), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M51)],
-                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
+                when: &[Condition::Has(M53)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M53)),
             },
-            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
                 when: &[Condition::Has(M54)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
+                then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Illegal(M54)),
+            },
+            Rule { when: &[Condition::Has(M54), Condition::Has(M56)], then: Consequence::Gates(G249) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M57)),
             },
         ],
         gates: &[],
@@ -11170,11 +11733,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C205),
-            slot("x1", C206),
-            optional("trans", C207),
+            slot("m8n8", C228),
+            slot("x1", C229),
+            optional("trans", C230),
             optional("ss", C97),
-            slot("b16", C208),
+            slot("b16", C231),
         ],
         ignored: T0,
         head: 0,
@@ -11183,7 +11746,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G239,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -11194,11 +11757,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C205),
-            slot("x2", C209),
-            optional("trans", C207),
+            slot("m8n8", C228),
+            slot("x2", C232),
+            optional("trans", C230),
             optional("ss", C97),
-            slot("b16", C208),
+            slot("b16", C231),
         ],
         ignored: T0,
         head: 0,
@@ -11207,7 +11770,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G239,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -11218,11 +11781,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C205),
-            slot("x4", C210),
-            optional("trans", C207),
+            slot("m8n8", C228),
+            slot("x4", C233),
+            optional("trans", C230),
             optional("ss", C97),
-            slot("b16", C208),
+            slot("b16", C231),
         ],
         ignored: T0,
         head: 0,
@@ -11231,7 +11794,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G239,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -11242,11 +11805,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n16", C211),
-            slot("x1", C206),
+            slot("m8n16", C234),
+            slot("x1", C229),
             optional("ss", C97),
-            slot("b8x16", C212),
-            slot("padded", C213),
+            slot("b8x16", C235),
+            slot("padded", C236),
         ],
         ignored: T0,
         head: 0,
@@ -11255,7 +11818,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G240,
+        gates: G261,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -11266,11 +11829,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n16", C211),
-            slot("x2", C209),
+            slot("m8n16", C234),
+            slot("x2", C232),
             optional("ss", C97),
-            slot("b8x16", C212),
-            slot("padded", C213),
+            slot("b8x16", C235),
+            slot("padded", C236),
         ],
         ignored: T0,
         head: 0,
@@ -11279,7 +11842,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G240,
+        gates: G261,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -11290,11 +11853,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n16", C211),
-            slot("x4", C210),
+            slot("m8n16", C234),
+            slot("x4", C233),
             optional("ss", C97),
-            slot("b8x16", C212),
-            slot("padded", C213),
+            slot("b8x16", C235),
+            slot("padded", C236),
         ],
         ignored: T0,
         head: 0,
@@ -11303,7 +11866,79 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G240,
+        gates: G261,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: Opcode::Ldmatrix,
+        syntax: "ldmatrix.sync.aligned.m8n16.x1{.ss}.dtype.atype d.1:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n16", C234),
+            slot("x1", C229),
+            optional("ss", C97),
+            slot("dtype", C237),
+            slot("atype", C238),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G262,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: Opcode::Ldmatrix,
+        syntax: "ldmatrix.sync.aligned.m8n16.x2{.ss}.dtype.atype d.2:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n16", C234),
+            slot("x2", C232),
+            optional("ss", C97),
+            slot("dtype", C237),
+            slot("atype", C238),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G262,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: Opcode::Ldmatrix,
+        syntax: "ldmatrix.sync.aligned.m8n16.x4{.ss}.dtype.atype d.4:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("m8n16", C234),
+            slot("x4", C233),
+            optional("ss", C97),
+            slot("dtype", C237),
+            slot("atype", C238),
+        ],
+        ignored: T0,
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G262,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -11314,12 +11949,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n16", C214),
-            slot("x1", C206),
-            slot("trans", C207),
+            slot("m16n16", C239),
+            slot("x1", C229),
+            slot("trans", C230),
             optional("ss", C97),
-            slot("b8x16", C212),
-            slot("padded", C213),
+            slot("b8x16", C235),
+            slot("padded", C236),
         ],
         ignored: T0,
         head: 0,
@@ -11328,7 +11963,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G242,
+        gates: G264,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -11339,12 +11974,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n16", C214),
-            slot("x2", C209),
-            slot("trans", C207),
+            slot("m16n16", C239),
+            slot("x2", C232),
+            slot("trans", C230),
             optional("ss", C97),
-            slot("b8x16", C212),
-            slot("padded", C213),
+            slot("b8x16", C235),
+            slot("padded", C236),
         ],
         ignored: T0,
         head: 0,
@@ -11353,7 +11988,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G242,
+        gates: G264,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -11364,11 +11999,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n16", C214),
-            slot("x1", C206),
-            slot("trans", C207),
+            slot("m16n16", C239),
+            slot("x1", C229),
+            slot("trans", C230),
             optional("ss", C97),
-            slot("b8", C215),
+            slot("b8", C240),
         ],
         ignored: T0,
         head: 0,
@@ -11377,7 +12012,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G243,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -11388,11 +12023,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n16", C214),
-            slot("x2", C209),
-            slot("trans", C207),
+            slot("m16n16", C239),
+            slot("x2", C232),
+            slot("trans", C230),
             optional("ss", C97),
-            slot("b8", C215),
+            slot("b8", C240),
         ],
         ignored: T0,
         head: 0,
@@ -11401,7 +12036,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G243,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -11409,7 +12044,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Ldu,
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
-        slots: &[optional("global", C28), optional("vec", C50), slot("memory_type", C193)],
+        slots: &[optional("global", C28), optional("vec", C50), slot("memory_type", C217)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11417,17 +12052,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M6)], then: Consequence::Gates(G227) },
+            Rule { when: &[Condition::HasNot(M6)], then: Consequence::Gates(G248) },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
         ],
-        gates: G244,
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -11439,7 +12074,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G245) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G267) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::lg2_approx"),
@@ -11459,7 +12094,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G246,
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -11467,7 +12102,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Lop3,
         syntax: "lop3.BoolOp.b32 d|p, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
-        slots: &[slot("BoolOp", C216), slot("b32", C6)],
+        slots: &[slot("BoolOp", C241), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11479,7 +12114,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G247,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -11496,8 +12131,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M42)], then: Consequence::Default(Mod::Rn, G248) }],
-        gates: G249,
+        rules: &[Rule { when: &[Condition::HasNot(M42)], then: Consequence::Default(Mod::Rn, G270) }],
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -11514,7 +12149,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G250) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G272) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -11523,7 +12158,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.type d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("mode", C217), slot("type", C171)],
+        slots: &[slot("mode", C242), slot("type", C172)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11541,7 +12176,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.wide.type d:wide(type), a, b, c:wide(type)",
         section: "9.7.1.4",
-        slots: &[slot("wide", C218), slot("type", C219)],
+        slots: &[slot("wide", C243), slot("type", C244)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11577,7 +12212,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad,
         syntax: "mad.mode.cc.type d, a, b, c",
         section: "9.7.2.5",
-        slots: &[slot("mode", C217), slot("cc", C16), slot("type", C17)],
+        slots: &[slot("mode", C242), slot("cc", C16), slot("type", C17)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11587,7 +12222,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G251,
+        gates: G273,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -11595,7 +12230,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mad24,
         syntax: "mad24.mode.type d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("mode", C217), slot("type", C173)],
+        slots: &[slot("mode", C242), slot("type", C174)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11631,7 +12266,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C217), slot("type", C17)],
+        slots: &[slot("mode", C242), slot("type", C17)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11641,7 +12276,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G252,
+        gates: G274,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -11649,7 +12284,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Madc,
         syntax: "madc.mode.cc.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C217), slot("cc", C16), slot("type", C17)],
+        slots: &[slot("mode", C242), slot("cc", C16), slot("type", C17)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11659,7 +12294,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G252,
+        gates: G274,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -11676,7 +12311,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G253,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -11684,7 +12319,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.any.sync.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("any", C220), slot("sync", C55), slot("type", C38)],
+        slots: &[slot("any", C245), slot("sync", C55), slot("type", C38)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11693,7 +12328,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G254,
+        gates: G276,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -11701,7 +12336,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Match,
         syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("all", C221), slot("sync", C55), slot("type", C38)],
+        slots: &[slot("all", C246), slot("sync", C55), slot("type", C38)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11710,7 +12345,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G254,
+        gates: G276,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -11718,7 +12353,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C222), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C247), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11737,9 +12372,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.12",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C222),
-            slot("xorsign", C223),
-            slot("abs", C224),
+            optional("NaN", C247),
+            slot("xorsign", C248),
+            slot("abs", C249),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -11775,7 +12410,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C222), optional("abs", C224), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C247), optional("abs", C249), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11785,7 +12420,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G258,
+        gates: G280,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -11793,7 +12428,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("ftz", C0), optional("NaN", C222), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C247), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11801,7 +12436,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G259) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G281) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -11812,9 +12447,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.8",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C222),
-            slot("xorsign", C223),
-            slot("abs", C224),
+            optional("NaN", C247),
+            slot("xorsign", C248),
+            slot("abs", C249),
             slot("half", C3),
         ],
         ignored: T0,
@@ -11824,7 +12459,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G259) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G281) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
@@ -11833,7 +12468,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C222), slot("bf", C4)],
+        slots: &[optional("NaN", C247), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11850,7 +12485,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C222), slot("xorsign", C223), slot("abs", C224), slot("bf", C4)],
+        slots: &[optional("NaN", C247), slot("xorsign", C248), slot("abs", C249), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11867,7 +12502,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max.type d, a, b",
         section: "9.7.1.13",
-        slots: &[slot("type", C225)],
+        slots: &[slot("type", C250)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11884,7 +12519,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.relu}.type d, a, b",
         section: "9.7.1.13",
-        slots: &[optional("relu", C148), slot("type", C226)],
+        slots: &[optional("relu", C149), slot("type", C251)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11892,7 +12527,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G262) }],
+        rules: &[Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G284) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -11901,7 +12536,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max.u8x4 d, a<reg>, b<reg>",
         section: "9.7.1.13",
-        slots: &[slot("u8x4", C227)],
+        slots: &[slot("u8x4", C252)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11910,7 +12545,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G263,
+        gates: G285,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
     },
@@ -11918,7 +12553,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Max,
         syntax: "max{.relu}.s8x4 d, a<reg>, b<reg>",
         section: "9.7.1.13",
-        slots: &[optional("relu", C148), slot("s8x4", C228)],
+        slots: &[optional("relu", C149), slot("s8x4", C253)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11926,8 +12561,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G264) }],
-        gates: G265,
+        rules: &[Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G286) }],
+        gates: G287,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
     },
@@ -11935,7 +12570,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.init{.layout}{.cta_space}.b64 [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.9",
-        slots: &[slot("init", C229), optional("layout", C230), optional("cta_space", C97), slot("b64", C98)],
+        slots: &[slot("init", C254), optional("layout", C255), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11943,7 +12578,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G268,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11951,12 +12586,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.inval{.cta_space}.b64 [a]",
         section: "9.7.13.15.10",
-        slots: &[slot("inval", C231), optional("cta_space", C97), slot("b64", C98)],
+        slots: &[slot("inval", C256), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G269,
+        gates: G291,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11964,12 +12599,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.expect_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
-        slots: &[slot("expect_tx", C232), optional("any_shared", C233), slot("b64", C98)],
+        slots: &[slot("expect_tx", C257), optional("any_shared", C258), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
-        gates: G271,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G292) }],
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11978,17 +12613,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.expect_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
         slots: &[
-            slot("expect_tx", C232),
+            slot("expect_tx", C257),
             slot("relaxed", C109),
-            slot("block_scope", C234),
-            optional("any_shared", C233),
+            slot("block_scope", C259),
+            optional("any_shared", C258),
             slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
-        gates: G271,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G292) }],
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -11997,7 +12632,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.expect_tx{.shared::cluster}.multicast::cluster::32b.b64 [a], tx:u32, mask<in 0..4294967295>:u32",
         section: "9.7.13.15.11",
         slots: &[
-            slot("expect_tx", C232),
+            slot("expect_tx", C257),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12009,8 +12644,8 @@ pub static FORMS: &[Form] = &[
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
-        gates: G272,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G292) }],
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12019,9 +12654,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.expect_tx.relaxed.block_scope{.shared::cluster}.multicast::cluster::32b.b64 [a], tx:u32, mask<in 0..4294967295>:u32",
         section: "9.7.13.15.11",
         slots: &[
-            slot("expect_tx", C232),
+            slot("expect_tx", C257),
             slot("relaxed", C109),
-            slot("block_scope", C234),
+            slot("block_scope", C259),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12033,8 +12668,8 @@ pub static FORMS: &[Form] = &[
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
-        gates: G272,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G292) }],
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12042,12 +12677,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.complete_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
-        slots: &[slot("complete_tx", C235), optional("any_shared", C233), slot("b64", C98)],
+        slots: &[slot("complete_tx", C260), optional("any_shared", C258), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
-        gates: G273,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G292) }],
+        gates: G295,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12056,17 +12691,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.complete_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
         slots: &[
-            slot("complete_tx", C235),
+            slot("complete_tx", C260),
             slot("relaxed", C109),
-            slot("block_scope", C234),
-            optional("any_shared", C233),
+            slot("block_scope", C259),
+            optional("any_shared", C258),
             slot("b64", C98),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
-        gates: G273,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G292) }],
+        gates: G295,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12075,7 +12710,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.complete_tx{.shared::cluster}.multicast::cluster::32b.b64 [a], tx:u32, mask<in 0..4294967295>:u32",
         section: "9.7.13.15.12",
         slots: &[
-            slot("complete_tx", C235),
+            slot("complete_tx", C260),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12087,8 +12722,8 @@ pub static FORMS: &[Form] = &[
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
-        gates: G274,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G292) }],
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12097,9 +12732,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.complete_tx.relaxed.block_scope{.shared::cluster}.multicast::cluster::32b.b64 [a], tx:u32, mask<in 0..4294967295>:u32",
         section: "9.7.13.15.12",
         slots: &[
-            slot("complete_tx", C235),
+            slot("complete_tx", C260),
             slot("relaxed", C109),
-            slot("block_scope", C234),
+            slot("block_scope", C259),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12111,8 +12746,8 @@ pub static FORMS: &[Form] = &[
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
-        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G270) }],
-        gates: G274,
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G292) }],
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12120,7 +12755,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C56), optional("any_shared", C233), slot("b64", C98)],
+        slots: &[slot("arrive", C56), optional("any_shared", C258), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12128,10 +12763,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G276,
+        gates: G298,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12141,9 +12776,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("arrive_order", C236),
-            slot("block_scope", C234),
-            optional("any_shared", C233),
+            slot("arrive_order", C261),
+            slot("block_scope", C259),
+            optional("any_shared", C258),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -12153,10 +12788,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G276,
+        gates: G298,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12164,7 +12799,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C56), optional("any_shared", C233), slot("b64", C98)],
+        slots: &[slot("arrive", C56), optional("any_shared", C258), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12173,11 +12808,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::HasNot(M58)], then: Consequence::Gates(G279) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::HasNot(M61)], then: Consequence::Gates(G301) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G276,
+        gates: G298,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12187,9 +12822,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("arrive_order", C236),
-            slot("block_scope", C234),
-            optional("any_shared", C233),
+            slot("arrive_order", C261),
+            slot("block_scope", C259),
+            optional("any_shared", C258),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -12200,11 +12835,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::HasNot(M58)], then: Consequence::Gates(G279) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::HasNot(M61)], then: Consequence::Gates(G301) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G276,
+        gates: G298,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12226,10 +12861,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G280,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12239,8 +12874,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("arrive_order", C236),
-            slot("block_scope", C234),
+            slot("arrive_order", C261),
+            slot("block_scope", C259),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12253,10 +12888,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G280,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12279,10 +12914,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G280,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12292,8 +12927,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("arrive_order", C236),
-            slot("block_scope", C234),
+            slot("arrive_order", C261),
+            slot("block_scope", C259),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12307,10 +12942,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G280,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12318,7 +12953,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C56), slot("noComplete", C237), optional("cta_space", C97), slot("b64", C98)],
+        slots: &[slot("arrive", C56), slot("noComplete", C262), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12326,8 +12961,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G281) }],
-        gates: G282,
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G303) }],
+        gates: G304,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12337,8 +12972,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("noComplete", C237),
-            slot("release", C178),
+            slot("noComplete", C262),
+            slot("release", C197),
             slot("cta", C54),
             optional("cta_space", C97),
             slot("b64", C98),
@@ -12350,8 +12985,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G281) }],
-        gates: G282,
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G303) }],
+        gates: G304,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12361,8 +12996,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("expect_tx", C232),
-            optional("any_shared", C233),
+            slot("expect_tx", C257),
+            optional("any_shared", C258),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -12372,8 +13007,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
-        gates: G283,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) }],
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12383,10 +13018,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("expect_tx", C232),
-            slot("arrive_order", C238),
-            slot("block_scope", C234),
-            optional("any_shared", C233),
+            slot("expect_tx", C257),
+            slot("arrive_order", C263),
+            slot("block_scope", C259),
+            optional("any_shared", C258),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -12396,8 +13031,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
-        gates: G283,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) }],
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12407,7 +13042,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("expect_tx", C232),
+            slot("expect_tx", C257),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12420,8 +13055,8 @@ pub static FORMS: &[Form] = &[
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
-        gates: G286,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) }],
+        gates: G308,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12431,9 +13066,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C56),
-            slot("expect_tx", C232),
-            slot("arrive_order", C238),
-            slot("block_scope", C234),
+            slot("expect_tx", C257),
+            slot("arrive_order", C263),
+            slot("block_scope", C259),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12446,8 +13081,8 @@ pub static FORMS: &[Form] = &[
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
-        gates: G286,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) }],
+        gates: G308,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12455,7 +13090,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C239), optional("any_shared", C233), slot("b64", C98)],
+        slots: &[slot("arrive_drop", C264), optional("any_shared", C258), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12463,10 +13098,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G287,
+        gates: G309,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12475,10 +13110,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a]",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C239),
-            slot("arrive_order", C240),
-            slot("block_scope", C234),
-            optional("any_shared", C233),
+            slot("arrive_drop", C264),
+            slot("arrive_order", C265),
+            slot("block_scope", C259),
+            optional("any_shared", C258),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -12488,10 +13123,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G287,
+        gates: G309,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12499,7 +13134,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C239), optional("any_shared", C233), slot("b64", C98)],
+        slots: &[slot("arrive_drop", C264), optional("any_shared", C258), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12508,11 +13143,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::HasNot(M58)], then: Consequence::Gates(G290) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::HasNot(M61)], then: Consequence::Gates(G312) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G287,
+        gates: G309,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12521,10 +13156,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C239),
-            slot("arrive_order", C240),
-            slot("block_scope", C234),
-            optional("any_shared", C233),
+            slot("arrive_drop", C264),
+            slot("arrive_order", C265),
+            slot("block_scope", C259),
+            optional("any_shared", C258),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -12535,11 +13170,11 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::HasNot(M58)], then: Consequence::Gates(G290) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::HasNot(M61)], then: Consequence::Gates(G312) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G287,
+        gates: G309,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12548,7 +13183,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], mask<in 0..4294967295>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C239),
+            slot("arrive_drop", C264),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12561,10 +13196,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G291,
+        gates: G313,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12573,9 +13208,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], mask<in 0..4294967295>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C239),
-            slot("arrive_order", C240),
-            slot("block_scope", C234),
+            slot("arrive_drop", C264),
+            slot("arrive_order", C265),
+            slot("block_scope", C259),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12588,10 +13223,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G291,
+        gates: G313,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12600,7 +13235,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count.braced:u32, mask<in 0..4294967295>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C239),
+            slot("arrive_drop", C264),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12614,10 +13249,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G291,
+        gates: G313,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12626,9 +13261,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count.braced:u32, mask<in 0..4294967295>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C239),
-            slot("arrive_order", C240),
-            slot("block_scope", C234),
+            slot("arrive_drop", C264),
+            slot("arrive_order", C265),
+            slot("block_scope", C259),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12642,10 +13277,10 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G275) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) },
         ],
-        gates: G291,
+        gates: G313,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12654,8 +13289,8 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C239),
-            slot("noComplete", C237),
+            slot("arrive_drop", C264),
+            slot("noComplete", C262),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -12666,8 +13301,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G292) }],
-        gates: G293,
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G314) }],
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12676,9 +13311,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count.braced:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C239),
-            slot("noComplete", C237),
-            slot("release", C178),
+            slot("arrive_drop", C264),
+            slot("noComplete", C262),
+            slot("release", C197),
             slot("cta", C54),
             optional("cta_space", C97),
             slot("b64", C98),
@@ -12690,8 +13325,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G292) }],
-        gates: G293,
+        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G314) }],
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12700,9 +13335,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C239),
-            slot("expect_tx", C232),
-            optional("any_shared", C233),
+            slot("arrive_drop", C264),
+            slot("expect_tx", C257),
+            optional("any_shared", C258),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -12712,8 +13347,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
-        gates: G294,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) }],
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12722,11 +13357,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C239),
-            slot("expect_tx", C232),
-            slot("arrive_order", C241),
-            slot("block_scope", C234),
-            optional("any_shared", C233),
+            slot("arrive_drop", C264),
+            slot("expect_tx", C257),
+            slot("arrive_order", C266),
+            slot("block_scope", C259),
+            optional("any_shared", C258),
             slot("b64", C98),
         ],
         ignored: &[],
@@ -12736,8 +13371,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
-        gates: G294,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) }],
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12746,8 +13381,8 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], tx:u32, mask<in 0..4294967295>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C239),
-            slot("expect_tx", C232),
+            slot("arrive_drop", C264),
+            slot("expect_tx", C257),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12760,8 +13395,8 @@ pub static FORMS: &[Form] = &[
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
-        gates: G297,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) }],
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12770,10 +13405,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], tx:u32, mask<in 0..4294967295>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C239),
-            slot("expect_tx", C232),
-            slot("arrive_order", C241),
-            slot("block_scope", C234),
+            slot("arrive_drop", C264),
+            slot("expect_tx", C257),
+            slot("arrive_order", C266),
+            slot("block_scope", C259),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -12786,8 +13421,8 @@ pub static FORMS: &[Form] = &[
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
-        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G270) }],
-        gates: G297,
+        rules: &[Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G292) }],
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12796,8 +13431,8 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait{.conditional}{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C242),
-            optional("conditional", C243),
+            slot("test_wait", C267),
+            optional("conditional", C268),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -12810,12 +13445,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) },
         ],
-        gates: G299,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12824,10 +13459,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait{.conditional}.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C242),
-            optional("conditional", C243),
-            slot("wait_order", C244),
-            slot("block_scope", C234),
+            slot("test_wait", C267),
+            optional("conditional", C268),
+            slot("wait_order", C269),
+            slot("block_scope", C259),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -12840,12 +13475,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) },
         ],
-        gates: G299,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12854,8 +13489,8 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.primary{.cta_space}.b64 p[|q]:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C242),
-            slot("primary", C245),
+            slot("test_wait", C267),
+            slot("primary", C270),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -12868,12 +13503,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) },
         ],
-        gates: G299,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12882,10 +13517,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.primary.wait_order.block_scope{.cta_space}.b64 p[|q]:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C242),
-            slot("primary", C245),
-            slot("wait_order", C244),
-            slot("block_scope", C234),
+            slot("test_wait", C267),
+            slot("primary", C270),
+            slot("wait_order", C269),
+            slot("block_scope", C259),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -12898,12 +13533,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) },
         ],
-        gates: G299,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12912,8 +13547,8 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.primary{.cta_space}.b64 p|q:pred, report:b8, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C242),
-            slot("primary", C245),
+            slot("test_wait", C267),
+            slot("primary", C270),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -12927,12 +13562,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) },
         ],
-        gates: G299,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12941,10 +13576,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.primary.wait_order.block_scope{.cta_space}.b64 p|q:pred, report:b8, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C242),
-            slot("primary", C245),
-            slot("wait_order", C244),
-            slot("block_scope", C234),
+            slot("test_wait", C267),
+            slot("primary", C270),
+            slot("wait_order", C269),
+            slot("block_scope", C259),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -12958,12 +13593,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) },
         ],
-        gates: G299,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12972,9 +13607,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.parity{.conditional}{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C242),
-            slot("parity", C246),
-            optional("conditional", C243),
+            slot("test_wait", C267),
+            slot("parity", C271),
+            optional("conditional", C268),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -12985,8 +13620,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
-        gates: G303,
+        rules: &[Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) }],
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -12995,11 +13630,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.parity{.conditional}.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C242),
-            slot("parity", C246),
-            optional("conditional", C243),
-            slot("wait_order", C247),
-            slot("block_scope", C234),
+            slot("test_wait", C267),
+            slot("parity", C271),
+            optional("conditional", C268),
+            slot("wait_order", C272),
+            slot("block_scope", C259),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13010,8 +13645,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
-        gates: G303,
+        rules: &[Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) }],
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13020,9 +13655,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.parity.primary{.cta_space}.b64 p[|q]:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C242),
-            slot("parity", C246),
-            slot("primary", C245),
+            slot("test_wait", C267),
+            slot("parity", C271),
+            slot("primary", C270),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13033,8 +13668,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
-        gates: G303,
+        rules: &[Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) }],
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13043,11 +13678,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.parity.primary.wait_order.block_scope{.cta_space}.b64 p[|q]:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C242),
-            slot("parity", C246),
-            slot("primary", C245),
-            slot("wait_order", C247),
-            slot("block_scope", C234),
+            slot("test_wait", C267),
+            slot("parity", C271),
+            slot("primary", C270),
+            slot("wait_order", C272),
+            slot("block_scope", C259),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13058,8 +13693,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
-        gates: G303,
+        rules: &[Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) }],
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13068,9 +13703,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.parity.primary{.cta_space}.b64 p|q:pred, report:b8, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C242),
-            slot("parity", C246),
-            slot("primary", C245),
+            slot("test_wait", C267),
+            slot("parity", C271),
+            slot("primary", C270),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13082,8 +13717,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
-        gates: G303,
+        rules: &[Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) }],
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13092,11 +13727,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.parity.primary.wait_order.block_scope{.cta_space}.b64 p|q:pred, report:b8, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C242),
-            slot("parity", C246),
-            slot("primary", C245),
-            slot("wait_order", C247),
-            slot("block_scope", C234),
+            slot("test_wait", C267),
+            slot("parity", C271),
+            slot("primary", C270),
+            slot("wait_order", C272),
+            slot("block_scope", C259),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13108,8 +13743,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
-        gates: G303,
+        rules: &[Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) }],
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13118,8 +13753,8 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait{.conditional}{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C248),
-            optional("conditional", C243),
+            slot("try_wait", C273),
+            optional("conditional", C268),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13133,12 +13768,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) },
         ],
-        gates: G306,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13147,10 +13782,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait{.conditional}.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C248),
-            optional("conditional", C243),
-            slot("wait_order", C249),
-            slot("block_scope", C234),
+            slot("try_wait", C273),
+            optional("conditional", C268),
+            slot("wait_order", C274),
+            slot("block_scope", C259),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13164,12 +13799,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) },
         ],
-        gates: G306,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13177,7 +13812,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait.primary{.cta_space}.b64 p[|q]:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C248), slot("primary", C245), optional("cta_space", C97), slot("b64", C98)],
+        slots: &[slot("try_wait", C273), slot("primary", C270), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13188,12 +13823,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) },
         ],
-        gates: G306,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13202,10 +13837,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.primary.wait_order.block_scope{.cta_space}.b64 p[|q]:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C248),
-            slot("primary", C245),
-            slot("wait_order", C249),
-            slot("block_scope", C234),
+            slot("try_wait", C273),
+            slot("primary", C270),
+            slot("wait_order", C274),
+            slot("block_scope", C259),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13219,12 +13854,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) },
         ],
-        gates: G306,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13232,7 +13867,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait.primary{.cta_space}.b64 p|q:pred, report:b8, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C248), slot("primary", C245), optional("cta_space", C97), slot("b64", C98)],
+        slots: &[slot("try_wait", C273), slot("primary", C270), optional("cta_space", C97), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13244,12 +13879,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) },
         ],
-        gates: G306,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13258,10 +13893,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.primary.wait_order.block_scope{.cta_space}.b64 p|q:pred, report:b8, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C248),
-            slot("primary", C245),
-            slot("wait_order", C249),
-            slot("block_scope", C234),
+            slot("try_wait", C273),
+            slot("primary", C270),
+            slot("wait_order", C274),
+            slot("block_scope", C259),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13276,12 +13911,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M61)], Fault::Missing("parity")),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) },
+            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) },
         ],
-        gates: G306,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13290,9 +13925,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.parity{.conditional}{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C248),
-            slot("parity", C246),
-            optional("conditional", C243),
+            slot("try_wait", C273),
+            slot("parity", C271),
+            optional("conditional", C268),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13304,8 +13939,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
-        gates: G309,
+        rules: &[Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) }],
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13314,11 +13949,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.parity{.conditional}.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C248),
-            slot("parity", C246),
-            optional("conditional", C243),
-            slot("wait_order", C250),
-            slot("block_scope", C234),
+            slot("try_wait", C273),
+            slot("parity", C271),
+            optional("conditional", C268),
+            slot("wait_order", C275),
+            slot("block_scope", C259),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13330,8 +13965,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
-        gates: G309,
+        rules: &[Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) }],
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13340,9 +13975,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.parity.primary{.cta_space}.b64 p[|q]:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C248),
-            slot("parity", C246),
-            slot("primary", C245),
+            slot("try_wait", C273),
+            slot("parity", C271),
+            slot("primary", C270),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13354,8 +13989,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
-        gates: G309,
+        rules: &[Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) }],
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13364,11 +13999,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.parity.primary.wait_order.block_scope{.cta_space}.b64 p[|q]:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C248),
-            slot("parity", C246),
-            slot("primary", C245),
-            slot("wait_order", C250),
-            slot("block_scope", C234),
+            slot("try_wait", C273),
+            slot("parity", C271),
+            slot("primary", C270),
+            slot("wait_order", C275),
+            slot("block_scope", C259),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13380,8 +14015,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
-        gates: G309,
+        rules: &[Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) }],
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13390,9 +14025,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.parity.primary{.cta_space}.b64 p|q:pred, report:b8, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C248),
-            slot("parity", C246),
-            slot("primary", C245),
+            slot("try_wait", C273),
+            slot("parity", C271),
+            slot("primary", C270),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13405,8 +14040,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
-        gates: G309,
+        rules: &[Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) }],
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13415,11 +14050,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.parity.primary.wait_order.block_scope{.cta_space}.b64 p|q:pred, report:b8, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C248),
-            slot("parity", C246),
-            slot("primary", C245),
-            slot("wait_order", C250),
-            slot("block_scope", C234),
+            slot("try_wait", C273),
+            slot("parity", C271),
+            slot("primary", C270),
+            slot("wait_order", C275),
+            slot("block_scope", C259),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13432,8 +14067,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G270) }],
-        gates: G309,
+        rules: &[Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G292) }],
+        gates: G331,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13441,7 +14076,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mbarrier,
         syntax: "mbarrier.pending_count{.first_layout}.b64 d:u32, state:b64",
         section: "9.7.13.15.15",
-        slots: &[slot("pending_count", C251), optional("first_layout", C252), slot("b64", C98)],
+        slots: &[slot("pending_count", C276), optional("first_layout", C277), slot("b64", C98)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13449,7 +14084,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G312,
+        gates: G334,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13458,8 +14093,8 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.check_layout.layout{.cta_space}.b64 d:pred, [a]",
         section: "9.7.15.16.21",
         slots: &[
-            slot("check_layout", C253),
-            slot("layout", C230),
+            slot("check_layout", C278),
+            slot("layout", C255),
             optional("cta_space", C97),
             slot("b64", C98),
         ],
@@ -13467,7 +14102,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G313,
+        gates: G335,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -13475,12 +14110,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.level",
         section: "9.7.13.4",
-        slots: &[slot("level", C254)],
+        slots: &[slot("level", C279)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G315,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -13488,12 +14123,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Membar,
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C182), slot("proxykind", C255)],
+        slots: &[slot("proxy", C201), slot("proxykind", C280)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G316,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -13501,7 +14136,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C222), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C247), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13520,9 +14155,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.11",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C222),
-            slot("xorsign", C223),
-            slot("abs", C224),
+            optional("NaN", C247),
+            slot("xorsign", C248),
+            slot("abs", C249),
             slot("f32", C1),
         ],
         ignored: T0,
@@ -13558,7 +14193,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C222), optional("abs", C224), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C247), optional("abs", C249), slot("f32", C1)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13568,7 +14203,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G317,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -13576,7 +14211,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("ftz", C0), optional("NaN", C222), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C247), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13584,7 +14219,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G318) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G340) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -13595,9 +14230,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.7",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C222),
-            slot("xorsign", C223),
-            slot("abs", C224),
+            optional("NaN", C247),
+            slot("xorsign", C248),
+            slot("abs", C249),
             slot("half", C3),
         ],
         ignored: T0,
@@ -13607,7 +14242,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G318) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G340) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
@@ -13616,7 +14251,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C222), slot("bf", C4)],
+        slots: &[optional("NaN", C247), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13633,7 +14268,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C222), slot("xorsign", C223), slot("abs", C224), slot("bf", C4)],
+        slots: &[optional("NaN", C247), slot("xorsign", C248), slot("abs", C249), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13650,7 +14285,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min.type d, a, b",
         section: "9.7.1.12",
-        slots: &[slot("type", C256)],
+        slots: &[slot("type", C281)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13667,7 +14302,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.relu}.type d, a, b",
         section: "9.7.1.12",
-        slots: &[optional("relu", C148), slot("type", C257)],
+        slots: &[optional("relu", C149), slot("type", C282)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13675,7 +14310,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G321) }],
+        rules: &[Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G343) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -13684,7 +14319,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min.u8x4 d, a<reg>, b<reg>",
         section: "9.7.1.12",
-        slots: &[slot("u8x4", C227)],
+        slots: &[slot("u8x4", C252)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13693,7 +14328,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G322,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
     },
@@ -13701,7 +14336,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Min,
         syntax: "min{.relu}.s8x4 d, a<reg>, b<reg>",
         section: "9.7.1.12",
-        slots: &[optional("relu", C148), slot("s8x4", C228)],
+        slots: &[optional("relu", C149), slot("s8x4", C253)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -13709,8 +14344,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G323) }],
-        gates: G324,
+        rules: &[Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G345) }],
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
     },
@@ -13721,15 +14356,15 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8k4", C258),
-            slot("alayout", C259),
-            slot("blayout", C259),
-            slot("dtype", C260),
-            slot("atype", C143),
-            slot("btype", C143),
-            slot("ctype", C260),
+            slot("m8n8k4", C283),
+            slot("alayout", C284),
+            slot("blayout", C284),
+            slot("dtype", C285),
+            slot("atype", C144),
+            slot("btype", C144),
+            slot("ctype", C285),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -13738,10 +14373,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(3, T39)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+            when: &[Condition::TypeIn(3, T45)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Types),
         }],
-        gates: G325,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -13752,15 +14387,15 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C261),
-            slot("row", C262),
-            slot("col", C263),
-            slot("dtype", C260),
-            slot("atype", C143),
-            slot("btype", C143),
-            slot("ctype", C260),
+            slot("shape", C286),
+            slot("row", C287),
+            slot("col", C288),
+            slot("dtype", C285),
+            slot("atype", C144),
+            slot("btype", C144),
+            slot("ctype", C285),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -13769,18 +14404,18 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G326) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G327) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G349) },
             Rule {
-                when: &[Condition::TypeIn(3, T39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+                when: &[Condition::TypeIn(3, T45)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G328,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -13791,12 +14426,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C261),
-            slot("row", C262),
-            slot("col", C263),
+            slot("shape", C286),
+            slot("row", C287),
+            slot("col", C288),
             slot("dtype", C1),
-            slot("atype", C144),
-            slot("btype", C144),
+            slot("atype", C145),
+            slot("btype", C145),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -13808,10 +14443,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G329) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G327) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G351) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G349) },
         ],
-        gates: G328,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -13822,12 +14457,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C264),
-            slot("row", C262),
-            slot("col", C263),
+            slot("shape", C289),
+            slot("row", C287),
+            slot("col", C288),
             slot("dtype", C1),
-            slot("atype", C150),
-            slot("btype", C150),
+            slot("atype", C151),
+            slot("btype", C151),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -13839,11 +14474,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G330) },
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G329) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G327) },
+            Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G352) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G351) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G349) },
         ],
-        gates: G328,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -13854,16 +14489,16 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C265),
-            slot("row", C262),
-            slot("col", C263),
+            slot("shape", C290),
+            slot("row", C287),
+            slot("col", C288),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
             slot("btype", C2),
             slot("ctype", C2),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -13872,12 +14507,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M65)], then: Consequence::Gates(G332) },
-            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G333) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G334) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G353) },
+            Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G354) },
+            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G355) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G356) },
         ],
-        gates: G328,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -13888,16 +14523,16 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C266),
-            slot("row", C262),
-            slot("col", C263),
+            slot("shape", C291),
+            slot("row", C287),
+            slot("col", C288),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C267),
-            slot("btype", C267),
+            slot("atype", C292),
+            slot("btype", C292),
             slot("ctype", C13),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -13906,11 +14541,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G335) },
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G327) },
-            Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G336) },
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G349) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
         ],
-        gates: G328,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -13921,16 +14556,16 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C268),
-            slot("row", C262),
-            slot("col", C263),
+            slot("shape", C293),
+            slot("row", C287),
+            slot("col", C288),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C269),
-            slot("btype", C269),
+            slot("atype", C294),
+            slot("btype", C294),
             slot("ctype", C13),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -13939,11 +14574,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G337) },
-            Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G336) },
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G338) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G360) },
         ],
-        gates: G328,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -13954,14 +14589,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C270),
-            slot("row", C262),
-            slot("col", C263),
+            slot("shape", C295),
+            slot("row", C287),
+            slot("col", C288),
             slot("dtype", C13),
-            slot("atype", C271),
-            slot("btype", C271),
+            slot("atype", C296),
+            slot("btype", C296),
             slot("ctype", C13),
-            slot("bitOp", C272),
+            slot("bitOp", C297),
             slot("popc", C58),
         ],
         ignored: &[],
@@ -13973,12 +14608,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G340) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G342) },
-            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G362) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G364) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G365) },
         ],
-        gates: G328,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -13989,16 +14624,16 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C273),
-            slot("row", C262),
-            slot("col", C263),
-            optional("kind::f8f6f4", C274),
-            slot("dtype", C260),
-            slot("atype", C275),
-            slot("btype", C275),
-            slot("ctype", C260),
+            slot("shape", C298),
+            slot("row", C287),
+            slot("col", C288),
+            optional("kind::f8f6f4", C299),
+            slot("dtype", C285),
+            slot("atype", C300),
+            slot("btype", C300),
+            slot("ctype", C285),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14007,19 +14642,19 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M64)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G346) },
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G368) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G369) },
             Rule {
-                when: &[Condition::TypeIn(3, T39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+                when: &[Condition::TypeIn(3, T45)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G348,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14030,16 +14665,16 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k32", C276),
-            slot("row", C262),
-            slot("col", C263),
-            slot("kind::f8f6f4", C274),
-            slot("dtype", C260),
-            slot("atype", C277),
-            slot("btype", C277),
-            slot("ctype", C260),
+            slot("m16n8k32", C301),
+            slot("row", C287),
+            slot("col", C288),
+            slot("kind::f8f6f4", C299),
+            slot("dtype", C285),
+            slot("atype", C302),
+            slot("btype", C302),
+            slot("ctype", C285),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14048,17 +14683,17 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G369) },
             Rule {
-                when: &[Condition::TypeIn(3, T39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+                when: &[Condition::TypeIn(3, T45)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G349,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14067,18 +14702,18 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C278),
+            slot("sparse", C303),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k16", C279),
-            slot("row", C262),
-            slot("col", C263),
-            slot("dtype", C260),
-            slot("atype", C143),
-            slot("btype", C143),
-            slot("ctype", C260),
+            slot("m16n8k16", C304),
+            slot("row", C287),
+            slot("col", C288),
+            slot("dtype", C285),
+            slot("atype", C144),
+            slot("btype", C144),
+            slot("ctype", C285),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14090,15 +14725,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(3, T39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+                when: &[Condition::TypeIn(3, T45)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G351,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14107,18 +14742,18 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C278),
+            slot("sparse", C303),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k32", C276),
-            slot("row", C262),
-            slot("col", C263),
-            slot("dtype", C260),
-            slot("atype", C143),
-            slot("btype", C143),
-            slot("ctype", C260),
+            slot("m16n8k32", C301),
+            slot("row", C287),
+            slot("col", C288),
+            slot("dtype", C285),
+            slot("atype", C144),
+            slot("btype", C144),
+            slot("ctype", C285),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14130,15 +14765,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(3, T39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+                when: &[Condition::TypeIn(3, T45)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G351,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14147,15 +14782,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C278),
+            slot("sparse", C303),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k16", C279),
-            slot("row", C262),
-            slot("col", C263),
+            slot("m16n8k16", C304),
+            slot("row", C287),
+            slot("col", C288),
             slot("dtype", C1),
-            slot("atype", C144),
-            slot("btype", C144),
+            slot("atype", C145),
+            slot("btype", C145),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -14169,7 +14804,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G351,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14178,15 +14813,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C278),
+            slot("sparse", C303),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k32", C276),
-            slot("row", C262),
-            slot("col", C263),
+            slot("m16n8k32", C301),
+            slot("row", C287),
+            slot("col", C288),
             slot("dtype", C1),
-            slot("atype", C144),
-            slot("btype", C144),
+            slot("atype", C145),
+            slot("btype", C145),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -14200,7 +14835,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G351,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14209,15 +14844,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C278),
+            slot("sparse", C303),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k8", C280),
-            slot("row", C262),
-            slot("col", C263),
+            slot("m16n8k8", C305),
+            slot("row", C287),
+            slot("col", C288),
             slot("dtype", C1),
-            slot("atype", C150),
-            slot("btype", C150),
+            slot("atype", C151),
+            slot("btype", C151),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -14231,7 +14866,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G351,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14240,15 +14875,15 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C278),
+            slot("sparse", C303),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k16", C279),
-            slot("row", C262),
-            slot("col", C263),
+            slot("m16n8k16", C304),
+            slot("row", C287),
+            slot("col", C288),
             slot("dtype", C1),
-            slot("atype", C150),
-            slot("btype", C150),
+            slot("atype", C151),
+            slot("btype", C151),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -14262,7 +14897,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G351,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14271,19 +14906,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C278),
+            slot("sparse", C303),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k32", C276),
-            slot("row", C262),
-            slot("col", C263),
+            slot("m16n8k32", C301),
+            slot("row", C287),
+            slot("col", C288),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C267),
-            slot("btype", C267),
+            slot("atype", C292),
+            slot("btype", C292),
             slot("ctype", C13),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14294,7 +14929,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G351,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14303,19 +14938,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C278),
+            slot("sparse", C303),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C281),
-            slot("row", C262),
-            slot("col", C263),
+            slot("m16n8k64", C306),
+            slot("row", C287),
+            slot("col", C288),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C267),
-            slot("btype", C267),
+            slot("atype", C292),
+            slot("btype", C292),
             slot("ctype", C13),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14326,7 +14961,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G351,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14335,19 +14970,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C278),
+            slot("sparse", C303),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C281),
-            slot("row", C262),
-            slot("col", C263),
+            slot("m16n8k64", C306),
+            slot("row", C287),
+            slot("col", C288),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C269),
-            slot("btype", C269),
+            slot("atype", C294),
+            slot("btype", C294),
             slot("ctype", C13),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14358,7 +14993,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G351,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14367,19 +15002,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C278),
+            slot("sparse", C303),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k128", C282),
-            slot("row", C262),
-            slot("col", C263),
+            slot("m16n8k128", C307),
+            slot("row", C287),
+            slot("col", C288),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C269),
-            slot("btype", C269),
+            slot("atype", C294),
+            slot("btype", C294),
             slot("ctype", C13),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14390,7 +15025,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G351,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14399,19 +15034,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C278),
+            slot("sparse", C303),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C281),
-            slot("row", C262),
-            slot("col", C263),
-            optional("kind::f8f6f4", C274),
-            slot("dtype", C260),
-            slot("atype", C275),
-            slot("btype", C275),
-            slot("ctype", C260),
+            slot("m16n8k64", C306),
+            slot("row", C287),
+            slot("col", C288),
+            optional("kind::f8f6f4", C299),
+            slot("dtype", C285),
+            slot("atype", C300),
+            slot("btype", C300),
+            slot("ctype", C285),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14422,26 +15057,26 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G352) },
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G374) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G369) },
             Rule {
                 when: &[Condition::TypeIn(0, T8)],
-                then: Consequence::Needs(&[Condition::Has(M76)], Fault::Illegal(M77)),
+                then: Consequence::Needs(&[Condition::Has(M79)], Fault::Illegal(M80)),
             },
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::Has(M76)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::Has(M79)], Fault::Illegal(M80)),
             },
             Rule {
-                when: &[Condition::TypeIn(3, T39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+                when: &[Condition::TypeIn(3, T45)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G353,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14450,19 +15085,19 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C283),
+            slot("sp::ordered_metadata", C308),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C281),
-            slot("row", C262),
-            slot("col", C263),
-            slot("kind::f8f6f4", C274),
-            slot("dtype", C260),
-            slot("atype", C277),
-            slot("btype", C277),
-            slot("ctype", C260),
+            slot("m16n8k64", C306),
+            slot("row", C287),
+            slot("col", C288),
+            slot("kind::f8f6f4", C299),
+            slot("dtype", C285),
+            slot("atype", C302),
+            slot("btype", C302),
+            slot("ctype", C285),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14474,15 +15109,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(3, T39)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+                when: &[Condition::TypeIn(3, T45)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T8)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
         ],
-        gates: G349,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14493,19 +15128,19 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C281),
-            slot("row", C262),
-            slot("col", C263),
-            slot("kind::mxf4", C284),
-            slot("block_scale", C285),
-            optional("scale_vec::2X", C286),
+            slot("m16n8k64", C306),
+            slot("row", C287),
+            slot("col", C288),
+            slot("kind::mxf4", C309),
+            slot("block_scale", C310),
+            optional("scale_vec::2X", C311),
             slot("dtype", C1),
-            slot("atype", C287),
-            slot("btype", C287),
+            slot("atype", C312),
+            slot("btype", C312),
             slot("ctype", C1),
-            slot("stype", C288),
+            slot("stype", C313),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14518,7 +15153,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G357,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14529,19 +15164,19 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C281),
-            slot("row", C262),
-            slot("col", C263),
-            slot("kind::mxf4nvf4", C289),
-            slot("block_scale", C285),
-            slot("scale_vec_size", C290),
+            slot("m16n8k64", C306),
+            slot("row", C287),
+            slot("col", C288),
+            slot("kind::mxf4nvf4", C314),
+            slot("block_scale", C310),
+            slot("scale_vec_size", C315),
             slot("dtype", C1),
-            slot("atype", C287),
-            slot("btype", C287),
+            slot("atype", C312),
+            slot("btype", C312),
             slot("ctype", C1),
-            slot("stype", C291),
+            slot("stype", C316),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14555,12 +15190,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::TypeIn(4, T47)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M79), Condition::TypeIn(4, T41)], then: Consequence::Gates(G360) },
+            Rule { when: &[Condition::Has(M82), Condition::TypeIn(4, T47)], then: Consequence::Gates(G382) },
         ],
-        gates: G357,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14571,19 +15206,19 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k32", C276),
-            slot("row", C262),
-            slot("col", C263),
-            slot("kind::mxf8f6f4", C292),
-            slot("block_scale", C285),
-            optional("scale_vec::1X", C293),
+            slot("m16n8k32", C301),
+            slot("row", C287),
+            slot("col", C288),
+            slot("kind::mxf8f6f4", C317),
+            slot("block_scale", C310),
+            optional("scale_vec::1X", C318),
             slot("dtype", C1),
-            slot("atype", C277),
-            slot("btype", C277),
+            slot("atype", C302),
+            slot("btype", C302),
             slot("ctype", C1),
-            slot("stype", C288),
+            slot("stype", C313),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14596,7 +15231,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G357,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14605,22 +15240,22 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C283),
+            slot("sp::ordered_metadata", C308),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k128", C282),
-            slot("row", C262),
-            slot("col", C263),
-            slot("kind::mxf4", C284),
-            slot("block_scale", C285),
-            optional("scale_vec::2X", C286),
+            slot("m16n8k128", C307),
+            slot("row", C287),
+            slot("col", C288),
+            slot("kind::mxf4", C309),
+            slot("block_scale", C310),
+            optional("scale_vec::2X", C311),
             slot("dtype", C1),
-            slot("atype", C287),
-            slot("btype", C287),
+            slot("atype", C312),
+            slot("btype", C312),
             slot("ctype", C1),
-            slot("stype", C288),
+            slot("stype", C313),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14635,7 +15270,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G363,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14644,22 +15279,22 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C283),
+            slot("sp::ordered_metadata", C308),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k128", C282),
-            slot("row", C262),
-            slot("col", C263),
-            slot("kind::mxf4nvf4", C289),
-            slot("block_scale", C285),
-            slot("scale_vec_size", C290),
+            slot("m16n8k128", C307),
+            slot("row", C287),
+            slot("col", C288),
+            slot("kind::mxf4nvf4", C314),
+            slot("block_scale", C310),
+            slot("scale_vec_size", C315),
             slot("dtype", C1),
-            slot("atype", C287),
-            slot("btype", C287),
+            slot("atype", C312),
+            slot("btype", C312),
             slot("ctype", C1),
-            slot("stype", C291),
+            slot("stype", C316),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14675,12 +15310,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::TypeIn(4, T41)], Fault::Types),
+                when: &[Condition::Has(M81)],
+                then: Consequence::Needs(&[Condition::TypeIn(4, T47)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M79), Condition::TypeIn(4, T41)], then: Consequence::Gates(G360) },
+            Rule { when: &[Condition::Has(M82), Condition::TypeIn(4, T47)], then: Consequence::Gates(G382) },
         ],
-        gates: G363,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14689,22 +15324,22 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C283),
+            slot("sp::ordered_metadata", C308),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8k64", C281),
-            slot("row", C262),
-            slot("col", C263),
-            slot("kind::mxf8f6f4", C292),
-            slot("block_scale", C285),
-            optional("scale_vec::1X", C293),
+            slot("m16n8k64", C306),
+            slot("row", C287),
+            slot("col", C288),
+            slot("kind::mxf8f6f4", C317),
+            slot("block_scale", C310),
+            optional("scale_vec::1X", C318),
             slot("dtype", C1),
-            slot("atype", C277),
-            slot("btype", C277),
+            slot("atype", C302),
+            slot("btype", C302),
             slot("ctype", C1),
-            slot("stype", C288),
+            slot("stype", C313),
         ],
-        ignored: T40,
+        ignored: T46,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -14719,7 +15354,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G357,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -14727,7 +15362,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
-        slots: &[slot("type", C294)],
+        slots: &[slot("type", C319)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
@@ -14740,7 +15375,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mov,
         syntax: "mov.vec.type d.vec, a.vec",
         section: "9.7.9.3",
-        slots: &[slot("vec", C50), slot("type", C295)],
+        slots: &[slot("vec", C50), slot("type", C320)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -14748,8 +15383,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-            then: Consequence::Needs(&[Condition::HasNot(M47)], Fault::Vector),
+            when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+            then: Consequence::Needs(&[Condition::HasNot(M50)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -14762,9 +15397,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C205),
-            slot("trans", C207),
-            slot("b16", C208),
+            slot("m8n8", C228),
+            slot("trans", C230),
+            slot("b16", C231),
         ],
         ignored: &[],
         head: 0,
@@ -14773,7 +15408,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G364,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -14789,7 +15424,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G365) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G387) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -14807,7 +15442,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G366,
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -14823,7 +15458,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G367) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G389) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -14849,7 +15484,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
-        slots: &[optional("rn", C10), slot("bhalf", C296)],
+        slots: &[optional("rn", C10), slot("bhalf", C321)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -14866,7 +15501,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.mode.type d, a, b",
         section: "9.7.1.3",
-        slots: &[slot("mode", C217), slot("type", C171)],
+        slots: &[slot("mode", C242), slot("type", C172)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14883,7 +15518,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul.wide.type d:wide(type), a, b",
         section: "9.7.1.3",
-        slots: &[slot("wide", C218), slot("type", C219)],
+        slots: &[slot("wide", C243), slot("type", C244)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14909,7 +15544,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G370,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul_narrow"),
     },
@@ -14926,7 +15561,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G370,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul_narrow"),
     },
@@ -14943,7 +15578,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G370,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul"),
     },
@@ -14960,7 +15595,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G370,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::mul"),
     },
@@ -14983,7 +15618,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G371,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("alternate::mul"),
     },
@@ -14991,7 +15626,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul24,
         syntax: "mul24.mode.type d, a, b",
         section: "9.7.1.5",
-        slots: &[slot("mode", C217), slot("type", C173)],
+        slots: &[slot("mode", C242), slot("type", C174)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -15009,7 +15644,7 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.cp.async.bulk{.weak}.global.shared::cta.bulk_group [dst], [src], size<in 0..1048560>:u32",
         section: "9.7.10.28.4.4",
         slots: &[
-            slot("cp", C297),
+            slot("cp", C322),
             slot("async", C30),
             slot("bulk", C31),
             optional("weak", C99),
@@ -15025,14 +15660,15 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G372) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G373) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G374) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G375) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G376) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G394) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G395) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G396) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G399) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G377,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -15041,7 +15677,7 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.cp.async.bulk{.weak}.global.shared::cta.bulk_group.cp_mask [dst], [src], size<in 0..1048560>:u32, mask:u16",
         section: "9.7.10.28.4.4",
         slots: &[
-            slot("cp", C297),
+            slot("cp", C322),
             slot("async", C30),
             slot("bulk", C31),
             optional("weak", C99),
@@ -15059,14 +15695,15 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G372) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G373) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G374) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G375) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G376) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G394) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G395) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G396) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G399) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G377,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -15075,7 +15712,7 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.cp.async.bulk.global.shared::cta.bulk_group.type [dst], [src], size<in 0..1048560>:u32",
         section: "9.7.10.28.4.4",
         slots: &[
-            slot("cp", C297),
+            slot("cp", C322),
             slot("async", C30),
             slot("bulk", C31),
             slot("global", C28),
@@ -15091,14 +15728,15 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G372) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G373) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G374) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G375) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G376) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G394) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G395) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G396) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G399) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G377,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -15107,7 +15745,7 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.cp.async.bulk.global.shared::cta.bulk_group.cp_mask.type [dst], [src], size<in 0..1048560>:u32, mask:u16",
         section: "9.7.10.28.4.4",
         slots: &[
-            slot("cp", C297),
+            slot("cp", C322),
             slot("async", C30),
             slot("bulk", C31),
             slot("global", C28),
@@ -15125,14 +15763,15 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G372) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G373) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G374) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G375) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G376) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G394) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G395) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G396) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G399) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G377,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -15141,7 +15780,7 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.cp.async.bulk.relaxed.bulk_scope.global.shared::cta.bulk_group.type [dst], [src], size<in 0..1048560>:u32",
         section: "9.7.10.28.4.4",
         slots: &[
-            slot("cp", C297),
+            slot("cp", C322),
             slot("async", C30),
             slot("bulk", C31),
             slot("relaxed", C109),
@@ -15159,14 +15798,15 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G372) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G373) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G374) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G375) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G376) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G394) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G395) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G396) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G399) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G377,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -15175,7 +15815,7 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.cp.async.bulk.relaxed.bulk_scope.global.shared::cta.bulk_group.cp_mask.type [dst], [src], size<in 0..1048560>:u32, mask:u16",
         section: "9.7.10.28.4.4",
         slots: &[
-            slot("cp", C297),
+            slot("cp", C322),
             slot("async", C30),
             slot("bulk", C31),
             slot("relaxed", C109),
@@ -15195,14 +15835,15 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G372) },
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G373) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G374) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G375) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G376) },
-            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G114) },
+            Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G394) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G395) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G396) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G397) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G398) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G399) },
+            Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G115) },
         ],
-        gates: G377,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -15211,7 +15852,7 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.reduction{.noftz}.type [dst], [src], size<in 0..1048560>:u32",
         section: "9.7.10.28.4.5",
         slots: &[
-            slot("cp", C297),
+            slot("cp", C322),
             slot("reduce", C112),
             slot("async", C30),
             slot("bulk", C31),
@@ -15230,10 +15871,11 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G378) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G401) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G405) },
             Rule {
                 when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
@@ -15263,7 +15905,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M7)),
             },
         ],
-        gates: G382,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -15272,7 +15914,7 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.cp.reduce.async.bulk.relaxed.bulk_scope.global.shared::cta.bulk_group.reduction{.noftz}.type [dst], [src], size<in 0..1048560>:u32",
         section: "9.7.10.28.4.5",
         slots: &[
-            slot("cp", C297),
+            slot("cp", C322),
             slot("reduce", C112),
             slot("async", C30),
             slot("bulk", C31),
@@ -15293,10 +15935,11 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G378) },
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G379) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G381) },
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G401) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G402) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G403) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G405) },
             Rule {
                 when: &[Condition::Has(M26)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
@@ -15326,7 +15969,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M7)),
             },
         ],
-        gates: G382,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -15335,11 +15978,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C298),
+            slot("ld_reduce", C323),
             optional("weak", C99),
             optional("global", C28),
-            slot("op", C299),
-            slot("type", C300),
+            slot("op", C324),
+            slot("type", C325),
         ],
         ignored: T0,
         head: 1,
@@ -15351,14 +15994,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M10)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G383,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -15367,12 +16010,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C298),
+            slot("ld_reduce", C323),
             slot("relaxed", C109),
             slot("scope", C34),
             optional("global", C28),
-            slot("op", C299),
-            slot("type", C300),
+            slot("op", C324),
+            slot("type", C325),
         ],
         ignored: T0,
         head: 1,
@@ -15384,14 +16027,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M10)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G383,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -15400,12 +16043,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C298),
+            slot("ld_reduce", C323),
             slot("acquire", C66),
             slot("scope", C34),
             optional("global", C28),
-            slot("op", C299),
-            slot("type", C300),
+            slot("op", C324),
+            slot("type", C325),
         ],
         ignored: T0,
         head: 1,
@@ -15417,14 +16060,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M10)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Types),
             },
         ],
-        gates: G383,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -15433,13 +16076,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C298),
+            slot("ld_reduce", C323),
             optional("weak", C99),
             optional("global", C28),
-            slot("op", C301),
-            optional("acc", C302),
+            slot("op", C326),
+            optional("acc", C327),
             optional("wide_vec", C52),
-            slot("type", C303),
+            slot("type", C328),
         ],
         ignored: T0,
         head: 1,
@@ -15448,49 +16091,49 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G414) },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M45)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M81)),
-            },
-            Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M81)),
-            },
-            Rule {
-                when: &[Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M46)),
             },
             Rule {
                 when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M46)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T51)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T52)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Illegal(M9)),
+            },
+            Rule {
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Types),
             },
         ],
-        gates: G383,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -15499,14 +16142,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C298),
+            slot("ld_reduce", C323),
             slot("relaxed", C109),
             slot("scope", C34),
             optional("global", C28),
-            slot("op", C301),
-            optional("acc", C302),
+            slot("op", C326),
+            optional("acc", C327),
             optional("wide_vec", C52),
-            slot("type", C303),
+            slot("type", C328),
         ],
         ignored: T0,
         head: 1,
@@ -15515,49 +16158,49 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G414) },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M45)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M81)),
-            },
-            Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M81)),
-            },
-            Rule {
-                when: &[Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M46)),
             },
             Rule {
                 when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M46)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T51)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T52)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Illegal(M9)),
+            },
+            Rule {
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Types),
             },
         ],
-        gates: G383,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -15566,14 +16209,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C298),
+            slot("ld_reduce", C323),
             slot("acquire", C66),
             slot("scope", C34),
             optional("global", C28),
-            slot("op", C301),
-            optional("acc", C302),
+            slot("op", C326),
+            optional("acc", C327),
             optional("wide_vec", C52),
-            slot("type", C303),
+            slot("type", C328),
         ],
         ignored: T0,
         head: 1,
@@ -15582,49 +16225,49 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G390) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G414) },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Illegal(M45)),
             },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M45)],
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M45)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M81)),
-            },
-            Rule {
-                when: &[Condition::Has(M81)],
-                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M81)),
-            },
-            Rule {
-                when: &[Condition::TypeIn(0, T45)],
-                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M46)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M46)),
             },
             Rule {
                 when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M10)], Fault::Illegal(M46)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T51)],
+                then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T52)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Illegal(M9)),
+            },
+            Rule {
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Types),
             },
         ],
-        gates: G383,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemLd),
     },
@@ -15633,11 +16276,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st{.weak}{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C304),
+            slot("st", C329),
             optional("weak", C99),
             optional("global", C28),
             optional("wide_vec", C52),
-            slot("type", C305),
+            slot("type", C330),
         ],
         ignored: T0,
         head: 1,
@@ -15647,27 +16290,27 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(0, T45)],
+                when: &[Condition::TypeIn(0, T51)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Types),
+                when: &[Condition::TypeIn(0, T52)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G391,
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -15676,12 +16319,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.relaxed.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C304),
+            slot("st", C329),
             slot("relaxed", C109),
             slot("scope", C34),
             optional("global", C28),
             optional("wide_vec", C52),
-            slot("type", C305),
+            slot("type", C330),
         ],
         ignored: T0,
         head: 1,
@@ -15691,27 +16334,27 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(0, T45)],
+                when: &[Condition::TypeIn(0, T51)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Types),
+                when: &[Condition::TypeIn(0, T52)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G391,
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -15720,12 +16363,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.release.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C304),
-            slot("release", C178),
+            slot("st", C329),
+            slot("release", C197),
             slot("scope", C34),
             optional("global", C28),
             optional("wide_vec", C52),
-            slot("type", C305),
+            slot("type", C330),
         ],
         ignored: T0,
         head: 1,
@@ -15735,27 +16378,27 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(0, T45)],
+                when: &[Condition::TypeIn(0, T51)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T46)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Types),
+                when: &[Condition::TypeIn(0, T52)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Illegal(M9)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Types),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T16)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
         ],
-        gates: G391,
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -15764,18 +16407,18 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.async.release.async_scope{.global}.type [a], b",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C304),
+            slot("st", C329),
             slot("async", C30),
-            slot("release", C178),
-            slot("async_scope", C306),
+            slot("release", C197),
+            slot("async_scope", C331),
             optional("global", C28),
-            slot("type", C307),
+            slot("type", C332),
         ],
         ignored: &[],
         head: 2,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G392,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemSt),
     },
@@ -15786,17 +16429,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("red", C57),
             slot("async", C30),
-            slot("release", C178),
-            slot("async_scope", C306),
+            slot("release", C197),
+            slot("async_scope", C331),
             optional("global", C28),
             slot("add", C43),
-            slot("type", C308),
+            slot("type", C333),
         ],
         ignored: &[],
         head: 2,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G393,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -15807,9 +16450,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("red", C57),
             optional("global", C28),
-            slot("op", C299),
+            slot("op", C324),
             optional("wide_vec", C52),
-            slot("type", C309),
+            slot("type", C334),
         ],
         ignored: T0,
         head: 1,
@@ -15820,14 +16463,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M9)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M46)],
+                when: &[Condition::Has(M49)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M8), Condition::TypeIn(0, T51)],
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T57)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
@@ -15840,14 +16483,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T58)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T59)], Fault::Types),
             },
         ],
-        gates: G394,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -15860,9 +16503,9 @@ pub static FORMS: &[Form] = &[
             slot("relaxed", C109),
             slot("scope", C34),
             optional("global", C28),
-            slot("op", C299),
+            slot("op", C324),
             optional("wide_vec", C52),
-            slot("type", C309),
+            slot("type", C334),
         ],
         ignored: T0,
         head: 1,
@@ -15873,14 +16516,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M9)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M46)],
+                when: &[Condition::Has(M49)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M8), Condition::TypeIn(0, T51)],
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T57)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
@@ -15893,14 +16536,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T58)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T59)], Fault::Types),
             },
         ],
-        gates: G394,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -15910,12 +16553,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("red", C57),
-            slot("release", C178),
+            slot("release", C197),
             slot("scope", C34),
             optional("global", C28),
-            slot("op", C299),
+            slot("op", C324),
             optional("wide_vec", C52),
-            slot("type", C309),
+            slot("type", C334),
         ],
         ignored: T0,
         head: 1,
@@ -15926,14 +16569,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Illegal(M9)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M46)],
+                when: &[Condition::Has(M49)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M8), Condition::TypeIn(0, T51)],
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T57)],
                 then: Consequence::Needs(&[Condition::Has(M9)], Fault::Types),
             },
             Rule {
@@ -15946,14 +16589,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T52)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T58)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T59)], Fault::Types),
             },
         ],
-        gates: G394,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MultimemRed),
     },
@@ -15966,7 +16609,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G395,
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -16004,7 +16647,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G396) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G420) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
@@ -16039,12 +16682,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Neg,
         syntax: "neg.s8x4 d, a<reg>",
         section: "9.7.1.11",
-        slots: &[slot("s8x4", C228)],
+        slots: &[slot("s8x4", C253)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G397,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::neg"),
     },
@@ -16087,7 +16730,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G398,
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -16095,12 +16738,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Pmevent,
         syntax: "pmevent.mask a<imm 0..65535>:u32",
         section: "9.7.19.3",
-        slots: &[slot("mask", C310)],
+        slots: &[slot("mask", C335)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 65535)],
         rules: &[],
-        gates: G399,
+        gates: G423,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -16113,7 +16756,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G400,
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -16121,12 +16764,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
-        slots: &[optional("space", C311), slot("level", C312)],
+        slots: &[optional("space", C336), slot("level", C337)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G401,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -16134,12 +16777,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.global}.priority [a]",
         section: "9.7.9.15",
-        slots: &[optional("global", C28), slot("priority", C313)],
+        slots: &[optional("global", C28), slot("priority", C338)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G401,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -16147,12 +16790,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.tensormap_space}.tensormap [a]",
         section: "9.7.9.15",
-        slots: &[optional("tensormap_space", C314), slot("tensormap", C315)],
+        slots: &[optional("tensormap_space", C339), slot("tensormap", C340)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G401,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -16160,12 +16803,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.global}.bytes.valid_addr [a]",
         section: "9.7.9.15",
-        slots: &[optional("global", C28), slot("bytes", C316), slot("valid_addr", C317)],
+        slots: &[optional("global", C28), slot("bytes", C341), slot("valid_addr", C342)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G401,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -16173,12 +16816,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetchu,
         syntax: "prefetchu.L1 [a]",
         section: "9.7.9.15",
-        slots: &[slot("L1", C318)],
+        slots: &[slot("L1", C343)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G405,
+        gates: G429,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -16186,7 +16829,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prmt,
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
-        slots: &[slot("b32", C6), optional("mode", C319)],
+        slots: &[slot("b32", C6), optional("mode", C344)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16196,7 +16839,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -16208,7 +16851,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G407) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G431) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -16222,8 +16865,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G408) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G432) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G433) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -16237,7 +16880,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M43)], then: Consequence::Gates(G410) }],
+        rules: &[Rule { when: &[Condition::HasNot(M43)], then: Consequence::Gates(G434) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -16251,7 +16894,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G411,
+        gates: G435,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -16260,7 +16903,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C320),
+            optional("red_sem", C345),
             optional("scope", C34),
             optional("atom_space", C35),
             slot("bitwise", C36),
@@ -16285,7 +16928,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G412,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -16294,7 +16937,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C320),
+            optional("red_sem", C345),
             optional("scope", C34),
             optional("atom_space", C35),
             slot("add", C43),
@@ -16321,7 +16964,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G412,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -16330,7 +16973,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C320),
+            optional("red_sem", C345),
             optional("scope", C34),
             optional("atom_space", C35),
             slot("add", C43),
@@ -16350,13 +16993,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M2)], then: Consequence::Gates(G34) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G437) },
             Rule {
                 when: &[Condition::Has(M5)],
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G414,
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -16365,7 +17008,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C320),
+            optional("red_sem", C345),
             optional("scope", C34),
             optional("atom_space", C35),
             slot("add", C43),
@@ -16390,7 +17033,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G412,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -16399,7 +17042,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C320),
+            optional("red_sem", C345),
             optional("scope", C34),
             optional("atom_space", C35),
             slot("step", C47),
@@ -16423,7 +17066,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G412,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -16432,7 +17075,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C320),
+            optional("red_sem", C345),
             optional("scope", C34),
             optional("atom_space", C35),
             slot("minmax", C49),
@@ -16457,7 +17100,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M4)], Fault::Illegal(M5)),
             },
         ],
-        gates: G412,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -16466,7 +17109,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C320),
+            optional("red_sem", C345),
             optional("scope", C34),
             optional("global", C28),
             slot("add", C43),
@@ -16488,10 +17131,10 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
             Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G50) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G439) },
+            Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G437) },
         ],
-        gates: G412,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -16500,7 +17143,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C320),
+            optional("red_sem", C345),
             optional("scope", C34),
             optional("global", C28),
             slot("op", C51),
@@ -16522,11 +17165,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
             Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G50) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G439) },
             Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T8)], then: Consequence::Gates(G43) },
             Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T9)], then: Consequence::Gates(G52) },
         ],
-        gates: G412,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -16535,7 +17178,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C320),
+            optional("red_sem", C345),
             optional("scope", C34),
             optional("global", C28),
             slot("op", C51),
@@ -16557,11 +17200,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule { when: &[Condition::Has(M4)], then: Consequence::Gates(G36) },
             Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G50) },
-            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G439) },
             Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T10)], then: Consequence::Gates(G47) },
             Rule { when: &[Condition::Has(M10), Condition::TypeIn(0, T11)], then: Consequence::Gates(G52) },
         ],
-        gates: G412,
+        gates: G436,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -16576,7 +17219,7 @@ pub static FORMS: &[Form] = &[
             optional("shared::cluster", C104),
             slot("bulk_mbarrier", C77),
             slot("reduction", C113),
-            slot("type", C321),
+            slot("type", C346),
         ],
         ignored: &[],
         head: 1,
@@ -16600,10 +17243,10 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
         ],
-        gates: G416,
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -16613,25 +17256,25 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.8",
         slots: &[
             slot("async", C30),
-            optional("mmio", C198),
+            optional("mmio", C222),
             slot("async_order", C64),
-            slot("async_scope", C306),
+            slot("async_scope", C331),
             optional("global", C28),
             slot("reduction", C113),
-            slot("type", C321),
+            slot("type", C346),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G441) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::Has(M21)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::Has(M21)], Fault::Illegal(M83)),
             },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::Has(M59)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::Has(M62)], Fault::Illegal(M83)),
             },
             Rule {
                 when: &[Condition::Has(M26)],
@@ -16647,12 +17290,12 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G418) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G443) },
         ],
-        gates: G416,
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -16660,7 +17303,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Redux,
         syntax: "redux.sync.op.type d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", C55), slot("op", C51), slot("type", C173)],
+        slots: &[slot("sync", C55), slot("op", C51), slot("type", C174)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16669,7 +17312,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G420,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -16686,7 +17329,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G420,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -16697,8 +17340,8 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("op", C49),
-            optional("abs", C224),
-            optional("NaN", C222),
+            optional("abs", C249),
+            optional("NaN", C247),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -16709,7 +17352,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G421,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -16717,7 +17360,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Rem,
         syntax: "rem.type d, a, b",
         section: "9.7.1.9",
-        slots: &[slot("type", C171)],
+        slots: &[slot("type", C172)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16751,7 +17394,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G422) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G446) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -16764,7 +17407,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G422) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G446) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
@@ -16778,7 +17421,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G423,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -16786,7 +17429,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sad,
         syntax: "sad.type d, a, b, c",
         section: "9.7.1.7",
-        slots: &[slot("type", C171)],
+        slots: &[slot("type", C172)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16804,7 +17447,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Selp,
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C295)],
+        slots: &[slot("type", C320)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -16822,7 +17465,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("dtype", C323), slot("stype", C295)],
+        slots: &[slot("CmpOp", C347), optional("ftz", C0), slot("dtype", C348), slot("stype", C320)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -16833,19 +17476,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M34)),
-            },
-            Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M34)),
             },
             Rule {
                 when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -16857,11 +17500,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C322),
+            slot("CmpOp", C347),
             slot("BoolOp", C36),
             optional("ftz", C0),
-            slot("dtype", C323),
-            slot("stype", C295),
+            slot("dtype", C348),
+            slot("stype", C320),
         ],
         ignored: T0,
         head: 0,
@@ -16874,19 +17517,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M34)),
-            },
-            Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M34)),
             },
             Rule {
                 when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T56)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -16897,7 +17540,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.type d, a<reg>, b<reg>",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C322), slot("type", C324)],
+        slots: &[slot("CmpOp", C347), slot("type", C349)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -16907,15 +17550,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T57)], Fault::Comparison),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T63)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Comparison),
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Comparison),
             },
         ],
-        gates: G424,
+        gates: G448,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("compare::set"),
     },
@@ -16923,7 +17566,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("f16", C143), slot("stype", C325)],
+        slots: &[slot("CmpOp", C347), optional("ftz", C0), slot("f16", C144), slot("stype", C350)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -16934,19 +17577,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Illegal(M34)),
-            },
-            Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T64)], Fault::Illegal(M34)),
             },
             Rule {
                 when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T65)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T66)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -16958,11 +17601,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C322),
+            slot("CmpOp", C347),
             slot("BoolOp", C36),
             optional("ftz", C0),
-            slot("f16", C143),
-            slot("stype", C325),
+            slot("f16", C144),
+            slot("stype", C350),
         ],
         ignored: T0,
         head: 0,
@@ -16975,19 +17618,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T58)], Fault::Illegal(M34)),
-            },
-            Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T64)], Fault::Illegal(M34)),
             },
             Rule {
                 when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T59)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T65)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T66)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -16998,7 +17641,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C322), slot("bf16", C144), slot("stype", C326)],
+        slots: &[slot("CmpOp", C347), slot("bf16", C145), slot("stype", C351)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17008,19 +17651,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
-            },
-            Rule {
                 when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T67)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T68)], Fault::Comparison),
             },
         ],
-        gates: G425,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -17028,7 +17671,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), slot("bf16", C144), slot("stype", C326)],
+        slots: &[slot("CmpOp", C347), slot("BoolOp", C36), slot("bf16", C145), slot("stype", C351)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17039,19 +17682,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
-            },
-            Rule {
                 when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T67)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T68)], Fault::Comparison),
             },
         ],
-        gates: G425,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -17059,7 +17702,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("dtype", C327), slot("f16", C143)],
+        slots: &[slot("CmpOp", C347), optional("ftz", C0), slot("dtype", C352), slot("f16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17068,10 +17711,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
-        gates: G426,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -17080,11 +17723,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C322),
+            slot("CmpOp", C347),
             slot("BoolOp", C36),
             optional("ftz", C0),
-            slot("dtype", C327),
-            slot("f16", C143),
+            slot("dtype", C352),
+            slot("f16", C144),
         ],
         ignored: T0,
         head: 0,
@@ -17095,10 +17738,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
-        gates: G426,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -17106,7 +17749,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C322), slot("dtype", C327), slot("bf16", C144)],
+        slots: &[slot("CmpOp", C347), slot("dtype", C352), slot("bf16", C145)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17115,10 +17758,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
-        gates: G425,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -17126,7 +17769,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), slot("dtype", C327), slot("bf16", C144)],
+        slots: &[slot("CmpOp", C347), slot("BoolOp", C36), slot("dtype", C352), slot("bf16", C145)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17136,10 +17779,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
-        gates: G425,
+        gates: G449,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -17147,7 +17790,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("dtype", C328), slot("f16x2", C22)],
+        slots: &[slot("CmpOp", C347), optional("ftz", C0), slot("dtype", C353), slot("f16x2", C22)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17157,10 +17800,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G427) },
+            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G451) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -17171,10 +17814,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C322),
+            slot("CmpOp", C347),
             slot("BoolOp", C36),
             optional("ftz", C0),
-            slot("dtype", C328),
+            slot("dtype", C353),
             slot("f16x2", C22),
         ],
         ignored: T0,
@@ -17187,10 +17830,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G427) },
+            Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G451) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -17200,7 +17843,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C322), slot("dtype", C329), slot("bf16x2", C21)],
+        slots: &[slot("CmpOp", C347), slot("dtype", C354), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17209,10 +17852,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
-        gates: G428,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -17220,7 +17863,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), slot("dtype", C329), slot("bf16x2", C21)],
+        slots: &[slot("CmpOp", C347), slot("BoolOp", C36), slot("dtype", C354), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17230,10 +17873,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
-        gates: G428,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -17241,7 +17884,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setmaxnreg,
         syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
-        slots: &[slot("action", C330), slot("sync", C55), slot("aligned", C62), slot("u32", C48)],
+        slots: &[slot("action", C355), slot("sync", C55), slot("aligned", C62), slot("u32", C48)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
@@ -17254,7 +17897,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("type", C295)],
+        slots: &[slot("CmpOp", C347), optional("ftz", C0), slot("type", C320)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17265,19 +17908,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Illegal(M34)),
-            },
-            Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M34)),
             },
             Rule {
                 when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T60)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T61)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T62)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -17288,7 +17931,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), optional("ftz", C0), slot("type", C295)],
+        slots: &[slot("CmpOp", C347), slot("BoolOp", C36), optional("ftz", C0), slot("type", C320)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17300,19 +17943,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Illegal(M34)),
-            },
-            Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M34)),
             },
             Rule {
                 when: &[Condition::Has(M84)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T55)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T60)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T61)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T62)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -17323,7 +17966,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("f16", C143)],
+        slots: &[slot("CmpOp", C347), optional("ftz", C0), slot("f16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17332,8 +17975,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -17343,7 +17986,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), optional("ftz", C0), slot("f16", C143)],
+        slots: &[slot("CmpOp", C347), slot("BoolOp", C36), optional("ftz", C0), slot("f16", C144)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17353,8 +17996,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -17364,7 +18007,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C322), optional("ftz", C0), slot("f16x2", C22)],
+        slots: &[slot("CmpOp", C347), optional("ftz", C0), slot("f16x2", C22)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17373,8 +18016,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -17384,7 +18027,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), optional("ftz", C0), slot("f16x2", C22)],
+        slots: &[slot("CmpOp", C347), slot("BoolOp", C36), optional("ftz", C0), slot("f16x2", C22)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17394,8 +18037,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -17405,7 +18048,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C322), slot("bf16", C144)],
+        slots: &[slot("CmpOp", C347), slot("bf16", C145)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17414,10 +18057,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
-        gates: G431,
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -17425,7 +18068,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), slot("bf16", C144)],
+        slots: &[slot("CmpOp", C347), slot("BoolOp", C36), slot("bf16", C145)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17435,10 +18078,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
-        gates: G431,
+        gates: G455,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -17446,7 +18089,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C322), slot("bf16x2", C21)],
+        slots: &[slot("CmpOp", C347), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17455,10 +18098,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
-        gates: G432,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -17466,7 +18109,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C322), slot("BoolOp", C36), slot("bf16x2", C21)],
+        slots: &[slot("CmpOp", C347), slot("BoolOp", C36), slot("bf16x2", C21)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -17476,10 +18119,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M83)],
-            then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+            when: &[Condition::Has(M84)],
+            then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
         }],
-        gates: G432,
+        gates: G456,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -17487,7 +18130,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shf,
         syntax: "shf.direction.mode.b32 d, a, b, c:u32",
         section: "9.7.8.7",
-        slots: &[slot("direction", C331), slot("mode", C69), slot("b32", C6)],
+        slots: &[slot("direction", C356), slot("mode", C69), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -17497,7 +18140,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G433,
+        gates: G457,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -17505,7 +18148,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C332), slot("b32", C6)],
+        slots: &[slot("mode", C357), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17515,7 +18158,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G434,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -17523,7 +18166,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C55), slot("mode", C332), slot("b32", C6)],
+        slots: &[slot("sync", C55), slot("mode", C357), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17534,7 +18177,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G435,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -17559,7 +18202,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shr,
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C333)],
+        slots: &[slot("type", C358)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17580,7 +18223,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G436) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G460) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sin_approx"),
@@ -17602,7 +18245,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct.dtype.s32 d, a, b, c:.s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C295), slot("s32", C13)],
+        slots: &[slot("dtype", C320), slot("s32", C13)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17620,7 +18263,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C295), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C320), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -17642,7 +18285,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G437) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Default(Mod::Approx, G461) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -17656,8 +18299,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G438) },
-            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G439) },
+            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G462) },
+            Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G463) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -17672,8 +18315,8 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::HasNot(M42)], then: Consequence::Default(Mod::Rn, G437) },
-            Rule { when: &[Condition::HasNot(M43)], then: Consequence::Gates(G440) },
+            Rule { when: &[Condition::HasNot(M42)], then: Consequence::Default(Mod::Rn, G461) },
+            Rule { when: &[Condition::HasNot(M43)], then: Consequence::Gates(G464) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -17685,11 +18328,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C99),
-            optional("store_space", C334),
-            optional("cop", C335),
+            optional("store_space", C359),
+            optional("cop", C360),
             optional("cache_hint", C37),
             optional("wide_vec", C52),
-            slot("memory_type", C193),
+            slot("memory_type", C217),
         ],
         ignored: &[],
         head: 0,
@@ -17702,47 +18345,47 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M51)], then: Consequence::Gates(G248) },
             Rule {
-                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
+                when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M50)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
+                when: &[Condition::Has(M49), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M51)],
-                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
+                when: &[Condition::Has(M53)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M53)),
             },
-            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
                 when: &[Condition::Has(M54)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
+                then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Illegal(M54)),
+            },
+            Rule { when: &[Condition::Has(M54), Condition::Has(M56)], then: Consequence::Gates(G249) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M57)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -17755,12 +18398,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C99),
-            optional("store_space", C334),
-            optional("level1_eviction", C336),
-            optional("level2_eviction", C195),
+            optional("store_space", C359),
+            optional("level1_eviction", C361),
+            optional("level2_eviction", C219),
             optional("cache_hint", C37),
             optional("wide_vec", C52),
-            slot("memory_type", C193),
+            slot("memory_type", C217),
         ],
         ignored: &[],
         head: 0,
@@ -17773,47 +18416,47 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M51)], then: Consequence::Gates(G248) },
             Rule {
-                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
+                when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M50)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
+                when: &[Condition::Has(M49), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M51)],
-                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
+                when: &[Condition::Has(M53)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M53)),
             },
-            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
                 when: &[Condition::Has(M54)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
+                then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Illegal(M54)),
+            },
+            Rule { when: &[Condition::Has(M54), Condition::Has(M56)], then: Consequence::Gates(G249) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M57)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -17825,10 +18468,10 @@ pub static FORMS: &[Form] = &[
         syntax: "st.volatile{.store_space}{.wide_vec}.memory_type [a], b.vec+",
         section: "9.7.9.11",
         slots: &[
-            slot("volatile", C196),
-            optional("store_space", C334),
+            slot("volatile", C220),
+            optional("store_space", C359),
             optional("wide_vec", C52),
-            slot("memory_type", C193),
+            slot("memory_type", C217),
         ],
         ignored: &[],
         head: 0,
@@ -17839,47 +18482,47 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M51)], then: Consequence::Gates(G248) },
             Rule {
-                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
+                when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M50)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
+                when: &[Condition::Has(M49), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M51)],
-                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
+                when: &[Condition::Has(M53)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M53)),
             },
-            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
                 when: &[Condition::Has(M54)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
+                then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Illegal(M54)),
+            },
+            Rule { when: &[Condition::Has(M54), Condition::Has(M56)], then: Consequence::Gates(G249) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M57)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -17891,14 +18534,14 @@ pub static FORMS: &[Form] = &[
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            slot("order", C320),
+            slot("order", C345),
             slot("scope", C34),
             optional("shared_or_global", C35),
-            optional("level1_eviction", C336),
-            optional("level2_eviction", C195),
+            optional("level1_eviction", C361),
+            optional("level2_eviction", C219),
             optional("cache_hint", C37),
             optional("wide_vec", C52),
-            slot("memory_type", C193),
+            slot("memory_type", C217),
         ],
         ignored: &[],
         head: 0,
@@ -17911,47 +18554,47 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M51)], then: Consequence::Gates(G248) },
             Rule {
-                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
+                when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M50)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
+                when: &[Condition::Has(M49), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M51)],
-                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
+                when: &[Condition::Has(M53)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M53)),
             },
-            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
                 when: &[Condition::Has(M54)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
+                then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Illegal(M54)),
+            },
+            Rule { when: &[Condition::Has(M54), Condition::Has(M56)], then: Consequence::Gates(G249) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M57)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -17963,11 +18606,11 @@ pub static FORMS: &[Form] = &[
         syntax: "st.mmio.mmio_order.sys{.global}.memory_type [a], b+",
         section: "9.7.9.11",
         slots: &[
-            slot("mmio", C198),
-            slot("mmio_order", C337),
-            slot("sys", C200),
+            slot("mmio", C222),
+            slot("mmio_order", C362),
+            slot("sys", C179),
             optional("global", C28),
-            slot("memory_type", C193),
+            slot("memory_type", C217),
         ],
         ignored: &[],
         head: 0,
@@ -17975,47 +18618,47 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Vector),
+                when: &[Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M47), Condition::TypeIn(0, T37)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::Has(M46), Condition::TypeIn(0, T38)], then: Consequence::Gates(G226) },
-            Rule { when: &[Condition::HasNot(M48)], then: Consequence::Gates(G227) },
+            Rule { when: &[Condition::Has(M50), Condition::TypeIn(0, T43)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M49), Condition::TypeIn(0, T44)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::HasNot(M51)], then: Consequence::Gates(G248) },
             Rule {
-                when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M46), Condition::TypeIn(0, T38)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Vector),
+                when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M50)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M50)),
+                when: &[Condition::Has(M49), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M51)],
-                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M51)),
+                when: &[Condition::Has(M53)],
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M53)),
             },
-            Rule { when: &[Condition::Has(M51), Condition::Has(M53)], then: Consequence::Gates(G228) },
             Rule {
                 when: &[Condition::Has(M54)],
-                then: Consequence::Needs(&[Condition::Has(M55)], Fault::Illegal(M54)),
+                then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Illegal(M54)),
+            },
+            Rule { when: &[Condition::Has(M54), Condition::Has(M56)], then: Consequence::Gates(G249) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M58)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M47)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M50)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M57)),
             },
             Rule {
-                when: &[Condition::Has(M54), Condition::Has(M46)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M54)),
+                when: &[Condition::Has(M57), Condition::Has(M49)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M57)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M49)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M52)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -18029,10 +18672,10 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             optional("weak", C99),
-            optional("async_shared", C338),
+            optional("async_shared", C363),
             slot("bulk_mbarrier", C77),
             optional("vec", C50),
-            slot("type", C339),
+            slot("type", C364),
         ],
         ignored: &[],
         head: 1,
@@ -18042,10 +18685,10 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M47), Condition::TypeIn(0, T37)],
-            then: Consequence::Needs(&[Condition::HasNot(M47)], Fault::Vector),
+            when: &[Condition::Has(M50), Condition::TypeIn(0, T43)],
+            then: Consequence::Needs(&[Condition::HasNot(M50)], Fault::Vector),
         }],
-        gates: G448,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -18056,7 +18699,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             optional("weak", C99),
-            optional("async_shared", C338),
+            optional("async_shared", C363),
             slot("bulk_mbarrier", C77),
             slot("type", C79),
         ],
@@ -18068,7 +18711,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G449,
+        gates: G473,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -18079,14 +18722,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C30),
             optional("weak", C99),
-            optional("plain_space", C340),
-            slot("type", C307),
+            optional("plain_space", C365),
+            slot("type", C332),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G418) }],
-        gates: G448,
+        rules: &[Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G442) }],
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -18096,29 +18739,29 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.12",
         slots: &[
             slot("async", C30),
-            optional("mmio", C198),
-            optional("release", C178),
-            slot("async_scope", C306),
+            optional("mmio", C222),
+            optional("release", C197),
+            slot("async_scope", C331),
             optional("global", C28),
-            slot("type", C307),
+            slot("type", C332),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G441) },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::Has(M21)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::Has(M21)], Fault::Illegal(M83)),
             },
             Rule {
-                when: &[Condition::Has(M82)],
-                then: Consequence::Needs(&[Condition::Has(M59)], Fault::Illegal(M82)),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::Has(M62)], Fault::Illegal(M83)),
             },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G418) },
-            Rule { when: &[Condition::Has(M59)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G442) },
+            Rule { when: &[Condition::Has(M62)], then: Consequence::Gates(G443) },
         ],
-        gates: G448,
+        gates: G472,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -18135,7 +18778,7 @@ pub static FORMS: &[Form] = &[
             read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
         ],
         rules: &[],
-        gates: G450,
+        gates: G474,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreBulk),
     },
@@ -18152,7 +18795,7 @@ pub static FORMS: &[Form] = &[
             read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
         ],
         rules: &[],
-        gates: G451,
+        gates: G475,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreBulk),
     },
@@ -18165,7 +18808,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G452,
+        gates: G476,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -18178,7 +18821,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G453,
+        gates: G477,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -18189,11 +18832,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C205),
-            slot("x1", C206),
-            optional("trans", C207),
+            slot("m8n8", C228),
+            slot("x1", C229),
+            optional("trans", C230),
             optional("ss", C97),
-            slot("b16", C208),
+            slot("b16", C231),
         ],
         ignored: &[],
         head: 0,
@@ -18202,7 +18845,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G454,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -18213,11 +18856,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C205),
-            slot("x2", C209),
-            optional("trans", C207),
+            slot("m8n8", C228),
+            slot("x2", C232),
+            optional("trans", C230),
             optional("ss", C97),
-            slot("b16", C208),
+            slot("b16", C231),
         ],
         ignored: &[],
         head: 0,
@@ -18226,7 +18869,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G454,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -18237,11 +18880,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m8n8", C205),
-            slot("x4", C210),
-            optional("trans", C207),
+            slot("m8n8", C228),
+            slot("x4", C233),
+            optional("trans", C230),
             optional("ss", C97),
-            slot("b16", C208),
+            slot("b16", C231),
         ],
         ignored: &[],
         head: 0,
@@ -18250,7 +18893,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G454,
+        gates: G478,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -18261,11 +18904,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8", C341),
-            slot("x1", C206),
-            slot("trans", C207),
+            slot("m16n8", C366),
+            slot("x1", C229),
+            slot("trans", C230),
             optional("ss", C97),
-            slot("b8", C215),
+            slot("b8", C240),
         ],
         ignored: &[],
         head: 0,
@@ -18274,7 +18917,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G456,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -18285,11 +18928,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8", C341),
-            slot("x2", C209),
-            slot("trans", C207),
+            slot("m16n8", C366),
+            slot("x2", C232),
+            slot("trans", C230),
             optional("ss", C97),
-            slot("b8", C215),
+            slot("b8", C240),
         ],
         ignored: &[],
         head: 0,
@@ -18298,7 +18941,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G456,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -18309,11 +18952,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C55),
             slot("aligned", C62),
-            slot("m16n8", C341),
-            slot("x4", C210),
-            slot("trans", C207),
+            slot("m16n8", C366),
+            slot("x4", C233),
+            slot("trans", C230),
             optional("ss", C97),
-            slot("b8", C215),
+            slot("b8", C240),
         ],
         ignored: &[],
         head: 0,
@@ -18322,7 +18965,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G456,
+        gates: G480,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -18338,7 +18981,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G457) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G481) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -18356,7 +18999,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G458,
+        gates: G482,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -18372,7 +19015,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G459) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G483) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -18398,7 +19041,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C342)],
+        slots: &[optional("rn", C10), slot("bhalf", C367)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -18415,7 +19058,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub.type d, a, b",
         section: "9.7.1.2",
-        slots: &[slot("type", C171)],
+        slots: &[slot("type", C172)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -18457,8 +19100,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M1)], then: Consequence::Gates(G462) }],
-        gates: G463,
+        rules: &[Rule { when: &[Condition::Has(M1)], then: Consequence::Gates(G486) }],
+        gates: G487,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::sub"),
     },
@@ -18475,7 +19118,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G464,
+        gates: G488,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -18483,7 +19126,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C343)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C368)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -18509,7 +19152,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G467,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub"),
     },
@@ -18526,7 +19169,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G467,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
     },
@@ -18549,7 +19192,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G467,
+        gates: G491,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub_narrow"),
     },
@@ -18566,7 +19209,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Register, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G468,
+        gates: G492,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("alternate::sub"),
     },
@@ -18583,7 +19226,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G469,
+        gates: G493,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -18600,7 +19243,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G16) }],
-        gates: G469,
+        gates: G493,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -18609,12 +19252,12 @@ pub static FORMS: &[Form] = &[
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
-            slot("b", C344),
-            slot("geom", C345),
-            optional("cop", C346),
+            slot("b", C369),
+            slot("geom", C370),
+            optional("cop", C371),
             optional("vec", C50),
-            slot("dtype", C347),
-            slot("out_of_bounds", C348),
+            slot("dtype", C372),
+            slot("out_of_bounds", C373),
         ],
         ignored: &[],
         head: 1,
@@ -18623,8 +19266,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M47)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T63)], Fault::Vector),
+            when: &[Condition::Has(M50)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T69)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -18634,7 +19277,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Suq,
         syntax: "suq.query.b32 d, [surfref]",
         section: "9.7.11.4",
-        slots: &[slot("query", C349), slot("b32", C6)],
+        slots: &[slot("query", C374), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("surfref", Kind::Handle, Ty::None)],
@@ -18648,11 +19291,11 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("b", C344),
-            slot("op", C350),
-            slot("geom", C351),
-            slot("ctype", C352),
-            slot("out_of_bounds", C348),
+            slot("b", C369),
+            slot("op", C375),
+            slot("geom", C376),
+            slot("ctype", C377),
+            slot("out_of_bounds", C373),
         ],
         ignored: &[],
         head: 1,
@@ -18664,15 +19307,15 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Illegal(M8)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Illegal(M8)),
             },
-            Rule { when: &[Condition::Has(M8), Condition::TypeIn(0, T2)], then: Consequence::Gates(G475) },
+            Rule { when: &[Condition::Has(M8), Condition::TypeIn(0, T2)], then: Consequence::Gates(G499) },
             Rule {
-                when: &[Condition::Has(M86)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M86)),
+                when: &[Condition::Has(M87)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M87)),
             },
         ],
-        gates: G476,
+        gates: G500,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -18681,20 +19324,20 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("p", C353),
-            slot("op", C350),
-            slot("geom", C351),
-            slot("ctype", C354),
-            slot("out_of_bounds", C348),
+            slot("p", C378),
+            slot("op", C375),
+            slot("geom", C376),
+            slot("ctype", C379),
+            slot("out_of_bounds", C373),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[Rule {
-            when: &[Condition::Has(M87)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M87)),
+            when: &[Condition::Has(M88)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M88)),
         }],
-        gates: G478,
+        gates: G502,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sured),
     },
@@ -18703,12 +19346,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("b", C344),
-            slot("geom", C345),
-            optional("cop", C355),
+            slot("b", C369),
+            slot("geom", C370),
+            optional("cop", C380),
             optional("vec", C50),
-            slot("ctype", C347),
-            slot("out_of_bounds", C348),
+            slot("ctype", C372),
+            slot("out_of_bounds", C373),
         ],
         ignored: &[],
         head: 1,
@@ -18717,8 +19360,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M47)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T63)], Fault::Vector),
+            when: &[Condition::Has(M50)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T69)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -18729,12 +19372,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("p", C353),
-            slot("geom", C345),
-            optional("cop", C355),
+            slot("p", C378),
+            slot("geom", C370),
+            optional("cop", C380),
             optional("vec", C50),
             slot("b32", C6),
-            slot("out_of_bounds", C348),
+            slot("out_of_bounds", C373),
         ],
         ignored: &[],
         head: 1,
@@ -18742,8 +19385,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G480) }],
-        gates: G481,
+        rules: &[Rule { when: &[Condition::Has(M89)], then: Consequence::Gates(G504) }],
+        gates: G505,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
     },
@@ -18751,7 +19394,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Szext,
         syntax: "szext.mode.type d, a, b:u32",
         section: "9.7.1.21",
-        slots: &[slot("mode", C69), slot("type", C173)],
+        slots: &[slot("mode", C69), slot("type", C174)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -18760,7 +19403,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G482,
+        gates: G506,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -18773,7 +19416,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G483,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -18786,7 +19429,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G483,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -18794,12 +19437,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C87), slot("bhalf", C356)],
+        slots: &[slot("approx", C87), slot("bhalf", C381)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G483,
+        gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -18808,11 +19451,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.exclusive}{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C357),
-            slot("cta_group", C124),
+            slot("alloc", C382),
+            slot("cta_group", C125),
             slot("sync", C55),
             slot("aligned", C62),
-            optional("exclusive", C358),
+            optional("exclusive", C383),
             optional("cta_space", C76),
             slot("b32", C6),
         ],
@@ -18823,10 +19466,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G489,
+        gates: G513,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -18835,11 +19478,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.dealloc.cta_group.sync.aligned{.exclusive}.b32 taddr:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C359),
-            slot("cta_group", C124),
+            slot("dealloc", C384),
+            slot("cta_group", C125),
             slot("sync", C55),
             slot("aligned", C62),
-            optional("exclusive", C358),
+            optional("exclusive", C383),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -18849,10 +19492,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G490,
+        gates: G514,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -18861,8 +19504,8 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C360),
-            slot("cta_group", C124),
+            slot("relinquish_alloc_permit", C385),
+            slot("cta_group", C125),
             slot("sync", C55),
             slot("aligned", C62),
         ],
@@ -18870,10 +19513,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G491,
+        gates: G515,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorAlloc),
     },
@@ -18882,12 +19525,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C361),
+            slot("ld", C386),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C362),
-            slot("num", C363),
-            optional("pack::16b", C364),
+            slot("shape", C387),
+            slot("num", C388),
+            optional("pack::16b", C389),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -18898,15 +19541,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M92)),
             },
         ],
-        gates: G496,
+        gates: G520,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -18915,12 +19558,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C361),
+            slot("ld", C386),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("16x32bx2", C365),
-            slot("num", C363),
-            optional("pack::16b", C364),
+            slot("16x32bx2", C390),
+            slot("num", C388),
+            optional("pack::16b", C389),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -18932,15 +19575,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M92)),
             },
         ],
-        gates: G496,
+        gates: G520,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -18949,15 +19592,15 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.red.sync.aligned.32x32b.some.redOp{.abs}{.NaN}.f32 d.frag, redval, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C361),
+            slot("ld", C386),
             slot("red", C57),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("32x32b", C366),
-            slot("some", C367),
+            slot("32x32b", C391),
+            slot("some", C392),
             slot("redOp", C49),
-            optional("abs", C224),
-            optional("NaN", C222),
+            optional("abs", C249),
+            optional("NaN", C247),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -18968,7 +19611,7 @@ pub static FORMS: &[Form] = &[
             read("taddr", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G498,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -18977,14 +19620,14 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.red.sync.aligned.32x32b.some.redOp.redType d.frag, redval, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C361),
+            slot("ld", C386),
             slot("red", C57),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("32x32b", C366),
-            slot("some", C367),
+            slot("32x32b", C391),
+            slot("some", C392),
             slot("redOp", C49),
-            slot("redType", C173),
+            slot("redType", C174),
         ],
         ignored: &[],
         head: 2,
@@ -18994,7 +19637,7 @@ pub static FORMS: &[Form] = &[
             read("taddr", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G498,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -19003,15 +19646,15 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.red.sync.aligned.16x32bx2.some.redOp{.abs}{.NaN}.f32 d.frag, redval, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C361),
+            slot("ld", C386),
             slot("red", C57),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("16x32bx2", C365),
-            slot("some", C367),
+            slot("16x32bx2", C390),
+            slot("some", C392),
             slot("redOp", C49),
-            optional("abs", C224),
-            optional("NaN", C222),
+            optional("abs", C249),
+            optional("NaN", C247),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -19023,7 +19666,7 @@ pub static FORMS: &[Form] = &[
             read("split", Kind::Immediate, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -19032,14 +19675,14 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.red.sync.aligned.16x32bx2.some.redOp.redType d.frag, redval, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C361),
+            slot("ld", C386),
             slot("red", C57),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("16x32bx2", C365),
-            slot("some", C367),
+            slot("16x32bx2", C390),
+            slot("some", C392),
             slot("redOp", C49),
-            slot("redType", C173),
+            slot("redType", C174),
         ],
         ignored: &[],
         head: 2,
@@ -19050,7 +19693,7 @@ pub static FORMS: &[Form] = &[
             read("split", Kind::Immediate, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G498,
+        gates: G522,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorLd),
     },
@@ -19059,12 +19702,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C304),
+            slot("st", C329),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("shape", C362),
-            slot("num", C363),
-            optional("unpack::16b", C368),
+            slot("shape", C387),
+            slot("num", C388),
+            optional("unpack::16b", C393),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -19075,15 +19718,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M92)),
             },
         ],
-        gates: G499,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -19092,12 +19735,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [taddr], split<imm>:u32, b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C304),
+            slot("st", C329),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("16x32bx2", C365),
-            slot("num", C363),
-            optional("unpack::16b", C368),
+            slot("16x32bx2", C390),
+            slot("num", C388),
+            optional("unpack::16b", C393),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -19109,15 +19752,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M89)],
-                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M89)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Illegal(M91)),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Illegal(M92)),
             },
         ],
-        gates: G499,
+        gates: G523,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorSt),
     },
@@ -19125,12 +19768,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C369), slot("sync", C55), slot("aligned", C62)],
+        slots: &[slot("wait", C394), slot("sync", C55), slot("aligned", C62)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G500,
+        gates: G524,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -19138,15 +19781,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C297), slot("cta_group", C124), slot("shape", C370)],
+        slots: &[slot("cp", C322), slot("cta_group", C125), slot("shape", C395)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G504,
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -19154,15 +19797,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C297), slot("cta_group", C124), slot("64x128b", C371), slot("half", C372)],
+        slots: &[slot("cp", C322), slot("cta_group", C125), slot("64x128b", C396), slot("half", C397)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G504,
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -19170,15 +19813,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C297), slot("cta_group", C124), slot("32x128b", C373), slot("warpx4", C374)],
+        slots: &[slot("cp", C322), slot("cta_group", C125), slot("32x128b", C398), slot("warpx4", C399)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G504,
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -19187,20 +19830,20 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C297),
-            slot("cta_group", C124),
-            slot("shape", C370),
-            slot("b8x16", C212),
-            slot("padded", C213),
+            slot("cp", C322),
+            slot("cta_group", C125),
+            slot("shape", C395),
+            slot("b8x16", C235),
+            slot("padded", C236),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G504,
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -19209,21 +19852,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C297),
-            slot("cta_group", C124),
-            slot("64x128b", C371),
-            slot("half", C372),
-            slot("b8x16", C212),
-            slot("padded", C213),
+            slot("cp", C322),
+            slot("cta_group", C125),
+            slot("64x128b", C396),
+            slot("half", C397),
+            slot("b8x16", C235),
+            slot("padded", C236),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G504,
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -19232,21 +19875,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C297),
-            slot("cta_group", C124),
-            slot("32x128b", C373),
-            slot("warpx4", C374),
-            slot("b8x16", C212),
-            slot("padded", C213),
+            slot("cp", C322),
+            slot("cta_group", C125),
+            slot("32x128b", C398),
+            slot("warpx4", C399),
+            slot("b8x16", C235),
+            slot("padded", C236),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G504,
+        gates: G528,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCp),
     },
@@ -19254,15 +19897,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C375), slot("cta_group", C124), slot("down", C376)],
+        slots: &[slot("shift", C400), slot("cta_group", C125), slot("down", C401)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G507,
+        gates: G531,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorShift),
     },
@@ -19270,7 +19913,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C377), slot("cta_group", C124), slot("kind", C378), optional("collector", C379)],
+        slots: &[slot("mma", C402), slot("cta_group", C125), slot("kind", C403), optional("collector", C404)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -19284,15 +19927,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M95)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19301,10 +19944,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("cta_group::1", C380),
-            slot("kind", C378),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("cta_group::1", C405),
+            slot("kind", C403),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19320,15 +19963,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M95)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19337,10 +19980,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("cta_group::2", C381),
-            slot("kind", C378),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("cta_group::2", C406),
+            slot("kind", C403),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19356,15 +19999,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M95)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19373,11 +20016,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("cta_group", C124),
-            slot("kind", C378),
-            optional("ashift", C382),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("cta_group", C125),
+            slot("kind", C403),
+            optional("ashift", C407),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19392,15 +20035,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M95)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19409,11 +20052,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("cta_group::1", C380),
-            slot("kind", C378),
-            optional("ashift", C382),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("cta_group::1", C405),
+            slot("kind", C403),
+            optional("ashift", C407),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19429,15 +20072,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M95)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19446,11 +20089,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("cta_group::2", C381),
-            slot("kind", C378),
-            optional("ashift", C382),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("cta_group::2", C406),
+            slot("kind", C403),
+            optional("ashift", C407),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19466,15 +20109,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M95)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19483,11 +20126,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("sp", C383),
-            slot("cta_group", C124),
-            slot("kind", C378),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("sp", C408),
+            slot("cta_group", C125),
+            slot("kind", C403),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19503,15 +20146,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M95)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19520,11 +20163,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("sp", C383),
-            slot("cta_group::1", C380),
-            slot("kind", C378),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("sp", C408),
+            slot("cta_group::1", C405),
+            slot("kind", C403),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19541,15 +20184,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M95)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19558,11 +20201,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("sp", C383),
-            slot("cta_group::2", C381),
-            slot("kind", C378),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("sp", C408),
+            slot("cta_group::2", C406),
+            slot("kind", C403),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19579,15 +20222,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M95)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19596,12 +20239,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("sp", C383),
-            slot("cta_group", C124),
-            slot("kind", C378),
-            optional("ashift", C382),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("sp", C408),
+            slot("cta_group", C125),
+            slot("kind", C403),
+            optional("ashift", C407),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19617,15 +20260,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M95)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19634,12 +20277,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::1.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("sp", C383),
-            slot("cta_group::1", C380),
-            slot("kind", C378),
-            optional("ashift", C382),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("sp", C408),
+            slot("cta_group::1", C405),
+            slot("kind", C403),
+            optional("ashift", C407),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19656,15 +20299,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M95)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19673,12 +20316,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group::2.kind{.ashift}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("sp", C383),
-            slot("cta_group::2", C381),
-            slot("kind", C378),
-            optional("ashift", C382),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("sp", C408),
+            slot("cta_group::2", C406),
+            slot("kind", C403),
+            optional("ashift", C407),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19695,15 +20338,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::HasNot(M95)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M95)],
+                then: Consequence::Needs(&[Condition::HasNot(M96)], Fault::Illegal(M95)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19712,12 +20355,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("cta_group", C124),
-            slot("kind", C384),
-            slot("block_scale", C285),
-            optional("scale_vec_size", C385),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("cta_group", C125),
+            slot("kind", C409),
+            slot("block_scale", C310),
+            optional("scale_vec_size", C410),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19731,28 +20374,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M77), Condition::Has(M96)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M77), Condition::Has(M97)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M80), Condition::Has(M97)], then: Consequence::Gates(G544) },
+            Rule { when: &[Condition::Has(M80), Condition::Has(M98)], then: Consequence::Gates(G545) },
             Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M98)),
-            },
-            Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M96)),
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M99)),
             },
             Rule {
                 when: &[Condition::Has(M97)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M97)),
             },
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::Has(M102)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M98)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::Has(M103)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19761,12 +20404,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("cta_group", C124),
-            slot("kind", C384),
-            slot("block_scale", C285),
-            optional("scale_vec_size", C385),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("cta_group", C125),
+            slot("kind", C409),
+            slot("block_scale", C310),
+            optional("scale_vec_size", C410),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19780,28 +20423,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M77), Condition::Has(M96)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M77), Condition::Has(M97)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M80), Condition::Has(M97)], then: Consequence::Gates(G544) },
+            Rule { when: &[Condition::Has(M80), Condition::Has(M98)], then: Consequence::Gates(G545) },
             Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M98)),
-            },
-            Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M96)),
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M99)),
             },
             Rule {
                 when: &[Condition::Has(M97)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M97)),
             },
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::Has(M102)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M98)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::Has(M103)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19810,13 +20453,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("sp", C383),
-            slot("cta_group", C124),
-            slot("kind", C384),
-            slot("block_scale", C285),
-            optional("scale_vec_size", C385),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("sp", C408),
+            slot("cta_group", C125),
+            slot("kind", C409),
+            slot("block_scale", C310),
+            optional("scale_vec_size", C410),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19831,28 +20474,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M77), Condition::Has(M96)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M77), Condition::Has(M97)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M80), Condition::Has(M97)], then: Consequence::Gates(G544) },
+            Rule { when: &[Condition::Has(M80), Condition::Has(M98)], then: Consequence::Gates(G545) },
             Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M98)),
-            },
-            Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M96)),
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M99)),
             },
             Rule {
                 when: &[Condition::Has(M97)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M97)),
             },
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::Has(M102)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M98)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::Has(M103)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19861,13 +20504,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C377),
-            slot("sp", C383),
-            slot("cta_group", C124),
-            slot("kind", C384),
-            slot("block_scale", C285),
-            optional("scale_vec_size", C385),
-            optional("collector", C379),
+            slot("mma", C402),
+            slot("sp", C408),
+            slot("cta_group", C125),
+            slot("kind", C409),
+            slot("block_scale", C310),
+            optional("scale_vec_size", C410),
+            optional("collector", C404),
         ],
         ignored: &[],
         head: 1,
@@ -19882,28 +20525,28 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M77), Condition::Has(M96)], then: Consequence::Gates(G520) },
-            Rule { when: &[Condition::Has(M77), Condition::Has(M97)], then: Consequence::Gates(G521) },
+            Rule { when: &[Condition::Has(M80), Condition::Has(M97)], then: Consequence::Gates(G544) },
+            Rule { when: &[Condition::Has(M80), Condition::Has(M98)], then: Consequence::Gates(G545) },
             Rule {
-                when: &[Condition::Has(M98)],
-                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M98)),
-            },
-            Rule {
-                when: &[Condition::Has(M96)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M96)),
+                when: &[Condition::Has(M99)],
+                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M99)),
             },
             Rule {
                 when: &[Condition::Has(M97)],
                 then: Consequence::Needs(&[Condition::HasNot(M101)], Fault::Illegal(M97)),
             },
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::Has(M102)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M98)),
             },
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
+            Rule {
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::Has(M103)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
         ],
-        gates: G516,
+        gates: G540,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19912,11 +20555,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C377),
-            slot("ws", C386),
-            slot("cta_group::1", C380),
-            slot("kind", C378),
-            optional("buffer", C387),
+            slot("mma", C402),
+            slot("ws", C411),
+            slot("cta_group::1", C405),
+            slot("kind", C403),
+            optional("buffer", C412),
         ],
         ignored: &[],
         head: 2,
@@ -19928,8 +20571,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) }],
-        gates: G538,
+        rules: &[Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) }],
+        gates: G562,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19938,11 +20581,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C377),
-            slot("ws", C386),
-            slot("cta_group::1", C380),
-            slot("kind", C378),
-            optional("buffer", C387),
+            slot("mma", C402),
+            slot("ws", C411),
+            slot("cta_group::1", C405),
+            slot("kind", C403),
+            optional("buffer", C412),
         ],
         ignored: &[],
         head: 2,
@@ -19954,8 +20597,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) }],
-        gates: G538,
+        rules: &[Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) }],
+        gates: G562,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19964,12 +20607,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C377),
-            slot("ws", C386),
-            slot("sp", C383),
-            slot("cta_group::1", C380),
-            slot("kind", C378),
-            optional("buffer", C387),
+            slot("mma", C402),
+            slot("ws", C411),
+            slot("sp", C408),
+            slot("cta_group::1", C405),
+            slot("kind", C403),
+            optional("buffer", C412),
         ],
         ignored: &[],
         head: 2,
@@ -19982,8 +20625,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) }],
-        gates: G538,
+        rules: &[Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) }],
+        gates: G562,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -19992,12 +20635,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.ws.sp.cta_group::1.kind{.buffer} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, zero-column-mask:b64}",
         section: "9.7.16.10.9.3",
         slots: &[
-            slot("mma", C377),
-            slot("ws", C386),
-            slot("sp", C383),
-            slot("cta_group::1", C380),
-            slot("kind", C378),
-            optional("buffer", C387),
+            slot("mma", C402),
+            slot("ws", C411),
+            slot("sp", C408),
+            slot("cta_group::1", C405),
+            slot("kind", C403),
+            optional("buffer", C412),
         ],
         ignored: &[],
         head: 2,
@@ -20010,8 +20653,8 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G515) }],
-        gates: G538,
+        rules: &[Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G539) }],
+        gates: G562,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
     },
@@ -20020,9 +20663,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C388),
-            slot("cta_group", C124),
-            slot("mbarrier::arrive::one", C389),
+            slot("commit", C413),
+            slot("cta_group", C125),
+            slot("mbarrier::arrive::one", C414),
             optional("shared::cluster", C104),
             slot("b64", C98),
         ],
@@ -20030,11 +20673,11 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G539) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G563) },
         ],
-        gates: G540,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -20043,9 +20686,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask<in 0..65535>:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C388),
-            slot("cta_group", C124),
-            slot("mbarrier::arrive::one", C389),
+            slot("commit", C413),
+            slot("cta_group", C125),
+            slot("mbarrier::arrive::one", C414),
             optional("shared::cluster", C104),
             slot("multicast", C105),
             slot("b64", C98),
@@ -20057,11 +20700,11 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G539) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G563) },
         ],
-        gates: G540,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -20070,9 +20713,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast::cluster::32b.b64 [mbar], mask<in 0..4294967295>:u32",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C388),
-            slot("cta_group", C124),
-            slot("mbarrier::arrive::one", C389),
+            slot("commit", C413),
+            slot("cta_group", C125),
+            slot("mbarrier::arrive::one", C414),
             optional("shared::cluster", C104),
             slot("multicast::cluster::32b", C106),
             slot("b64", C98),
@@ -20084,11 +20727,11 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G487) },
-            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G488) },
-            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G539) },
+            Rule { when: &[Condition::Has(M29)], then: Consequence::Gates(G511) },
+            Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G512) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G563) },
         ],
-        gates: G540,
+        gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorCommit),
     },
@@ -20096,12 +20739,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C390)],
+        slots: &[slot("order", C415)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G541,
+        gates: G565,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorOrder),
     },
@@ -20110,11 +20753,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C391),
+            slot("replace", C416),
             slot("tile", C123),
-            slot("field", C392),
-            optional("map_space", C393),
-            slot("b1024", C394),
+            slot("field", C417),
+            optional("map_space", C418),
+            slot("b1024", C419),
             slot("type", C38),
         ],
         ignored: &[],
@@ -20122,16 +20765,16 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M103)],
+                when: &[Condition::Has(M104)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M104)],
+                when: &[Condition::Has(M105)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M105)], then: Consequence::Gates(G542) },
+            Rule { when: &[Condition::Has(M106)], then: Consequence::Gates(G566) },
         ],
-        gates: G543,
+        gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -20140,11 +20783,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C391),
+            slot("replace", C416),
             slot("tile", C123),
-            slot("field", C395),
-            optional("map_space", C393),
-            slot("b1024", C394),
+            slot("field", C420),
+            optional("map_space", C418),
+            slot("b1024", C419),
             slot("type", C38),
         ],
         ignored: &[],
@@ -20156,15 +20799,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M106)],
+                when: &[Condition::Has(M107)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M107)],
+                when: &[Condition::Has(M108)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
         ],
-        gates: G543,
+        gates: G567,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
     },
@@ -20173,11 +20816,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C396),
+            slot("cp_fenceproxy", C421),
             slot("global", C28),
             slot("shared::cta", C76),
-            slot("tensormap::generic", C185),
-            slot("release", C178),
+            slot("tensormap::generic", C204),
+            slot("release", C197),
             slot("scope", C34),
             slot("sync", C55),
             slot("aligned", C62),
@@ -20190,7 +20833,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G544,
+        gates: G568,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapCopy),
     },
@@ -20198,12 +20841,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C397), slot("type", C86)],
+        slots: &[slot("op", C422), slot("type", C86)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G545,
+        gates: G569,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -20213,10 +20856,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C398),
+            slot("geom", C423),
             slot("v4", C84),
-            slot("dtype", C399),
-            slot("ctype", C400),
+            slot("dtype", C424),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 0,
@@ -20225,14 +20868,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
-            },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
             Rule {
                 when: &[Condition::Has(M110)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
+            },
+            Rule {
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M111)),
             },
         ],
         gates: &[],
@@ -20244,12 +20887,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C401),
+            slot("base", C426),
             optional("uni", C70),
-            slot("geom", C398),
+            slot("geom", C423),
             slot("v4", C84),
-            slot("dtype", C399),
-            slot("ctype", C400),
+            slot("dtype", C424),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 1,
@@ -20258,17 +20901,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule {
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M111)),
+            },
             Rule {
                 when: &[Condition::Has(M110)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
-            },
-            Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
             },
         ],
-        gates: G550,
+        gates: G574,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20277,12 +20920,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C402),
+            slot("level", C427),
             optional("uni", C70),
-            slot("geom", C398),
+            slot("geom", C423),
             slot("v4", C84),
-            slot("dtype", C399),
-            slot("ctype", C400),
+            slot("dtype", C424),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 1,
@@ -20292,21 +20935,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule {
-                when: &[Condition::Has(M111)],
-                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
-            },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
             Rule {
                 when: &[Condition::Has(M112)],
                 then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
+                when: &[Condition::Has(M113)],
+                then: Consequence::Needs(&[Condition::HasNot(M113)], Fault::Illegal(M113)),
+            },
+            Rule {
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
             },
         ],
-        gates: G551,
+        gates: G575,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20315,12 +20958,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C403),
+            slot("grad", C428),
             optional("uni", C70),
-            slot("geom", C398),
+            slot("geom", C423),
             slot("v4", C84),
-            slot("dtype", C399),
-            slot("ctype", C400),
+            slot("dtype", C424),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 1,
@@ -20331,22 +20974,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
-            Rule {
-                when: &[Condition::Has(M111)],
-                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
-            },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G576) },
             Rule {
                 when: &[Condition::Has(M112)],
                 then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
+                when: &[Condition::Has(M113)],
+                then: Consequence::Needs(&[Condition::HasNot(M113)], Fault::Illegal(M113)),
+            },
+            Rule {
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
             },
         ],
-        gates: G553,
+        gates: G577,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20356,10 +20999,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C398),
+            slot("geom", C423),
             slot("v4", C84),
-            slot("dtype", C399),
-            slot("ctype", C400),
+            slot("dtype", C424),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 0,
@@ -20369,15 +21012,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G554) },
-            Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
-            },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G578) },
             Rule {
                 when: &[Condition::Has(M110)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
+            },
+            Rule {
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M111)),
             },
         ],
         gates: &[],
@@ -20389,12 +21032,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C401),
+            slot("base", C426),
             optional("uni", C70),
-            slot("geom", C398),
+            slot("geom", C423),
             slot("v4", C84),
-            slot("dtype", C399),
-            slot("ctype", C400),
+            slot("dtype", C424),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 1,
@@ -20404,18 +21047,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G555) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G579) },
+            Rule {
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M111)),
+            },
             Rule {
                 when: &[Condition::Has(M110)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
-            },
-            Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
             },
         ],
-        gates: G550,
+        gates: G574,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20424,12 +21067,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C402),
+            slot("level", C427),
             optional("uni", C70),
-            slot("geom", C398),
+            slot("geom", C423),
             slot("v4", C84),
-            slot("dtype", C399),
-            slot("ctype", C400),
+            slot("dtype", C424),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 1,
@@ -20440,22 +21083,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G556) },
-            Rule {
-                when: &[Condition::Has(M111)],
-                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
-            },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G580) },
             Rule {
                 when: &[Condition::Has(M112)],
                 then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
+                when: &[Condition::Has(M113)],
+                then: Consequence::Needs(&[Condition::HasNot(M113)], Fault::Illegal(M113)),
+            },
+            Rule {
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
             },
         ],
-        gates: G551,
+        gates: G575,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20464,12 +21107,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C403),
+            slot("grad", C428),
             optional("uni", C70),
-            slot("geom", C398),
+            slot("geom", C423),
             slot("v4", C84),
-            slot("dtype", C399),
-            slot("ctype", C400),
+            slot("dtype", C424),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 1,
@@ -20481,23 +21124,23 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
-            Rule {
-                when: &[Condition::Has(M111)],
-                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
-            },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G581) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G576) },
             Rule {
                 when: &[Condition::Has(M112)],
                 then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
+                when: &[Condition::Has(M113)],
+                then: Consequence::Needs(&[Condition::HasNot(M113)], Fault::Illegal(M113)),
+            },
+            Rule {
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
             },
         ],
-        gates: G553,
+        gates: G577,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20507,9 +21150,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C404),
+            slot("geom", C429),
             slot("v4", C84),
-            slot("dtype", C399),
+            slot("dtype", C424),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -20520,8 +21163,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G554) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G578) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -20532,11 +21175,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C401),
+            slot("base", C426),
             optional("uni", C70),
-            slot("geom", C404),
+            slot("geom", C429),
             slot("v4", C84),
-            slot("dtype", C399),
+            slot("dtype", C424),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -20547,10 +21190,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G555) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G579) },
         ],
-        gates: G550,
+        gates: G574,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20559,11 +21202,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C402),
+            slot("level", C427),
             optional("uni", C70),
-            slot("geom", C404),
+            slot("geom", C429),
             slot("v4", C84),
-            slot("dtype", C399),
+            slot("dtype", C424),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -20575,10 +21218,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G580) },
         ],
-        gates: G551,
+        gates: G575,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20587,11 +21230,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C403),
+            slot("grad", C428),
             optional("uni", C70),
-            slot("geom", C404),
+            slot("geom", C429),
             slot("v4", C84),
-            slot("dtype", C399),
+            slot("dtype", C424),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -20604,11 +21247,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G581) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G576) },
         ],
-        gates: G553,
+        gates: G577,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20618,9 +21261,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C404),
+            slot("geom", C429),
             slot("v4", C84),
-            slot("dtype", C399),
+            slot("dtype", C424),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -20632,8 +21275,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G554) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G578) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -20644,11 +21287,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C401),
+            slot("base", C426),
             optional("uni", C70),
-            slot("geom", C404),
+            slot("geom", C429),
             slot("v4", C84),
-            slot("dtype", C399),
+            slot("dtype", C424),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -20660,10 +21303,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G555) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G579) },
         ],
-        gates: G550,
+        gates: G574,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20672,11 +21315,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C402),
+            slot("level", C427),
             optional("uni", C70),
-            slot("geom", C404),
+            slot("geom", C429),
             slot("v4", C84),
-            slot("dtype", C399),
+            slot("dtype", C424),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -20689,10 +21332,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G580) },
         ],
-        gates: G551,
+        gates: G575,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20701,11 +21344,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C403),
+            slot("grad", C428),
             optional("uni", C70),
-            slot("geom", C404),
+            slot("geom", C429),
             slot("v4", C84),
-            slot("dtype", C399),
+            slot("dtype", C424),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -20719,11 +21362,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G581) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G576) },
         ],
-        gates: G553,
+        gates: G577,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20733,10 +21376,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C398),
-            slot("v2", C405),
-            slot("dtype", C406),
-            slot("ctype", C400),
+            slot("geom", C423),
+            slot("v2", C430),
+            slot("dtype", C431),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 0,
@@ -20745,14 +21388,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
-            },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
             Rule {
                 when: &[Condition::Has(M110)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
+            },
+            Rule {
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M111)),
             },
         ],
         gates: &[],
@@ -20764,12 +21407,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C401),
+            slot("base", C426),
             optional("uni", C70),
-            slot("geom", C398),
-            slot("v2", C405),
-            slot("dtype", C406),
-            slot("ctype", C400),
+            slot("geom", C423),
+            slot("v2", C430),
+            slot("dtype", C431),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 1,
@@ -20778,17 +21421,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule {
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M111)),
+            },
             Rule {
                 when: &[Condition::Has(M110)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
-            },
-            Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
             },
         ],
-        gates: G550,
+        gates: G574,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20797,12 +21440,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C402),
+            slot("level", C427),
             optional("uni", C70),
-            slot("geom", C398),
-            slot("v2", C405),
-            slot("dtype", C406),
-            slot("ctype", C400),
+            slot("geom", C423),
+            slot("v2", C430),
+            slot("dtype", C431),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 1,
@@ -20812,21 +21455,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule {
-                when: &[Condition::Has(M111)],
-                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
-            },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
             Rule {
                 when: &[Condition::Has(M112)],
                 then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
+                when: &[Condition::Has(M113)],
+                then: Consequence::Needs(&[Condition::HasNot(M113)], Fault::Illegal(M113)),
+            },
+            Rule {
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
             },
         ],
-        gates: G551,
+        gates: G575,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20835,12 +21478,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C403),
+            slot("grad", C428),
             optional("uni", C70),
-            slot("geom", C398),
-            slot("v2", C405),
-            slot("dtype", C406),
-            slot("ctype", C400),
+            slot("geom", C423),
+            slot("v2", C430),
+            slot("dtype", C431),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 1,
@@ -20851,22 +21494,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
-            Rule {
-                when: &[Condition::Has(M111)],
-                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
-            },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G576) },
             Rule {
                 when: &[Condition::Has(M112)],
                 then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
+                when: &[Condition::Has(M113)],
+                then: Consequence::Needs(&[Condition::HasNot(M113)], Fault::Illegal(M113)),
+            },
+            Rule {
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
             },
         ],
-        gates: G553,
+        gates: G577,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20876,10 +21519,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C398),
-            slot("v2", C405),
-            slot("dtype", C406),
-            slot("ctype", C400),
+            slot("geom", C423),
+            slot("v2", C430),
+            slot("dtype", C431),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 0,
@@ -20889,15 +21532,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G554) },
-            Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
-            },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G578) },
             Rule {
                 when: &[Condition::Has(M110)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
+            },
+            Rule {
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M111)),
             },
         ],
         gates: &[],
@@ -20909,12 +21552,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C401),
+            slot("base", C426),
             optional("uni", C70),
-            slot("geom", C398),
-            slot("v2", C405),
-            slot("dtype", C406),
-            slot("ctype", C400),
+            slot("geom", C423),
+            slot("v2", C430),
+            slot("dtype", C431),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 1,
@@ -20924,18 +21567,18 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G555) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G579) },
+            Rule {
+                when: &[Condition::Has(M111)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M111)),
+            },
             Rule {
                 when: &[Condition::Has(M110)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M110)),
-            },
-            Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
             },
         ],
-        gates: G550,
+        gates: G574,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20944,12 +21587,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C402),
+            slot("level", C427),
             optional("uni", C70),
-            slot("geom", C398),
-            slot("v2", C405),
-            slot("dtype", C406),
-            slot("ctype", C400),
+            slot("geom", C423),
+            slot("v2", C430),
+            slot("dtype", C431),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 1,
@@ -20960,22 +21603,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G556) },
-            Rule {
-                when: &[Condition::Has(M111)],
-                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
-            },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G580) },
             Rule {
                 when: &[Condition::Has(M112)],
                 then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
+                when: &[Condition::Has(M113)],
+                then: Consequence::Needs(&[Condition::HasNot(M113)], Fault::Illegal(M113)),
+            },
+            Rule {
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
             },
         ],
-        gates: G551,
+        gates: G575,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -20984,12 +21627,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C403),
+            slot("grad", C428),
             optional("uni", C70),
-            slot("geom", C398),
-            slot("v2", C405),
-            slot("dtype", C406),
-            slot("ctype", C400),
+            slot("geom", C423),
+            slot("v2", C430),
+            slot("dtype", C431),
+            slot("ctype", C425),
         ],
         ignored: &[],
         head: 1,
@@ -21001,23 +21644,23 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
-            Rule {
-                when: &[Condition::Has(M111)],
-                then: Consequence::Needs(&[Condition::HasNot(M111)], Fault::Illegal(M111)),
-            },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G581) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G576) },
             Rule {
                 when: &[Condition::Has(M112)],
                 then: Consequence::Needs(&[Condition::HasNot(M112)], Fault::Illegal(M112)),
             },
             Rule {
-                when: &[Condition::Has(M109)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T39)], Fault::Illegal(M109)),
+                when: &[Condition::Has(M113)],
+                then: Consequence::Needs(&[Condition::HasNot(M113)], Fault::Illegal(M113)),
+            },
+            Rule {
+                when: &[Condition::Has(M110)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M110)),
             },
         ],
-        gates: G553,
+        gates: G577,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -21027,9 +21670,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C404),
-            slot("v2", C405),
-            slot("dtype", C406),
+            slot("geom", C429),
+            slot("v2", C430),
+            slot("dtype", C431),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -21040,8 +21683,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G554) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G578) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -21052,11 +21695,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C401),
+            slot("base", C426),
             optional("uni", C70),
-            slot("geom", C404),
-            slot("v2", C405),
-            slot("dtype", C406),
+            slot("geom", C429),
+            slot("v2", C430),
+            slot("dtype", C431),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -21067,10 +21710,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G555) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G579) },
         ],
-        gates: G550,
+        gates: G574,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -21079,11 +21722,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C402),
+            slot("level", C427),
             optional("uni", C70),
-            slot("geom", C404),
-            slot("v2", C405),
-            slot("dtype", C406),
+            slot("geom", C429),
+            slot("v2", C430),
+            slot("dtype", C431),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -21095,10 +21738,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G580) },
         ],
-        gates: G551,
+        gates: G575,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -21107,11 +21750,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C403),
+            slot("grad", C428),
             optional("uni", C70),
-            slot("geom", C404),
-            slot("v2", C405),
-            slot("dtype", C406),
+            slot("geom", C429),
+            slot("v2", C430),
+            slot("dtype", C431),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -21124,11 +21767,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G581) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G576) },
         ],
-        gates: G553,
+        gates: G577,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -21138,9 +21781,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C70),
-            slot("geom", C404),
-            slot("v2", C405),
-            slot("dtype", C406),
+            slot("geom", C429),
+            slot("v2", C430),
+            slot("dtype", C431),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -21152,8 +21795,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G554) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G578) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -21164,11 +21807,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C401),
+            slot("base", C426),
             optional("uni", C70),
-            slot("geom", C404),
-            slot("v2", C405),
-            slot("dtype", C406),
+            slot("geom", C429),
+            slot("v2", C430),
+            slot("dtype", C431),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -21180,10 +21823,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G555) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G579) },
         ],
-        gates: G550,
+        gates: G574,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -21192,11 +21835,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C402),
+            slot("level", C427),
             optional("uni", C70),
-            slot("geom", C404),
-            slot("v2", C405),
-            slot("dtype", C406),
+            slot("geom", C429),
+            slot("v2", C430),
+            slot("dtype", C431),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -21209,10 +21852,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G556) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G580) },
         ],
-        gates: G551,
+        gates: G575,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -21221,11 +21864,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C403),
+            slot("grad", C428),
             optional("uni", C70),
-            slot("geom", C404),
-            slot("v2", C405),
-            slot("dtype", C406),
+            slot("geom", C429),
+            slot("v2", C430),
+            slot("dtype", C431),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -21239,11 +21882,11 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G549) },
-            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G557) },
-            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G552) },
+            Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G573) },
+            Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G581) },
+            Rule { when: &[Condition::Has(M110)], then: Consequence::Gates(G576) },
         ],
-        gates: G553,
+        gates: G577,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -21253,10 +21896,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C70),
-            slot("component", C407),
-            slot("geom", C408),
+            slot("component", C432),
+            slot("geom", C433),
             slot("v4", C84),
-            slot("dtype", C323),
+            slot("dtype", C348),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -21265,8 +21908,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G561) }],
-        gates: G562,
+        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G585) }],
+        gates: G586,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -21276,10 +21919,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C70),
-            slot("component", C407),
-            slot("geom", C409),
+            slot("component", C432),
+            slot("geom", C434),
             slot("v4", C84),
-            slot("dtype", C323),
+            slot("dtype", C348),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -21289,8 +21932,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G561) }],
-        gates: G566,
+        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G585) }],
+        gates: G590,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -21300,10 +21943,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C70),
-            slot("component", C407),
-            slot("geom", C409),
+            slot("component", C432),
+            slot("geom", C434),
             slot("v4", C84),
-            slot("dtype", C323),
+            slot("dtype", C348),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -21313,8 +21956,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G561) }],
-        gates: G566,
+        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G585) }],
+        gates: G590,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -21324,10 +21967,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C70),
-            slot("component", C407),
-            slot("geom", C409),
+            slot("component", C432),
+            slot("geom", C434),
             slot("v4", C84),
-            slot("dtype", C323),
+            slot("dtype", C348),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -21338,8 +21981,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M108)], then: Consequence::Gates(G561) }],
-        gates: G566,
+        rules: &[Rule { when: &[Condition::Has(M109)], then: Consequence::Gates(G585) }],
+        gates: G590,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -21360,7 +22003,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
-        slots: &[slot("query", C410), slot("b32", C6)],
+        slots: &[slot("query", C435), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("texref", Kind::Handle, Ty::None)],
@@ -21373,7 +22016,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C402), slot("query", C411), slot("b32", C6)],
+        slots: &[slot("level", C427), slot("query", C436), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -21382,7 +22025,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G569,
+        gates: G593,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -21390,7 +22033,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
+        slots: &[slot("dtype", C174), slot("atype", C174), slot("btype", C174), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -21399,7 +22042,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G570,
+        gates: G594,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -21407,7 +22050,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
+        slots: &[slot("dtype", C174), slot("atype", C174), slot("btype", C174), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -21417,7 +22060,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G570,
+        gates: G594,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -21426,9 +22069,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             slot("op2", C51),
         ],
@@ -21441,7 +22084,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G570,
+        gates: G594,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -21450,9 +22093,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -21468,7 +22111,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G571,
+        gates: G595,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -21477,9 +22120,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vabsdiff4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -21495,7 +22138,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G572,
+        gates: G596,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -21503,7 +22146,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vadd,
         syntax: "vadd.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
+        slots: &[slot("dtype", C174), slot("atype", C174), slot("btype", C174), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -21512,7 +22155,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G573,
+        gates: G597,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -21520,7 +22163,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vadd,
         syntax: "vadd.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
+        slots: &[slot("dtype", C174), slot("atype", C174), slot("btype", C174), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -21530,7 +22173,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G573,
+        gates: G597,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -21539,9 +22182,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vadd.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             slot("op2", C51),
         ],
@@ -21554,7 +22197,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G573,
+        gates: G597,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -21563,9 +22206,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vadd2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -21581,7 +22224,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G574,
+        gates: G598,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -21590,9 +22233,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vadd4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -21608,7 +22251,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G575,
+        gates: G599,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -21617,9 +22260,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vavrg2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -21635,7 +22278,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G576,
+        gates: G600,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -21644,9 +22287,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vavrg4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -21662,7 +22305,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G577,
+        gates: G601,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -21671,11 +22314,11 @@ pub static FORMS: &[Form] = &[
         syntax: "vmad.dtype.atype.btype{.sat}{.scale} d, {-}a.part, {-}b.part, {-}c",
         section: "9.7.18.1.3",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
-            optional("scale", C412),
+            optional("scale", C437),
         ],
         ignored: &[],
         head: 0,
@@ -21686,7 +22329,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G578,
+        gates: G602,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -21695,12 +22338,12 @@ pub static FORMS: &[Form] = &[
         syntax: "vmad.dtype.atype.btype.po{.sat}{.scale} d, a.part, b.part, c",
         section: "9.7.18.1.3",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
-            slot("po", C413),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
+            slot("po", C438),
             optional("sat", C8),
-            optional("scale", C412),
+            optional("scale", C437),
         ],
         ignored: &[],
         head: 0,
@@ -21711,7 +22354,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G578,
+        gates: G602,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -21719,7 +22362,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmax,
         syntax: "vmax.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
+        slots: &[slot("dtype", C174), slot("atype", C174), slot("btype", C174), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -21728,7 +22371,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G579,
+        gates: G603,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -21736,7 +22379,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmax,
         syntax: "vmax.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
+        slots: &[slot("dtype", C174), slot("atype", C174), slot("btype", C174), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -21746,7 +22389,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G579,
+        gates: G603,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -21755,9 +22398,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             slot("op2", C51),
         ],
@@ -21770,7 +22413,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G579,
+        gates: G603,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -21779,9 +22422,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -21797,7 +22440,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G580,
+        gates: G604,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -21806,9 +22449,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmax4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -21824,7 +22467,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G581,
+        gates: G605,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -21832,7 +22475,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmin,
         syntax: "vmin.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
+        slots: &[slot("dtype", C174), slot("atype", C174), slot("btype", C174), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -21841,7 +22484,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G582,
+        gates: G606,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -21849,7 +22492,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vmin,
         syntax: "vmin.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
+        slots: &[slot("dtype", C174), slot("atype", C174), slot("btype", C174), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -21859,7 +22502,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G582,
+        gates: G606,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -21868,9 +22511,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             slot("op2", C51),
         ],
@@ -21883,7 +22526,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G582,
+        gates: G606,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -21892,9 +22535,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -21910,7 +22553,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G583,
+        gates: G607,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -21919,9 +22562,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vmin4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -21937,7 +22580,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G584,
+        gates: G608,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -21945,15 +22588,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C414), slot("pred", C60)],
+        slots: &[slot("mode", C439), slot("pred", C60)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G585) }],
-        gates: G586,
+        rules: &[Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G609) }],
+        gates: G610,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -21961,15 +22604,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C415), slot("b32", C6)],
+        slots: &[slot("ballot", C440), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G585) }],
-        gates: G586,
+        rules: &[Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G609) }],
+        gates: G610,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -21977,7 +22620,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C55), slot("mode", C414), slot("pred", C60)],
+        slots: &[slot("sync", C55), slot("mode", C439), slot("pred", C60)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -21985,8 +22628,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G585) }],
-        gates: G587,
+        rules: &[Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G609) }],
+        gates: G611,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -21994,7 +22637,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C55), slot("ballot", C415), slot("b32", C6)],
+        slots: &[slot("sync", C55), slot("ballot", C440), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -22002,8 +22645,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M114)], then: Consequence::Gates(G585) }],
-        gates: G587,
+        rules: &[Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G609) }],
+        gates: G611,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -22011,7 +22654,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C173), slot("btype", C173), slot("CmpOp", C322)],
+        slots: &[slot("atype", C174), slot("btype", C174), slot("CmpOp", C347)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -22021,15 +22664,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Comparison),
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
             },
         ],
-        gates: G588,
+        gates: G612,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -22037,7 +22680,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C173), slot("btype", C173), slot("CmpOp", C322)],
+        slots: &[slot("atype", C174), slot("btype", C174), slot("CmpOp", C347)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -22048,15 +22691,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Comparison),
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
             },
         ],
-        gates: G588,
+        gates: G612,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -22064,7 +22707,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C173), slot("btype", C173), slot("CmpOp", C322), slot("op2", C51)],
+        slots: &[slot("atype", C174), slot("btype", C174), slot("CmpOp", C347), slot("op2", C51)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -22075,15 +22718,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Comparison),
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
             },
         ],
-        gates: G588,
+        gates: G612,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -22091,7 +22734,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset2,
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
-        slots: &[slot("atype", C173), slot("btype", C173), slot("CmpOp", C322), optional("add", C43)],
+        slots: &[slot("atype", C174), slot("btype", C174), slot("CmpOp", C347), optional("add", C43)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -22103,15 +22746,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Comparison),
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
             },
         ],
-        gates: G589,
+        gates: G613,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -22119,7 +22762,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset4,
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
-        slots: &[slot("atype", C173), slot("btype", C173), slot("CmpOp", C322), optional("add", C43)],
+        slots: &[slot("atype", C174), slot("btype", C174), slot("CmpOp", C347), optional("add", C43)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -22131,15 +22774,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::HasNot(M85)], Fault::Comparison),
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::HasNot(M86)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M83)],
-                then: Consequence::Needs(&[Condition::HasNot(M83)], Fault::Comparison),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::HasNot(M84)], Fault::Comparison),
             },
         ],
-        gates: G590,
+        gates: G614,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -22148,9 +22791,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             slot("mode", C69),
         ],
@@ -22165,7 +22808,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G591,
+        gates: G615,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -22174,9 +22817,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             slot("mode", C69),
         ],
@@ -22192,7 +22835,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G591,
+        gates: G615,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -22201,9 +22844,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshl.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             slot("mode", C69),
             slot("op2", C51),
@@ -22220,7 +22863,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G591,
+        gates: G615,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -22229,9 +22872,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             slot("mode", C69),
         ],
@@ -22246,7 +22889,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G592,
+        gates: G616,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -22255,9 +22898,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             slot("mode", C69),
         ],
@@ -22273,7 +22916,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G592,
+        gates: G616,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -22282,9 +22925,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vshr.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             slot("mode", C69),
             slot("op2", C51),
@@ -22301,7 +22944,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T31)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T13)], Fault::Missing("u32")),
         }],
-        gates: G592,
+        gates: G616,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -22309,7 +22952,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
+        slots: &[slot("dtype", C174), slot("atype", C174), slot("btype", C174), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -22318,7 +22961,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G593,
+        gates: G617,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -22326,7 +22969,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
-        slots: &[slot("dtype", C173), slot("atype", C173), slot("btype", C173), optional("sat", C8)],
+        slots: &[slot("dtype", C174), slot("atype", C174), slot("btype", C174), optional("sat", C8)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -22336,7 +22979,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G593,
+        gates: G617,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -22345,9 +22988,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             slot("op2", C51),
         ],
@@ -22360,7 +23003,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G593,
+        gates: G617,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -22369,9 +23012,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -22387,7 +23030,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G594,
+        gates: G618,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -22396,9 +23039,9 @@ pub static FORMS: &[Form] = &[
         syntax: "vsub4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
-            slot("dtype", C173),
-            slot("atype", C173),
-            slot("btype", C173),
+            slot("dtype", C174),
+            slot("atype", C174),
+            slot("btype", C174),
             optional("sat", C8),
             optional("add", C43),
         ],
@@ -22414,7 +23057,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M1)],
             then: Consequence::Needs(&[Condition::HasNot(M10)], Fault::Illegal(M1)),
         }],
-        gates: G595,
+        gates: G619,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -22423,13 +23066,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C416),
+            slot("mma_async", C441),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C417),
-            slot("dtype", C260),
-            slot("atype", C143),
-            slot("btype", C143),
+            slot("shape", C442),
+            slot("dtype", C285),
+            slot("atype", C144),
+            slot("btype", C144),
         ],
         ignored: T0,
         head: 1,
@@ -22444,7 +23087,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G596,
+        gates: G620,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22453,13 +23096,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C416),
+            slot("mma_async", C441),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C417),
-            slot("dtype", C260),
-            slot("atype", C143),
-            slot("btype", C143),
+            slot("shape", C442),
+            slot("dtype", C285),
+            slot("atype", C144),
+            slot("btype", C144),
         ],
         ignored: T0,
         head: 1,
@@ -22473,7 +23116,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G596,
+        gates: G620,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22482,13 +23125,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C416),
+            slot("mma_async", C441),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C417),
+            slot("shape", C442),
             slot("dtype", C1),
-            slot("atype", C144),
-            slot("btype", C144),
+            slot("atype", C145),
+            slot("btype", C145),
         ],
         ignored: T0,
         head: 1,
@@ -22503,7 +23146,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G596,
+        gates: G620,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22512,13 +23155,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C416),
+            slot("mma_async", C441),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C417),
+            slot("shape", C442),
             slot("dtype", C1),
-            slot("atype", C144),
-            slot("btype", C144),
+            slot("atype", C145),
+            slot("btype", C145),
         ],
         ignored: T0,
         head: 1,
@@ -22532,7 +23175,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G596,
+        gates: G620,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22541,13 +23184,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C416),
+            slot("mma_async", C441),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C418),
+            slot("shape", C443),
             slot("dtype", C1),
-            slot("atype", C150),
-            slot("btype", C150),
+            slot("atype", C151),
+            slot("btype", C151),
         ],
         ignored: T0,
         head: 1,
@@ -22560,7 +23203,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G596,
+        gates: G620,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22569,13 +23212,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C416),
+            slot("mma_async", C441),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C418),
+            slot("shape", C443),
             slot("dtype", C1),
-            slot("atype", C150),
-            slot("btype", C150),
+            slot("atype", C151),
+            slot("btype", C151),
         ],
         ignored: T0,
         head: 1,
@@ -22588,7 +23231,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G596,
+        gates: G620,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22597,13 +23240,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C416),
+            slot("mma_async", C441),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C419),
-            slot("dtype", C260),
-            slot("atype", C275),
-            slot("btype", C275),
+            slot("shape", C444),
+            slot("dtype", C285),
+            slot("atype", C300),
+            slot("btype", C300),
         ],
         ignored: T0,
         head: 1,
@@ -22616,7 +23259,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G597,
+        gates: G621,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22625,13 +23268,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C416),
+            slot("mma_async", C441),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C419),
-            slot("dtype", C260),
-            slot("atype", C275),
-            slot("btype", C275),
+            slot("shape", C444),
+            slot("dtype", C285),
+            slot("atype", C300),
+            slot("btype", C300),
         ],
         ignored: T0,
         head: 1,
@@ -22644,7 +23287,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G597,
+        gates: G621,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22653,14 +23296,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C416),
+            slot("mma_async", C441),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C420),
+            slot("shape", C445),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C421),
-            slot("btype", C421),
+            slot("atype", C446),
+            slot("btype", C446),
         ],
         ignored: T0,
         head: 1,
@@ -22673,22 +23316,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G598),
+                then: Consequence::Gates(G622),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G598),
+                then: Consequence::Gates(G622),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G599),
+                then: Consequence::Gates(G623),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G599),
+                then: Consequence::Gates(G623),
             },
         ],
-        gates: G600,
+        gates: G624,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22697,14 +23340,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C416),
+            slot("mma_async", C441),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C420),
+            slot("shape", C445),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C421),
-            slot("btype", C421),
+            slot("atype", C446),
+            slot("btype", C446),
         ],
         ignored: T0,
         head: 1,
@@ -22717,22 +23360,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G598),
+                then: Consequence::Gates(G622),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G598),
+                then: Consequence::Gates(G622),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G599),
+                then: Consequence::Gates(G623),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G599),
+                then: Consequence::Gates(G623),
             },
         ],
-        gates: G600,
+        gates: G624,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22741,14 +23384,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C416),
+            slot("mma_async", C441),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C422),
+            slot("shape", C447),
             slot("dtype", C13),
-            slot("atype", C271),
-            slot("btype", C271),
-            slot("and", C423),
+            slot("atype", C296),
+            slot("btype", C296),
+            slot("and", C448),
             slot("popc", C58),
         ],
         ignored: T0,
@@ -22760,7 +23403,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G601,
+        gates: G625,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22769,14 +23412,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync{.aligned}.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C416),
+            slot("mma_async", C441),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C422),
+            slot("shape", C447),
             slot("dtype", C13),
-            slot("atype", C271),
-            slot("btype", C271),
-            slot("and", C423),
+            slot("atype", C296),
+            slot("btype", C296),
+            slot("and", C448),
             slot("popc", C58),
         ],
         ignored: T0,
@@ -22788,7 +23431,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G601,
+        gates: G625,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22797,77 +23440,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C416),
-            slot("sp", C383),
+            slot("mma_async", C441),
+            slot("sp", C408),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C419),
-            slot("dtype", C260),
-            slot("atype", C143),
-            slot("btype", C143),
-        ],
-        ignored: T0,
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G602,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
-        section: "9.7.15.6.3",
-        slots: &[
-            slot("mma_async", C416),
-            slot("sp", C383),
-            slot("sync", C55),
-            optional("aligned", C62),
-            slot("shape", C419),
-            slot("dtype", C260),
-            slot("atype", C143),
-            slot("btype", C143),
-        ],
-        ignored: T0,
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G602,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
-        section: "9.7.15.6.3",
-        slots: &[
-            slot("mma_async", C416),
-            slot("sp", C383),
-            slot("sync", C55),
-            optional("aligned", C62),
-            slot("shape", C419),
-            slot("dtype", C1),
+            slot("shape", C444),
+            slot("dtype", C285),
             slot("atype", C144),
             slot("btype", C144),
         ],
@@ -22886,7 +23464,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G602,
+        gates: G626,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22895,12 +23473,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C416),
-            slot("sp", C383),
+            slot("mma_async", C441),
+            slot("sp", C408),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C419),
-            slot("dtype", C1),
+            slot("shape", C444),
+            slot("dtype", C285),
             slot("atype", C144),
             slot("btype", C144),
         ],
@@ -22918,7 +23496,72 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G602,
+        gates: G626,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
+        section: "9.7.15.6.3",
+        slots: &[
+            slot("mma_async", C441),
+            slot("sp", C408),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C444),
+            slot("dtype", C1),
+            slot("atype", C145),
+            slot("btype", C145),
+        ],
+        ignored: T0,
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
+            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G626,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
+        section: "9.7.15.6.3",
+        slots: &[
+            slot("mma_async", C441),
+            slot("sp", C408),
+            slot("sync", C55),
+            optional("aligned", C62),
+            slot("shape", C444),
+            slot("dtype", C1),
+            slot("atype", C145),
+            slot("btype", C145),
+        ],
+        ignored: T0,
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
+            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G626,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22927,14 +23570,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C416),
-            slot("sp", C383),
+            slot("mma_async", C441),
+            slot("sp", C408),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C417),
+            slot("shape", C442),
             slot("dtype", C1),
-            slot("atype", C150),
-            slot("btype", C150),
+            slot("atype", C151),
+            slot("btype", C151),
         ],
         ignored: T0,
         head: 1,
@@ -22949,7 +23592,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G602,
+        gates: G626,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22958,14 +23601,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C416),
-            slot("sp", C383),
+            slot("mma_async", C441),
+            slot("sp", C408),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C417),
+            slot("shape", C442),
             slot("dtype", C1),
-            slot("atype", C150),
-            slot("btype", C150),
+            slot("atype", C151),
+            slot("btype", C151),
         ],
         ignored: T0,
         head: 1,
@@ -22980,7 +23623,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G602,
+        gates: G626,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -22989,14 +23632,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C416),
-            slot("sp", C383),
+            slot("mma_async", C441),
+            slot("sp", C408),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C424),
-            slot("dtype", C260),
-            slot("atype", C275),
-            slot("btype", C275),
+            slot("shape", C449),
+            slot("dtype", C285),
+            slot("atype", C300),
+            slot("btype", C300),
         ],
         ignored: T0,
         head: 1,
@@ -23011,7 +23654,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G603,
+        gates: G627,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -23020,14 +23663,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C416),
-            slot("sp", C383),
+            slot("mma_async", C441),
+            slot("sp", C408),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C424),
-            slot("dtype", C260),
-            slot("atype", C275),
-            slot("btype", C275),
+            slot("shape", C449),
+            slot("dtype", C285),
+            slot("atype", C300),
+            slot("btype", C300),
         ],
         ignored: T0,
         head: 1,
@@ -23042,7 +23685,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G603,
+        gates: G627,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -23051,15 +23694,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C416),
-            slot("sp", C383),
+            slot("mma_async", C441),
+            slot("sp", C408),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C425),
+            slot("shape", C450),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C421),
-            slot("btype", C421),
+            slot("atype", C446),
+            slot("btype", C446),
         ],
         ignored: T0,
         head: 1,
@@ -23074,22 +23717,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G604),
+                then: Consequence::Gates(G628),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G604),
+                then: Consequence::Gates(G628),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G605),
+                then: Consequence::Gates(G629),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G605),
+                then: Consequence::Gates(G629),
             },
         ],
-        gates: G606,
+        gates: G630,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -23098,15 +23741,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync{.aligned}.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C416),
-            slot("sp", C383),
+            slot("mma_async", C441),
+            slot("sp", C408),
             slot("sync", C55),
             optional("aligned", C62),
-            slot("shape", C425),
+            slot("shape", C450),
             optional("satfinite", C23),
             slot("dtype", C13),
-            slot("atype", C421),
-            slot("btype", C421),
+            slot("atype", C446),
+            slot("btype", C446),
         ],
         ignored: T0,
         head: 1,
@@ -23121,22 +23764,22 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G604),
+                then: Consequence::Gates(G628),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G604),
+                then: Consequence::Gates(G628),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T27), Condition::TypeIn(2, T21)],
-                then: Consequence::Gates(G605),
+                then: Consequence::Gates(G629),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T27)],
-                then: Consequence::Gates(G605),
+                then: Consequence::Gates(G629),
             },
         ],
-        gates: G606,
+        gates: G630,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -23144,12 +23787,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.fence.sync{.aligned}",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C426), slot("sync", C55), optional("aligned", C62)],
+        slots: &[slot("fence", C451), slot("sync", C55), optional("aligned", C62)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G607,
+        gates: G631,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -23162,7 +23805,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G608,
+        gates: G632,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -23175,7 +23818,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G609,
+        gates: G633,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -23184,73 +23827,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("a", C428),
+            slot("load", C452),
+            slot("a", C453),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C430),
-            optional("memory", C340),
-            slot("type", C143),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
-        ],
-        gates: G613,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C427),
-            slot("b", C344),
-            slot("sync", C55),
-            slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C430),
-            optional("memory", C340),
-            slot("type", C143),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
-        ],
-        gates: G613,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C427),
-            slot("a", C428),
-            slot("sync", C55),
-            slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C430),
-            optional("memory", C340),
+            slot("layout", C454),
+            slot("shape", C455),
+            optional("memory", C365),
             slot("type", C144),
         ],
         ignored: &[],
@@ -23261,11 +23844,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
         ],
-        gates: G614,
+        gates: G637,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23274,13 +23857,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("b", C344),
+            slot("load", C452),
+            slot("b", C369),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C430),
-            optional("memory", C340),
+            slot("layout", C454),
+            slot("shape", C455),
+            optional("memory", C365),
             slot("type", C144),
         ],
         ignored: &[],
@@ -23291,11 +23874,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
         ],
-        gates: G614,
+        gates: G637,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23304,14 +23887,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("a", C428),
+            slot("load", C452),
+            slot("a", C453),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C431),
-            optional("memory", C340),
-            slot("type", C150),
+            slot("layout", C454),
+            slot("shape", C455),
+            optional("memory", C365),
+            slot("type", C145),
         ],
         ignored: &[],
         head: 2,
@@ -23320,8 +23903,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) }],
-        gates: G614,
+        rules: &[
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
+        ],
+        gates: G638,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23330,14 +23917,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("b", C344),
+            slot("load", C452),
+            slot("b", C369),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C431),
-            optional("memory", C340),
-            slot("type", C150),
+            slot("layout", C454),
+            slot("shape", C455),
+            optional("memory", C365),
+            slot("type", C145),
         ],
         ignored: &[],
         head: 2,
@@ -23346,8 +23933,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) }],
-        gates: G614,
+        rules: &[
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
+        ],
+        gates: G638,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23356,13 +23947,65 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("a", C428),
+            slot("load", C452),
+            slot("a", C453),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C432),
-            optional("memory", C340),
+            slot("layout", C454),
+            slot("shape", C456),
+            optional("memory", C365),
+            slot("type", C151),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M119)], then: Consequence::Gates(G639) }],
+        gates: G638,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C452),
+            slot("b", C369),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C454),
+            slot("shape", C456),
+            optional("memory", C365),
+            slot("type", C151),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M119)], then: Consequence::Gates(G639) }],
+        gates: G638,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C452),
+            slot("a", C453),
+            slot("sync", C55),
+            slot("aligned", C62),
+            slot("layout", C454),
+            slot("shape", C457),
+            optional("memory", C365),
             slot("type", C2),
         ],
         ignored: &[],
@@ -23373,11 +24016,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G616) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M119)], then: Consequence::Gates(G639) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G640) },
         ],
-        gates: G617,
+        gates: G641,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23386,13 +24029,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("b", C344),
+            slot("load", C452),
+            slot("b", C369),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C432),
-            optional("memory", C340),
+            slot("layout", C454),
+            slot("shape", C457),
+            optional("memory", C365),
             slot("type", C2),
         ],
         ignored: &[],
@@ -23403,11 +24046,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G616) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M119)], then: Consequence::Gates(G639) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G640) },
         ],
-        gates: G617,
+        gates: G641,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23416,14 +24059,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("a", C428),
+            slot("load", C452),
+            slot("a", C453),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C430),
-            optional("memory", C340),
-            slot("type", C267),
+            slot("layout", C454),
+            slot("shape", C455),
+            optional("memory", C365),
+            slot("type", C292),
         ],
         ignored: &[],
         head: 2,
@@ -23433,11 +24076,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
         ],
-        gates: G618,
+        gates: G642,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23446,14 +24089,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("b", C344),
+            slot("load", C452),
+            slot("b", C369),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C430),
-            optional("memory", C340),
-            slot("type", C267),
+            slot("layout", C454),
+            slot("shape", C455),
+            optional("memory", C365),
+            slot("type", C292),
         ],
         ignored: &[],
         head: 2,
@@ -23463,11 +24106,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
         ],
-        gates: G618,
+        gates: G642,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23476,14 +24119,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("a", C428),
+            slot("load", C452),
+            slot("a", C453),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("row", C262),
-            slot("shape", C433),
-            optional("memory", C340),
-            slot("type", C269),
+            slot("row", C287),
+            slot("shape", C458),
+            optional("memory", C365),
+            slot("type", C294),
         ],
         ignored: &[],
         head: 2,
@@ -23492,8 +24135,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) }],
-        gates: G620,
+        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G643) }],
+        gates: G644,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23502,14 +24145,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("b", C344),
+            slot("load", C452),
+            slot("b", C369),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("col", C263),
-            slot("shape", C433),
-            optional("memory", C340),
-            slot("type", C269),
+            slot("col", C288),
+            slot("shape", C458),
+            optional("memory", C365),
+            slot("type", C294),
         ],
         ignored: &[],
         head: 2,
@@ -23518,8 +24161,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) }],
-        gates: G620,
+        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G643) }],
+        gates: G644,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23528,14 +24171,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("a", C428),
+            slot("load", C452),
+            slot("a", C453),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("row", C262),
-            slot("shape", C434),
-            optional("memory", C340),
-            slot("type", C271),
+            slot("row", C287),
+            slot("shape", C459),
+            optional("memory", C365),
+            slot("type", C296),
         ],
         ignored: &[],
         head: 2,
@@ -23544,8 +24187,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) }],
-        gates: G622,
+        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G645) }],
+        gates: G646,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23554,14 +24197,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("b", C344),
+            slot("load", C452),
+            slot("b", C369),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("col", C263),
-            slot("shape", C434),
-            optional("memory", C340),
-            slot("type", C271),
+            slot("col", C288),
+            slot("shape", C459),
+            optional("memory", C365),
+            slot("type", C296),
         ],
         ignored: &[],
         head: 2,
@@ -23570,8 +24213,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) }],
-        gates: G622,
+        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G645) }],
+        gates: G646,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23580,14 +24223,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("c", C435),
+            slot("load", C452),
+            slot("c", C460),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C436),
-            optional("memory", C340),
-            slot("type", C260),
+            slot("layout", C454),
+            slot("shape", C461),
+            optional("memory", C365),
+            slot("type", C285),
         ],
         ignored: &[],
         head: 2,
@@ -23597,14 +24240,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
-            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M119)], then: Consequence::Gates(G639) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G643) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G645) },
         ],
-        gates: G613,
+        gates: G637,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23613,13 +24256,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("c", C435),
+            slot("load", C452),
+            slot("c", C460),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C436),
-            optional("memory", C340),
+            slot("layout", C454),
+            slot("shape", C461),
+            optional("memory", C365),
             slot("type", C13),
         ],
         ignored: &[],
@@ -23630,14 +24273,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
-            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M119)], then: Consequence::Gates(G639) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G643) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G645) },
         ],
-        gates: G618,
+        gates: G642,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23646,13 +24289,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C427),
-            slot("c", C435),
+            slot("load", C452),
+            slot("c", C460),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C437),
-            optional("memory", C340),
+            slot("layout", C454),
+            slot("shape", C462),
+            optional("memory", C365),
             slot("type", C2),
         ],
         ignored: &[],
@@ -23663,13 +24306,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
-            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G616) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M119)], then: Consequence::Gates(G639) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G640) },
         ],
-        gates: G617,
+        gates: G641,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -23678,14 +24321,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C438),
-            slot("d", C439),
+            slot("store", C463),
+            slot("d", C464),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C436),
-            optional("memory", C340),
-            slot("type", C260),
+            slot("layout", C454),
+            slot("shape", C461),
+            optional("memory", C365),
+            slot("type", C285),
         ],
         ignored: &[],
         head: 2,
@@ -23695,14 +24338,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
-            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M119)], then: Consequence::Gates(G639) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G643) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G645) },
         ],
-        gates: G613,
+        gates: G637,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -23711,13 +24354,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C438),
-            slot("d", C439),
+            slot("store", C463),
+            slot("d", C464),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C436),
-            optional("memory", C340),
+            slot("layout", C454),
+            slot("shape", C461),
+            optional("memory", C365),
             slot("type", C13),
         ],
         ignored: &[],
@@ -23728,14 +24371,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
-            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M119)], then: Consequence::Gates(G639) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G643) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G645) },
         ],
-        gates: G618,
+        gates: G642,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -23744,13 +24387,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C438),
-            slot("d", C439),
+            slot("store", C463),
+            slot("d", C464),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("layout", C429),
-            slot("shape", C437),
-            optional("memory", C340),
+            slot("layout", C454),
+            slot("shape", C462),
+            optional("memory", C365),
             slot("type", C2),
         ],
         ignored: &[],
@@ -23761,13 +24404,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
-            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G616) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M119)], then: Consequence::Gates(G639) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G640) },
         ],
-        gates: G617,
+        gates: G641,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -23776,14 +24419,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C377),
+            slot("mma", C402),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("alayout", C259),
-            slot("blayout", C259),
-            slot("shape", C430),
-            slot("dtype", C260),
-            slot("ctype", C260),
+            slot("alayout", C284),
+            slot("blayout", C284),
+            slot("shape", C455),
+            slot("dtype", C285),
+            slot("ctype", C285),
         ],
         ignored: &[],
         head: 1,
@@ -23794,11 +24437,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
         ],
-        gates: G613,
+        gates: G637,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -23807,15 +24450,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C377),
+            slot("mma", C402),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("alayout", C259),
-            slot("blayout", C259),
-            slot("shape", C430),
+            slot("alayout", C284),
+            slot("blayout", C284),
+            slot("shape", C455),
             slot("dtype", C1),
-            slot("atype", C144),
-            slot("btype", C144),
+            slot("atype", C145),
+            slot("btype", C145),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -23827,11 +24470,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
         ],
-        gates: G614,
+        gates: G638,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -23840,15 +24483,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C377),
+            slot("mma", C402),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("alayout", C259),
-            slot("blayout", C259),
-            slot("shape", C431),
+            slot("alayout", C284),
+            slot("blayout", C284),
+            slot("shape", C456),
             slot("dtype", C1),
-            slot("atype", C150),
-            slot("btype", C150),
+            slot("atype", C151),
+            slot("btype", C151),
             slot("ctype", C1),
         ],
         ignored: &[],
@@ -23859,8 +24502,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) }],
-        gates: G614,
+        rules: &[Rule { when: &[Condition::Has(M119)], then: Consequence::Gates(G639) }],
+        gates: G638,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -23869,12 +24512,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C377),
+            slot("mma", C402),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("alayout", C259),
-            slot("blayout", C259),
-            slot("shape", C437),
+            slot("alayout", C284),
+            slot("blayout", C284),
+            slot("shape", C462),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -23890,13 +24533,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
-            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G615) },
-            Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G616) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M119)], then: Consequence::Gates(G639) },
+            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G640) },
         ],
-        gates: G617,
+        gates: G641,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -23905,15 +24548,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C377),
+            slot("mma", C402),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("alayout", C259),
-            slot("blayout", C259),
-            slot("shape", C430),
+            slot("alayout", C284),
+            slot("blayout", C284),
+            slot("shape", C455),
             slot("dtype", C13),
-            slot("atype", C440),
-            slot("btype", C440),
+            slot("atype", C465),
+            slot("btype", C465),
             slot("ctype", C13),
             optional("satfinite", C23),
         ],
@@ -23926,11 +24569,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
         ],
-        gates: G618,
+        gates: G642,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -23939,15 +24582,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C377),
+            slot("mma", C402),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("alayout", C259),
-            slot("blayout", C259),
-            slot("shape", C430),
+            slot("alayout", C284),
+            slot("blayout", C284),
+            slot("shape", C455),
             slot("dtype", C13),
-            slot("atype", C441),
-            slot("btype", C441),
+            slot("atype", C237),
+            slot("btype", C237),
             slot("ctype", C13),
             optional("satfinite", C23),
         ],
@@ -23960,11 +24603,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G610) },
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G611) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G612) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G634) },
+            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G635) },
+            Rule { when: &[Condition::Has(M118)], then: Consequence::Gates(G636) },
         ],
-        gates: G618,
+        gates: G642,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -23973,15 +24616,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C377),
+            slot("mma", C402),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("row", C262),
-            slot("col", C263),
-            slot("shape", C433),
+            slot("row", C287),
+            slot("col", C288),
+            slot("shape", C458),
             slot("dtype", C13),
-            slot("atype", C442),
-            slot("btype", C442),
+            slot("atype", C466),
+            slot("btype", C466),
             slot("ctype", C13),
             optional("satfinite", C23),
         ],
@@ -23993,8 +24636,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) }],
-        gates: G620,
+        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G643) }],
+        gates: G644,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -24003,15 +24646,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C377),
+            slot("mma", C402),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("row", C262),
-            slot("col", C263),
-            slot("shape", C433),
+            slot("row", C287),
+            slot("col", C288),
+            slot("shape", C458),
             slot("dtype", C13),
-            slot("atype", C443),
-            slot("btype", C443),
+            slot("atype", C238),
+            slot("btype", C238),
             slot("ctype", C13),
             optional("satfinite", C23),
         ],
@@ -24023,8 +24666,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G619) }],
-        gates: G620,
+        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G643) }],
+        gates: G644,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -24033,17 +24676,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C377),
-            slot("bitOp", C272),
+            slot("mma", C402),
+            slot("bitOp", C297),
             slot("popc", C58),
             slot("sync", C55),
             slot("aligned", C62),
-            slot("row", C262),
-            slot("col", C263),
-            slot("shape", C434),
+            slot("row", C287),
+            slot("col", C288),
+            slot("shape", C459),
             slot("dtype", C13),
-            slot("atype", C271),
-            slot("btype", C271),
+            slot("atype", C296),
+            slot("btype", C296),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -24055,10 +24698,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G623) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G621) },
+            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G647) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G645) },
         ],
-        gates: G622,
+        gates: G646,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },

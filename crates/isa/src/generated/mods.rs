@@ -226,6 +226,8 @@ pub enum Mod {
     CompleteTx,
     /// `.const`
     Const,
+    /// `.counted::bytes`
+    CountedBytes,
     /// `.cp`
     Cp,
     /// `.cp_fenceproxy`
@@ -276,6 +278,8 @@ pub enum Mod {
     ExpectTx,
     /// `.f4e`
     F4e,
+    /// `.fabric::generic`
+    FabricGeneric,
     /// `.fence`
     Fence,
     /// `.fence::after_thread_sync`
@@ -300,6 +304,8 @@ pub enum Mod {
     G,
     /// `.ge`
     Ge,
+    /// `.generic::fabric`
+    GenericFabric,
     /// `.get_first_ctaid`
     GetFirstCtaid,
     /// `.get_first_ctaid::x`
@@ -742,10 +748,14 @@ pub enum Mod {
     Mbarrier,
     /// `.mbarrier::arrive::one`
     MbarrierArriveOne,
+    /// `.mbarrier::complete_tx::16B`
+    MbarrierCompleteTx16B,
     /// `.mbarrier::complete_tx::bytes`
     MbarrierCompleteTxBytes,
     /// `.mbarrier::report::disabled`
     MbarrierReportDisabled,
+    /// `.mbarrier::report::fabric`
+    MbarrierReportFabric,
     /// `.mbarrier::report::validity::per_16bytes::8`
     MbarrierReportValidityPer16bytes8,
     /// `.mbarrier::report::validity::per_16bytes::80`
@@ -776,6 +786,8 @@ pub enum Mod {
     MulticastCluster32b,
     /// `.multicast::cluster::all`
     MulticastClusterAll,
+    /// `.multimem`
+    Multimem,
     /// `.nan`
     Nan,
     /// `.nc`
@@ -806,6 +818,8 @@ pub enum Mod {
     Number,
     /// `.oob`
     Oob,
+    /// `.op_restrict::fetching`
+    OpRestrictFetching,
     /// `.or`
     Or,
     /// `.p`
@@ -930,6 +944,8 @@ pub enum Mod {
     St,
     /// `.store`
     Store,
+    /// `.submit`
+    Submit,
     /// `.subnormal`
     Subnormal,
     /// `.surfref`
@@ -940,6 +956,10 @@ pub enum Mod {
     SwizzleMode,
     /// `.sync`
     Sync,
+    /// `.sync_restrict::read`
+    SyncRestrictRead,
+    /// `.sync_restrict::reads`
+    SyncRestrictReads,
     /// `.sync_restrict::shared::cluster`
     SyncRestrictSharedCluster,
     /// `.sync_restrict::shared::cta`
@@ -970,6 +990,14 @@ pub enum Mod {
     Trap,
     /// `.try_cancel`
     TryCancel,
+    /// `.try_get`
+    TryGet,
+    /// `.try_pullred`
+    TryPullred,
+    /// `.try_put`
+    TryPut,
+    /// `.try_red`
+    TryRed,
     /// `.try_wait`
     TryWait,
     /// `.uni`
@@ -1158,6 +1186,7 @@ impl Mod {
         Mod::CommitGroup,
         Mod::CompleteTx,
         Mod::Const,
+        Mod::CountedBytes,
         Mod::Cp,
         Mod::CpFenceproxy,
         Mod::CpMask,
@@ -1183,6 +1212,7 @@ impl Mod {
         Mod::Exclusive,
         Mod::ExpectTx,
         Mod::F4e,
+        Mod::FabricGeneric,
         Mod::Fence,
         Mod::FenceAfterThreadSync,
         Mod::FenceBeforeThreadSync,
@@ -1195,6 +1225,7 @@ impl Mod {
         Mod::Full,
         Mod::G,
         Mod::Ge,
+        Mod::GenericFabric,
         Mod::GetFirstCtaid,
         Mod::GetFirstCtaidX,
         Mod::GetFirstCtaidY,
@@ -1416,8 +1447,10 @@ impl Mod {
         Mod::Max,
         Mod::Mbarrier,
         Mod::MbarrierArriveOne,
+        Mod::MbarrierCompleteTx16B,
         Mod::MbarrierCompleteTxBytes,
         Mod::MbarrierReportDisabled,
+        Mod::MbarrierReportFabric,
         Mod::MbarrierReportValidityPer16bytes8,
         Mod::MbarrierReportValidityPer16bytes80,
         Mod::MbarrierReportValidityPer16bytes8000,
@@ -1433,6 +1466,7 @@ impl Mod {
         Mod::MulticastCluster16b,
         Mod::MulticastCluster32b,
         Mod::MulticastClusterAll,
+        Mod::Multimem,
         Mod::Nan,
         Mod::Nc,
         Mod::Ne,
@@ -1448,6 +1482,7 @@ impl Mod {
         Mod::NumSamples,
         Mod::Number,
         Mod::Oob,
+        Mod::OpRestrictFetching,
         Mod::Or,
         Mod::P,
         Mod::Pack,
@@ -1510,11 +1545,14 @@ impl Mod {
         Mod::SpOrderedMetadata,
         Mod::St,
         Mod::Store,
+        Mod::Submit,
         Mod::Subnormal,
         Mod::Surfref,
         Mod::SwizzleAtomicity,
         Mod::SwizzleMode,
         Mod::Sync,
+        Mod::SyncRestrictRead,
+        Mod::SyncRestrictReads,
         Mod::SyncRestrictSharedCluster,
         Mod::SyncRestrictSharedCta,
         Mod::Sys,
@@ -1530,6 +1568,10 @@ impl Mod {
         Mod::Trans,
         Mod::Trap,
         Mod::TryCancel,
+        Mod::TryGet,
+        Mod::TryPullred,
+        Mod::TryPut,
+        Mod::TryRed,
         Mod::TryWait,
         Mod::Uni,
         Mod::Unpack16b,
@@ -1680,6 +1722,7 @@ impl Mod {
         "commit_group",
         "complete_tx",
         "const",
+        "counted::bytes",
         "cp",
         "cp_fenceproxy",
         "cp_mask",
@@ -1705,6 +1748,7 @@ impl Mod {
         "exclusive",
         "expect_tx",
         "f4e",
+        "fabric::generic",
         "fence",
         "fence::after_thread_sync",
         "fence::before_thread_sync",
@@ -1717,6 +1761,7 @@ impl Mod {
         "full",
         "g",
         "ge",
+        "generic::fabric",
         "get_first_ctaid",
         "get_first_ctaid::x",
         "get_first_ctaid::y",
@@ -1938,8 +1983,10 @@ impl Mod {
         "max",
         "mbarrier",
         "mbarrier::arrive::one",
+        "mbarrier::complete_tx::16B",
         "mbarrier::complete_tx::bytes",
         "mbarrier::report::disabled",
+        "mbarrier::report::fabric",
         "mbarrier::report::validity::per_16bytes::8",
         "mbarrier::report::validity::per_16bytes::80",
         "mbarrier::report::validity::per_16bytes::8000",
@@ -1955,6 +2002,7 @@ impl Mod {
         "multicast::cluster::16b",
         "multicast::cluster::32b",
         "multicast::cluster::all",
+        "multimem",
         "nan",
         "nc",
         "ne",
@@ -1970,6 +2018,7 @@ impl Mod {
         "num_samples",
         "number",
         "oob",
+        "op_restrict::fetching",
         "or",
         "p",
         "pack",
@@ -2032,11 +2081,14 @@ impl Mod {
         "sp::ordered_metadata",
         "st",
         "store",
+        "submit",
         "subnormal",
         "surfref",
         "swizzle_atomicity",
         "swizzle_mode",
         "sync",
+        "sync_restrict::read",
+        "sync_restrict::reads",
         "sync_restrict::shared::cluster",
         "sync_restrict::shared::cta",
         "sys",
@@ -2052,6 +2104,10 @@ impl Mod {
         "trans",
         "trap",
         "try_cancel",
+        "try_get",
+        "try_pullred",
+        "try_put",
+        "try_red",
         "try_wait",
         "uni",
         "unpack::16b",

@@ -76,6 +76,8 @@ pub enum Opcode {
     Ex2,
     /// `exit`
     Exit,
+    /// `fabric`
+    Fabric,
     /// `fence`
     Fence,
     /// `fma`
@@ -317,6 +319,7 @@ impl Opcode {
         Opcode::Elect,
         Opcode::Ex2,
         Opcode::Exit,
+        Opcode::Fabric,
         Opcode::Fence,
         Opcode::Fma,
         Opcode::Fns,
@@ -456,6 +459,7 @@ impl Opcode {
         "elect",
         "ex2",
         "exit",
+        "fabric",
         "fence",
         "fma",
         "fns",
