@@ -160,7 +160,12 @@ fn mbarrier(words: &Words, context: &Context, operands: &[Lowered], found: &mut 
 fn order_and_scope(words: &Words, context: &Context, found: &mut Found) {
     let name = context.name;
     // The last one said stands.
-    let message = match (words.last(ORDERS), words.last(SCOPES)) {
+    let (order, scope) = (words.last(ORDERS), words.last(SCOPES));
+    let is_bulk_copy = name.ends_with(".async.bulk");
+    let message = match (order, scope) {
+        (order, Some(scope)) if is_bulk_copy && order != Some("relaxed") => {
+            format!("Modifier '.{scope}' requires modifier '.order'")
+        }
         (Some(order), None) => format!("Modifier '.{order}' requires scope with '{name}' instruction"),
         (None, Some(_)) if words.has("generic::fabric") || words.has("fabric::generic") => return,
         (None, Some(scope)) if words.has("weak") => {

@@ -107,9 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn all_forms_are_executed() {
+    fn all_forms_are_executed_but_those_of_a_fabric_and_of_unknown_layout() {
         for (id, form) in rows() {
-            assert!(is_executed(id), "{}", form.syntax);
+            let is_refused = form.syntax.starts_with("fabric.try_")
+                || form.opcode == isa::Opcode::Ldmatrix && form.syntax.contains(".dtype.atype");
+            assert_eq!(is_executed(id), !is_refused, "{}", form.syntax);
         }
     }
 }

@@ -48,6 +48,7 @@ fn every_opcode_has_a_page_whose_example_runs() {
     // Those that the machine does not execute, or that need more than an array.
     let expected = [
         "clusterlaunchcontrol",
+        "fabric",
         "suld",
         "suq",
         "sured",
@@ -163,11 +164,12 @@ fn the_table_is_printed_whole() {
     );
 
     let outcome = finish(ptxvm().args(["isa", "--unsupported"])).expect("it ends");
-    assert_eq!(
-        outcome.stdout.lines().filter(|line| line.starts_with("| `")).count(),
-        0,
-        "{}",
-        outcome.transcript()
+    // What needs a fabric, and what is loaded from where nobody has said that it lies.
+    let mut rows = outcome.stdout.lines().filter(|line| line.starts_with("| `"));
+    assert!(
+        rows.all(
+            |row| row.contains("fabric.try_") || row.contains("ldmatrix") && row.contains(".dtype.atype")
+        )
     );
     let outcome = finish(ptxvm().arg("isa")).expect("it ends");
     assert!(

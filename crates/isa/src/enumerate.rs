@@ -124,6 +124,10 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
     let mut text = match spec.kind {
         OperandKind::Texels => return texels(dimensions(picks)),
         OperandKind::Handle => return "[%b64_8]".into(),
+        OperandKind::Address if spec.name == "fabric" => {
+            let counter = if picks.has(Mod::CountedBytes) { ", %b64_3" } else { "" };
+            return format!("[%b32_1, %b64_2{counter}]");
+        }
         OperandKind::Address if spec.name == "tensor" => {
             return texels(crate::tensor_coordinates(picks).unwrap_or(1));
         }

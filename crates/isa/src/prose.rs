@@ -56,6 +56,7 @@ const OPCODES: &[(&str, &str)] = &[
     ("elect", "chooses one lane of a mask"),
     ("ex2", "2 to the power a, approximately"),
     ("exit", "ends the thread"),
+    ("fabric", "copies from and to memory of other devices by way of a fabric, and what waits for that"),
     ("fence", "orders memory accesses before it and after it"),
     ("fma", "a * b + c with one rounding; of mixed precision a and b are exactly converted to the type of c"),
     ("fns", "position of the n-th set bit of a mask, counted from a base"),

@@ -235,16 +235,22 @@ impl Cpu<'_, '_> {
             self.write_bytes(to, &data)?;
         }
         let Some(object) = object else { return Ok(()) };
-        if Validity::of(&i.picks).is_some_and(|report| sem::validity::is_found(report, &data)) {
-            self.update_object(object, |object| match &mut object.reports {
-                Some([current, ..]) => {
-                    *current = true;
-                    Ok(())
-                }
-                None => Err("a copy reports to an mbarrier object that is not of `.layout::v1`"),
-            })?;
+        if Validity::of(&i.picks).is_some_and(|report| sem::validity::is_found(report, 0, &data)) {
+            self.report(object)?;
         }
         self.complete_copy(object, to, size)
+    }
+
+    /// Tells an mbarrier object that there is something to report.
+    pub(crate) fn report(&mut self, object: Address) -> Step {
+        self.update_object(object, |object| match &mut object.reports {
+            Some([current, ..]) => {
+                *current = true;
+                Ok(())
+            }
+            None => Err("a copy reports to an mbarrier object that is not of `.layout::v1`"),
+        })?;
+        Ok(())
     }
 
     /// Tells an mbarrier object that bytes have come, which must lie where they went to: in the memory of the same block.

@@ -1,7 +1,7 @@
 //! Copies of boxes of tensors, and tensor maps (PTX ISA, "Tensors"). Copies are done at once.
 
 use check::module::{Instruction, Operand};
-use isa::{Mod, Space, Type};
+use isa::{Mod, Space, Type, Validity};
 use sem::tensormap::{BYTES, Field, Place, TensorMap};
 use vm::FaultKind;
 
@@ -59,18 +59,21 @@ impl Cpu<'_, '_> {
         let mask = self.mask(i);
         let receivers = match mask {
             None => vec![(shared, object)],
-            Some(mask) => (0..16)
+            Some(mask) => (0..32)
                 .filter(|rank| mask >> rank & 1 != 0)
                 .map(|rank| (shared.in_block(rank), object.in_block(rank)))
                 .collect(),
         };
         for (to, own) in receivers {
-            self.load_box(&map, &place, to)?;
+            let is_reported = self.load_box(i, &map, &place, to)?;
+            let report = |cpu: &mut Self, object| if is_reported { cpu.report(object) } else { Ok(()) };
             if i.picks.has(Mod::CtaGroup2) {
                 // Of the pair of blocks that receives the data, the one that the object's address names.
                 let object = object.in_block(to.rank() & !1 | object.rank() & 1);
+                report(self, object)?;
                 self.complete_copy(object, object, map.box_bytes(&place))?;
             } else {
+                report(self, own)?;
                 self.complete_copy(own, to, map.box_bytes(&place))?;
             }
         }
@@ -89,13 +92,17 @@ impl Cpu<'_, '_> {
         })
     }
 
-    fn load_box(&mut self, map: &TensorMap, place: &Place, to: Address) -> Step {
+    /// Whether what it asks for is reported of the data.
+    fn load_box(&mut self, i: &Instruction, map: &TensorMap, place: &Place, to: Address) -> Step<bool> {
         self.check_box(map, place, to, true)?;
+        let (validity, mut is_reported) = (Validity::of(&i.picks), false);
         for row in map.rows(place) {
             let mut line = vec![map.fill_byte(); map.row_bytes()];
             if !row.inside.is_empty() {
                 let from = Address { space: Space::Global, at: row.global };
                 let mut read = self.read_bytes(from, row.inside.len() as u64)?;
+                is_reported |=
+                    validity.is_some_and(|validity| sem::validity::is_found(validity, row.global, &read));
                 map.convert(&mut read);
                 line[row.inside].copy_from_slice(&read);
             }
@@ -105,7 +112,7 @@ impl Cpu<'_, '_> {
                 self.write_bytes(Address { at, ..to }, &line[part])?;
             }
         }
-        Ok(())
+        Ok(is_reported)
     }
 
     fn store_box(

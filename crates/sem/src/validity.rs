@@ -2,15 +2,18 @@
 
 use isa::Validity;
 
-/// The pattern is among these bytes, which begin at a multiple of 16. *Unverified*: the manual says that one element of 16 bytes is
-/// looked at, not which; it is the first here.
-pub fn is_found(validity: Validity, data: &[u8]) -> bool {
+/// The pattern is among the bytes from an address on. *Unverified*: the manual says that one element of 16 bytes, whose address is a multiple of
+/// 16, is looked at, not which; it is the first here.
+pub fn is_found(validity: Validity, address: u64, data: &[u8]) -> bool {
     match validity {
         Validity::AllOnes => data.contains(&0xff),
-        Validity::NegativeZero(bits) => data.chunks_exact(16).any(|chunk| {
-            let first = u32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
-            first << (32 - bits) == 1 << 31
-        }),
+        Validity::NegativeZero(bits) => {
+            let before = (address.wrapping_neg() % 16) as usize;
+            data.get(before..).unwrap_or_default().chunks_exact(16).any(|chunk| {
+                let first = u32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
+                first << (32 - bits) == 1 << 31
+            })
+        }
     }
 }
 
@@ -25,13 +28,16 @@ mod tests {
         {
             let mut data = [7; 48];
             data[20..24].copy_from_slice(&marked);
-            assert!(!is_found(Validity::NegativeZero(bits), &data), "{bits}");
+            assert!(!is_found(Validity::NegativeZero(bits), 0, &data), "{bits}");
             data[16..20].copy_from_slice(&marked);
-            assert!(is_found(Validity::NegativeZero(bits), &data), "{bits}");
+            data[20] ^= 1;
+            assert!(is_found(Validity::NegativeZero(bits), 0, &data), "{bits}");
+            assert!(!is_found(Validity::NegativeZero(bits), 12, &data), "{bits}");
+            assert!(is_found(Validity::NegativeZero(bits), 32, &data), "{bits}");
         }
         let mut data = [0xfe; 16];
-        assert!(!is_found(Validity::AllOnes, &data));
+        assert!(!is_found(Validity::AllOnes, 4, &data));
         data[5] = 0xff;
-        assert!(is_found(Validity::AllOnes, &data));
+        assert!(is_found(Validity::AllOnes, 4, &data));
     }
 }

@@ -66,10 +66,6 @@ impl Lowering<'_> {
 
     /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
     pub(super) fn copy_tensor(&mut self, i: &Instruction) {
-        // What stands where in a box is not inspected.
-        if Validity::of(&i.picks).is_some() {
-            return self.unsupported(i);
-        }
         let guard = self.guard(i);
         self.block().may_spin = true;
         let tensor = i.operands.iter().find_map(|operand| match operand {

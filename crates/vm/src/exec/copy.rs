@@ -412,7 +412,7 @@ impl Chunk<'_> {
                         // What has been copied, which nobody else changes.
                         // SAFETY: the place holds so many bytes of shared memory, which this host thread alone touches.
                         let data = unsafe { std::slice::from_raw_parts(to, bytes) };
-                        if sem::validity::is_found(report, data) {
+                        if sem::validity::is_found(report, skipped, data) {
                             self.apply_mbarrier(MbarrierOp::Report, 0, space, object, lane, shared, span)?;
                         }
                     }

@@ -1,9 +1,10 @@
 //! Copies of boxes of tensors: `sem` says which bytes of the tensor are which bytes of shared memory. They are done at once.
 
 use diag::Span;
-use ir::TensorKind;
-use isa::{Space, Type};
+use ir::{MbarrierOp, TensorKind};
+use isa::{Space, Type, Validity};
 use sem::tensormap::{BYTES, Field, Place, Row, TensorMap};
+use sem::validity::is_found;
 
 use super::access::Request;
 use super::addresses::Region;
@@ -70,7 +71,7 @@ impl Chunk<'_> {
             let object = op.mbarrier.as_ref().map(|a| (a.space, self.lane_addresses(a, active)(lane)));
             for rank in ranks(blocks) {
                 let to = self.in_block(at, op.shared.space, rank);
-                self.load_box(&transfer, shared, to)?;
+                let is_reported = self.load_box(&transfer, shared, to)?;
                 let Some((space, object)) = object else { continue };
                 let rank = rank_of_address(to, op.shared.space == Space::Generic);
                 let object = match op.is_pair() {
@@ -83,6 +84,9 @@ impl Chunk<'_> {
                     false => object,
                 };
                 let to = if op.is_pair() { (space, object) } else { (op.shared.space, to) };
+                if is_reported {
+                    self.apply_mbarrier(MbarrierOp::Report, 0, space, object, lane, shared, span)?;
+                }
                 self.complete_copy(map.box_bytes(&place), (space, object), to, lane, shared, span)?;
             }
         }
@@ -175,8 +179,10 @@ impl Chunk<'_> {
         }
     }
 
-    fn load_box(&self, transfer: &Transfer, shared: &Shared, at: u64) -> Step {
+    /// Whether what it asks for is reported of the data.
+    fn load_box(&self, transfer: &Transfer, shared: &Shared, at: u64) -> Step<bool> {
         let map = &transfer.map;
+        let (report, mut is_reported) = (Validity::of(&transfer.op.picks), false);
         let region = self.box_region(transfer, shared, at, true)?;
         let (mut line, mut last, length) = (Line::new(map), None, map.row_bytes());
         for row in map.rows(&transfer.place) {
@@ -191,14 +197,16 @@ impl Chunk<'_> {
                     let from = self.line_region(transfer, shared, &row, false, &mut last)?;
                     std::ptr::copy_nonoverlapping(from, bytes.add(row.inside.start), row.inside.len());
                     let read = bytes.add(row.inside.start);
-                    map.convert(std::slice::from_raw_parts_mut(read, row.inside.len()));
+                    let read = std::slice::from_raw_parts_mut(read, row.inside.len());
+                    is_reported |= report.is_some_and(|report| is_found(report, row.global, read));
+                    map.convert(read);
                 }
                 map.each_piece(at.wrapping_add(row.shared), |part, place| {
                     std::ptr::copy_nonoverlapping(bytes.add(part.start), region.at(place), part.len());
                 });
             }
         }
-        Ok(())
+        Ok(is_reported)
     }
 
     fn store_box(&self, transfer: &Transfer, shared: &Shared, at: u64) -> Step {
