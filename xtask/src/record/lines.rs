@@ -40,6 +40,10 @@ pub fn ask<S: AsRef<str>>(oracle: &Oracle, frame: &Frame, instructions: &[S]) ->
             let verdict = oracle.assemble(source.as_bytes())?;
             let (head, mut lines, fatal) = sort(&verdict, first, chunk.len())?;
             match fatal {
+                // It is about other PTX, which the assembler makes of one of the lines.
+                Some(line) if unparsed[line].is_some() => {
+                    return Err(format!("the same line ends the run twice: {}", chunk[line].as_ref()).into());
+                }
                 Some(line) => unparsed[line] = Some(std::mem::take(&mut lines[line])),
                 None => break (head, lines),
             }

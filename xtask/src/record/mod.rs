@@ -77,6 +77,18 @@ pub enum Record {
         #[arg(long, default_value = "target/table.txt.zst", requires = "seed")]
         to: PathBuf,
     },
+    /// Write no record: tell which forms a ptxas takes and the table lacks, and which it has too many
+    Isa {
+        /// The assembler [default: ptxas 13.5]
+        #[arg(long)]
+        ptxas: Option<PathBuf>,
+        /// The checker: `cargo build --release -p ptxvm-command`
+        #[arg(long, default_value = "target/release/ptxvm")]
+        ours: PathBuf,
+        /// A file of words with blanks between: of these those are told that ptxas knows as modifiers, and the table does not
+        #[arg(long)]
+        words: Option<PathBuf>,
+    },
     /// What ptxas 13.5 says about random instructions of the whole table with several errors each
     Errors {
         /// Where the random instructions start: another seed, other instructions
@@ -165,6 +177,13 @@ pub fn run(what: &Record) -> Result<()> {
         Record::Sass { seed, count, check: true, .. } => sass::check(&oracles, *seed, *count),
         Record::Sass { seed, count, only, to, .. } => {
             sass::record(&oracles, &root.join(to), *seed, *count, *only)
+        }
+        Record::Isa { ptxas, ours, words } => {
+            let oracle = match ptxas {
+                Some(ptxas) => Oracle::at(ptxas, oracle::Release::V13_5)?,
+                None => Oracle::open(&oracles, oracle::Release::V13_5)?,
+            };
+            legality::sweep::compare(&oracle, &root.join(ours), words.as_deref())
         }
         Record::Errors { seed, count, to } => {
             legality::record_errors(&oracles, &root.join(to), *seed, *count)

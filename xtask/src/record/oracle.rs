@@ -139,7 +139,12 @@ impl Oracle {
     /// Finds `release` under `folder`, installing it from PyPI first when it is not there.
     pub fn open(folder: &Path, release: Release) -> Result<Oracle> {
         let home = folder.join(format!("ptxas-{}", release.name()));
-        let ptxas = release.package().open(&home)?;
+        Oracle::at(&release.package().open(&home)?, release)
+    }
+
+    /// The assembler at this path, which says what `release` does, or more.
+    pub fn at(ptxas: &Path, release: Release) -> Result<Oracle> {
+        let ptxas = ptxas.to_owned();
         let scratch = tempfile::tempdir()?;
         let help = Command::new(&ptxas).arg("--help").output()?;
         let architectures = architectures(&String::from_utf8_lossy(&help.stdout));

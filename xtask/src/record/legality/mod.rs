@@ -8,6 +8,7 @@ mod gates;
 mod mnemonics;
 mod operands;
 mod registers;
+pub mod sweep;
 pub mod table;
 
 use std::collections::{BTreeMap, HashMap};

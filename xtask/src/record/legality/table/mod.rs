@@ -7,7 +7,7 @@ mod file;
 mod gates;
 mod modules;
 mod mutants;
-mod seeds;
+pub(super) mod seeds;
 mod special;
 
 use std::collections::HashSet;
@@ -25,13 +25,13 @@ use super::super::{Result, Tool};
 const QUESTIONS_AT_ONCE: usize = 2000;
 
 /// `.version` and `.target`.
-type Point = (Version, Target);
+pub(super) type Point = (Version, Target);
 
 /// The newest of both.
 const NEWEST: Point = (Version::MAX, Target::sm(121));
 
 /// The targets that ptxas 13.5 can be asked about: sm_101 with a suffix is sm_110 by now.
-fn targets() -> impl Iterator<Item = Target> {
+pub(super) fn targets() -> impl Iterator<Item = Target> {
     Target::all().filter(|target| target.suffix == Suffix::None || target.number != 101)
 }
 
@@ -56,7 +56,7 @@ impl Kind {
 
 /// Something to ask about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Question {
+pub(super) struct Question {
     kind: Kind,
     /// An instruction, or a whole module.
     text: String,
@@ -79,7 +79,7 @@ impl Question {
 }
 
 /// Is there such a module? ptxas says less about the lines of one that is none, and older ones have no parameters.
-fn exists((version, target): Point) -> bool {
+pub(super) fn exists((version, target): Point) -> bool {
     version >= target.first_version().max(Version::new(1, 4))
 }
 
@@ -127,7 +127,7 @@ const FRAME: [(&str, Version, Target); 16] = {
 };
 
 /// What stands before an instruction: a line that the version or target lacks is empty.
-fn before(at: Point) -> String {
+pub(super) fn before(at: Point) -> String {
     let (version, target) = at;
     let mut text = format!(".version {version}\n.target {target}\n");
     for (line, first, feature) in FRAME {
@@ -140,7 +140,7 @@ fn before(at: Point) -> String {
 }
 
 /// What stands behind it.
-const AFTER: &str = "exit;\n}\n";
+pub(super) const AFTER: &str = "exit;\n}\n";
 
 /// Random questions of every kind, none twice.
 fn questions(seed: u64) -> Vec<Question> {
