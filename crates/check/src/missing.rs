@@ -128,6 +128,9 @@ pub(crate) fn message(
         (Opcode::Tcgen05, "kind") if picks.has(Mod::BlockScale) => {
             one("Modifier '' cannot be combined with modifier '.block_scale'".to_owned())
         }
+        (Opcode::Mbarrier, "mbarrier_layout") => {
+            one(format!(".layout modifier required for instruction '{name}'"))
+        }
         (Opcode::Fence, "acquire" | "release") => {
             one(format!(".acquire/.release modifier required for instruction '{name}'"))
         }

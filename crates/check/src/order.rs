@@ -297,7 +297,7 @@ const EARLY: &[&[&str]] = &[
     &["add", "and", "cas", "max", "min", "or", "popc", "xor"],
     &["relu"],
     &["satfinite"],
-    &["L2::128B", "L2::256B", "L2::64B"],
+    &["L1::32B", "L2::128B", "L2::256B", "L2::64B"],
     &["L2::cache_hint"],
     &["multicast::cluster", "multicast::cluster::all"],
     &["im2col", "im2col::w", "im2col::w::128", "im2col_no_offs", "tile", "tile::gather4", "tile::scatter4"],
@@ -310,6 +310,7 @@ const EARLY: &[&[&str]] = &[
 /// come first.
 const FIRST: &[&[&str]] = &[
     &[
+        "L1::32B",
         "L2::128B",
         "L2::256B",
         "L2::64B",

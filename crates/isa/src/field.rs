@@ -41,7 +41,7 @@ impl Field {
             "1d" | "2d" | "3d" | "4d" | "5d" => "dimension",
             "2dms" | "a1d" | "a2d" | "a2dms" | "acube" | "cube" => "texture",
             "ca" | "cg" | "cs" | "cv" | "lu" | "wb" | "wt" => "cache operation",
-            "L2::128B" | "L2::256B" | "L2::64B" => "cache prefetching",
+            "L1::32B" | "L2::128B" | "L2::256B" | "L2::64B" => "cache prefetching",
             "a" | "b" | "g" | "r" => "component",
             "acc::f16" | "acc::f32" => "accumulation precision",
             "addr_mode_0"

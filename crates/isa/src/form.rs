@@ -436,6 +436,8 @@ pub struct Form {
     pub slots: &'static [Slot],
     /// Types that may be written and mean nothing, see [`Form::ignores`].
     pub ignored: &'static [Type],
+    /// Other modifiers that may be written and mean nothing.
+    pub ignored_mods: &'static [Mod],
     /// So many slots at the front are part of the instruction's name and must follow it at once, in order (`mul.hi`).
     pub head: usize,
     /// Operands, in order.

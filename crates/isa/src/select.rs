@@ -388,6 +388,12 @@ fn place(id: FormId, written: &[Written]) -> Placed {
             }
             // Where ptxas overlooks `.pred`, it overlooks these as well.
             _ if is_opaque(modifier) => placed.opaque |= !form.ignored.contains(&Type::Pred),
+            // `bar.cta` overlooks nothing.
+            None if form.ignored_mods.contains(&modifier) && !of_barrier => {
+                if repeats(before, modifier) {
+                    placed.repeated.push(SelectError::Repeated { index });
+                }
+            }
             // A second space of an instruction that takes one.
             None if places.is_empty()
                 && form.opcode != Opcode::Cp

@@ -285,13 +285,14 @@ fn form(row: &Row, pools: &mut Pools) -> Result<String, String> {
         other => return Err(format!("unknown action `{other}`")),
     };
     Ok(format!(
-        "Form {{ opcode: Opcode::{}, syntax: {:?}, section: {:?}, slots: &[{}], ignored: {}, head: {}, operands: &[{}], rules: &[{}], \
+        "Form {{ opcode: Opcode::{}, syntax: {:?}, section: {:?}, slots: &[{}], ignored: {}, ignored_mods: {}, head: {}, operands: &[{}], rules: &[{}], \
          gates: {gates}, carry: CarryFlag {{ reads: {}, writes: {} }}, action: {action} }},\n",
         variant(&row.opcode),
         row.syntax,
         row.section,
         slots.join(", "),
         type_list(&row.ignored, pools),
+        mod_list(&row.ignored_mods, pools),
         row.head,
         operands.join(", "),
         rules.join(", "),

@@ -203,6 +203,7 @@ fn row(line: &str, block: &Block, sets: &Sets, table: &Table) -> Result<Row, Str
         slots: slots(&head[opcode_end..], sets)?,
         operands: Vec::new(),
         ignored: Vec::new(),
+        ignored_mods: Vec::new(),
         head: 0,
         rules: Vec::new(),
         gates: Vec::new(),
@@ -268,7 +269,10 @@ fn attribute(line: &str, row: &mut Row, sets: &Sets) -> Result<(), String> {
         row.head = text.trim().parse().map_err(|_| "a number of slots expected")?;
     } else if let Some(text) = line.strip_prefix("ignore ") {
         for name in names(text, sets)? {
-            row.ignored.push(Type::from_name(&name).ok_or_else(|| format!("`.{name}` is no type"))?);
+            match Type::from_name(&name) {
+                Some(ty) => row.ignored.push(ty),
+                None => row.ignored_mods.push(name),
+            }
         }
     } else if let Some(text) = line.strip_prefix("carry ") {
         row.reads_carry = text.contains("reads");

@@ -107,6 +107,8 @@ pub struct Row {
     pub operands: Vec<super::operand::Operand>,
     /// Types that mean nothing.
     pub ignored: Vec<Type>,
+    /// Other modifiers that mean nothing.
+    pub ignored_mods: Vec<String>,
     /// So many slots at the front are part of the name.
     pub head: usize,
     pub rules: Vec<Rule>,

@@ -63,7 +63,7 @@ impl State {
     /// reports has 9 bits of arrivals, and the others for these; it looks as if more arrivals were pending than are expected, which they never are.
     fn unpack(word: u64) -> State {
         let (expected, pending) = (word & MOST_ARRIVALS, word >> 20 & MOST_ARRIVALS);
-        let reports = (pending >> 19 > expected >> 19).then(|| Reports {
+        let reports = (pending >> 19 > expected >> 19).then_some(Reports {
             current: expected >> 9 & 1 != 0,
             last: expected >> 10 & 1 != 0,
             conditional: expected >> 11 & 1,
@@ -349,7 +349,7 @@ fn apply(op: MbarrierOp, word: u64, value: u64) -> Result<(u64, u64), &'static s
                 state.reports.filter(|_| conditional).map_or(state.phase, |reports| reports.conditional);
             let over = if parity { phase & 1 != value & 1 } else { state.phase != value >> 61 };
             let last = state.reports.is_some_and(|reports| reports.last);
-            return Ok((word, u64::from(over) * OVER | u64::from(last) << 1));
+            return Ok((word, (u64::from(over) * OVER) | (u64::from(last) << 1)));
         }
         MbarrierOp::Report => match &mut state.reports {
             Some(reports) => reports.current = true,
