@@ -4455,12 +4455,11 @@ const M48: &[Mod] = &[Mod::Rn];
 const M49: &[Mod] = &[Mod::AccF16, Mod::AccF32];
 const M50: &[Mod] = &[Mod::AccF32];
 const M51: &[Mod] = &[Mod::AccF16];
-const M52: &[Mod] = &[Mod::CommitGroup];
-const M53: &[Mod] = &[Mod::Acquire, Mod::Release];
-const M54: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
-const M55: &[Mod] = &[Mod::V8];
-const M56: &[Mod] = &[Mod::V4];
-const M57: &[Mod] = &[
+const M52: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M53: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
+const M54: &[Mod] = &[Mod::V8];
+const M55: &[Mod] = &[Mod::V4];
+const M56: &[Mod] = &[
     Mod::Const,
     Mod::Global,
     Mod::Local,
@@ -4471,7 +4470,7 @@ const M57: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M58: &[Mod] = &[
+const M57: &[Mod] = &[
     Mod::Const,
     Mod::Local,
     Mod::Param,
@@ -4481,7 +4480,7 @@ const M58: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M59: &[Mod] = &[
+const M58: &[Mod] = &[
     Mod::L1EvictNormal,
     Mod::L1EvictUnchanged,
     Mod::L1EvictFirst,
@@ -4491,59 +4490,59 @@ const M59: &[Mod] = &[
     Mod::L2EvictFirst,
     Mod::L2EvictLast,
 ];
-const M60: &[Mod] = &[Mod::Volatile];
-const M61: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
-const M62: &[Mod] = &[Mod::Local];
-const M63: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
-const M64: &[Mod] = &[Mod::V4, Mod::V8];
-const M65: &[Mod] = &[Mod::L132B, Mod::L264B, Mod::L2128B, Mod::L2256B];
-const M66: &[Mod] = &[Mod::Row, Mod::Col];
-const M67: &[Mod] = &[Mod::Relu];
-const M68: &[Mod] = &[Mod::NoComplete];
-const M69: &[Mod] = &[Mod::Release];
-const M70: &[Mod] = &[Mod::PhaseTypeConditional];
-const M71: &[Mod] = &[Mod::Parity];
-const M72: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
-const M73: &[Mod] = &[Mod::M16n8k8];
-const M74: &[Mod] = &[Mod::M16n8k16];
-const M75: &[Mod] = &[Mod::M16n8k4];
-const M76: &[Mod] = &[Mod::M8n8k4];
-const M77: &[Mod] = &[Mod::M8n8k16];
-const M78: &[Mod] = &[Mod::M16n8k32];
-const M79: &[Mod] = &[Mod::M8n8k32];
-const M80: &[Mod] = &[Mod::M16n8k64];
-const M81: &[Mod] = &[Mod::And];
-const M82: &[Mod] = &[Mod::M8n8k128];
-const M83: &[Mod] = &[Mod::M16n8k128];
-const M84: &[Mod] = &[Mod::M16n8k256];
-const M85: &[Mod] = &[Mod::KindF8f6f4];
-const M86: &[Mod] = &[Mod::SpOrderedMetadata];
-const M87: &[Mod] = &[Mod::Sp];
-const M88: &[Mod] = &[Mod::ScaleVec2X];
-const M89: &[Mod] = &[Mod::ScaleVec4X];
-const M90: &[Mod] = &[Mod::Mmio];
-const M91: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M92: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M93: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M94: &[Mod] = &[Mod::And, Mod::Or];
-const M95: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
-const M96: &[Mod] = &[Mod::A1d, Mod::A2d];
-const M97: &[Mod] = &[Mod::N16x128b];
-const M98: &[Mod] = &[Mod::X128];
-const M99: &[Mod] = &[Mod::N16x256b];
-const M100: &[Mod] = &[Mod::X64, Mod::X128];
-const M101: &[Mod] = &[Mod::KindI8];
-const M102: &[Mod] = &[Mod::Ashift];
-const M103: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
-const M104: &[Mod] = &[Mod::KindMxf4];
-const M105: &[Mod] = &[Mod::KindMxf4nvf4];
-const M106: &[Mod] = &[Mod::KindMxf8f6f4];
-const M107: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
-const M108: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
-const M109: &[Mod] = &[Mod::ScaleVec1X];
-const M110: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
-const M111: &[Mod] = &[Mod::GlobalAddress];
-const M112: &[Mod] = &[
+const M59: &[Mod] = &[Mod::Volatile];
+const M60: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M61: &[Mod] = &[Mod::Local];
+const M62: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M63: &[Mod] = &[Mod::V4, Mod::V8];
+const M64: &[Mod] = &[Mod::L132B, Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M65: &[Mod] = &[Mod::Row, Mod::Col];
+const M66: &[Mod] = &[Mod::Relu];
+const M67: &[Mod] = &[Mod::NoComplete];
+const M68: &[Mod] = &[Mod::Release];
+const M69: &[Mod] = &[Mod::PhaseTypeConditional];
+const M70: &[Mod] = &[Mod::Parity];
+const M71: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
+const M72: &[Mod] = &[Mod::M16n8k8];
+const M73: &[Mod] = &[Mod::M16n8k16];
+const M74: &[Mod] = &[Mod::M16n8k4];
+const M75: &[Mod] = &[Mod::M8n8k4];
+const M76: &[Mod] = &[Mod::M8n8k16];
+const M77: &[Mod] = &[Mod::M16n8k32];
+const M78: &[Mod] = &[Mod::M8n8k32];
+const M79: &[Mod] = &[Mod::M16n8k64];
+const M80: &[Mod] = &[Mod::And];
+const M81: &[Mod] = &[Mod::M8n8k128];
+const M82: &[Mod] = &[Mod::M16n8k128];
+const M83: &[Mod] = &[Mod::M16n8k256];
+const M84: &[Mod] = &[Mod::KindF8f6f4];
+const M85: &[Mod] = &[Mod::SpOrderedMetadata];
+const M86: &[Mod] = &[Mod::Sp];
+const M87: &[Mod] = &[Mod::ScaleVec2X];
+const M88: &[Mod] = &[Mod::ScaleVec4X];
+const M89: &[Mod] = &[Mod::Mmio];
+const M90: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M91: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M92: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M93: &[Mod] = &[Mod::And, Mod::Or];
+const M94: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
+const M95: &[Mod] = &[Mod::A1d, Mod::A2d];
+const M96: &[Mod] = &[Mod::N16x128b];
+const M97: &[Mod] = &[Mod::X128];
+const M98: &[Mod] = &[Mod::N16x256b];
+const M99: &[Mod] = &[Mod::X64, Mod::X128];
+const M100: &[Mod] = &[Mod::KindI8];
+const M101: &[Mod] = &[Mod::Ashift];
+const M102: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
+const M103: &[Mod] = &[Mod::KindMxf4];
+const M104: &[Mod] = &[Mod::KindMxf4nvf4];
+const M105: &[Mod] = &[Mod::KindMxf8f6f4];
+const M106: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
+const M107: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
+const M108: &[Mod] = &[Mod::ScaleVec1X];
+const M109: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
+const M110: &[Mod] = &[Mod::GlobalAddress];
+const M111: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -4551,21 +4550,21 @@ const M112: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M113: &[Mod] = &[Mod::SwizzleAtomicity];
-const M114: &[Mod] = &[Mod::GlobalStride];
-const M115: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M116: &[Mod] = &[Mod::Uni];
-const M117: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M118: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M119: &[Mod] = &[Mod::N2dms];
-const M120: &[Mod] = &[Mod::A2dms];
-const M121: &[Mod] = &[Mod::V2];
-const M122: &[Mod] = &[Mod::Ballot];
-const M123: &[Mod] = &[Mod::M16n16k16];
-const M124: &[Mod] = &[Mod::M8n32k16];
-const M125: &[Mod] = &[Mod::M32n8k16];
-const M126: &[Mod] = &[Mod::M16n16k8];
-const M127: &[Mod] = &[Mod::V2, Mod::V4];
+const M112: &[Mod] = &[Mod::SwizzleAtomicity];
+const M113: &[Mod] = &[Mod::GlobalStride];
+const M114: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M115: &[Mod] = &[Mod::Uni];
+const M116: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M117: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M118: &[Mod] = &[Mod::N2dms];
+const M119: &[Mod] = &[Mod::A2dms];
+const M120: &[Mod] = &[Mod::V2];
+const M121: &[Mod] = &[Mod::Ballot];
+const M122: &[Mod] = &[Mod::M16n16k16];
+const M123: &[Mod] = &[Mod::M8n32k16];
+const M124: &[Mod] = &[Mod::M32n8k16];
+const M125: &[Mod] = &[Mod::M16n16k8];
+const M126: &[Mod] = &[Mod::V2, Mod::V4];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -10887,7 +10886,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.5.5",
         slots: &[slot("submit", C191), optional("op_restrict::fetching", C192)],
         ignored: &[],
-        ignored_mods: M52,
+        ignored_mods: &[],
         head: 1,
         operands: &[],
         rules: &[],
@@ -10934,7 +10933,7 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M53), Condition::HasNot(M54)], then: Consequence::Gates(G218) },
+            Rule { when: &[Condition::Has(M52), Condition::HasNot(M53)], then: Consequence::Gates(G218) },
         ],
         gates: G219,
         carry: CarryFlag { reads: false, writes: false },
@@ -10956,7 +10955,7 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M53), Condition::HasNot(M54)], then: Consequence::Gates(G218) },
+            Rule { when: &[Condition::Has(M52), Condition::HasNot(M53)], then: Consequence::Gates(G218) },
         ],
         gates: G219,
         carry: CarryFlag { reads: false, writes: false },
@@ -10978,7 +10977,7 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M53), Condition::HasNot(M54)], then: Consequence::Gates(G218) },
+            Rule { when: &[Condition::Has(M52), Condition::HasNot(M53)], then: Consequence::Gates(G218) },
         ],
         gates: G219,
         carry: CarryFlag { reads: false, writes: false },
@@ -11001,7 +11000,7 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[
             Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M53), Condition::HasNot(M54)], then: Consequence::Gates(G218) },
+            Rule { when: &[Condition::Has(M52), Condition::HasNot(M53)], then: Consequence::Gates(G218) },
         ],
         gates: G219,
         carry: CarryFlag { reads: false, writes: false },
@@ -11016,7 +11015,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G223) }],
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G223) }],
         gates: G224,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
@@ -11036,7 +11035,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G223) }],
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G223) }],
         gates: G224,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
@@ -11055,7 +11054,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G223) }],
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G223) }],
         gates: G224,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
@@ -11538,48 +11537,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::HasNot(M57)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::HasNot(M56)], then: Consequence::Gates(G250) },
             Rule {
-                when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55), Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M54), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M58)),
             },
             Rule {
                 when: &[Condition::Has(M59)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M59)),
+                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Illegal(M59)),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::Has(M61)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Illegal(M60)),
-            },
-            Rule { when: &[Condition::Has(M60), Condition::Has(M62)], then: Consequence::Gates(G251) },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M55)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M63), Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M63)),
-            },
-            Rule {
-                when: &[Condition::Has(M63), Condition::Has(M55)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M62)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M65)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M64)),
             },
         ],
         gates: &[],
@@ -11615,48 +11614,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::HasNot(M57)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::HasNot(M56)], then: Consequence::Gates(G250) },
             Rule {
-                when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55), Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M54), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M58)),
             },
             Rule {
                 when: &[Condition::Has(M59)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M59)),
+                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Illegal(M59)),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::Has(M61)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Illegal(M60)),
-            },
-            Rule { when: &[Condition::Has(M60), Condition::Has(M62)], then: Consequence::Gates(G251) },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M55)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M63), Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M63)),
-            },
-            Rule {
-                when: &[Condition::Has(M63), Condition::Has(M55)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M62)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M65)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M64)),
             },
         ],
         gates: &[],
@@ -11687,48 +11686,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::HasNot(M57)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::HasNot(M56)], then: Consequence::Gates(G250) },
             Rule {
-                when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55), Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M54), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M58)),
             },
             Rule {
                 when: &[Condition::Has(M59)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M59)),
+                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Illegal(M59)),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::Has(M61)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Illegal(M60)),
-            },
-            Rule { when: &[Condition::Has(M60), Condition::Has(M62)], then: Consequence::Gates(G251) },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M55)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M63), Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M63)),
-            },
-            Rule {
-                when: &[Condition::Has(M63), Condition::Has(M55)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M62)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M65)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M64)),
             },
         ],
         gates: &[],
@@ -11765,48 +11764,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::HasNot(M57)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::HasNot(M56)], then: Consequence::Gates(G250) },
             Rule {
-                when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55), Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M54), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M58)),
             },
             Rule {
                 when: &[Condition::Has(M59)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M59)),
+                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Illegal(M59)),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::Has(M61)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Illegal(M60)),
-            },
-            Rule { when: &[Condition::Has(M60), Condition::Has(M62)], then: Consequence::Gates(G251) },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M55)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M63), Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M63)),
-            },
-            Rule {
-                when: &[Condition::Has(M63), Condition::Has(M55)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M62)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M65)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M64)),
             },
         ],
         gates: &[],
@@ -11834,48 +11833,48 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::HasNot(M57)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::HasNot(M56)], then: Consequence::Gates(G250) },
             Rule {
-                when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55), Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M54), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M58)),
             },
             Rule {
                 when: &[Condition::Has(M59)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M59)),
+                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Illegal(M59)),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::Has(M61)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Illegal(M60)),
-            },
-            Rule { when: &[Condition::Has(M60), Condition::Has(M62)], then: Consequence::Gates(G251) },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M55)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M63), Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M63)),
-            },
-            Rule {
-                when: &[Condition::Has(M63), Condition::Has(M55)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M62)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M5)),
             },
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M65)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M64)),
             },
         ],
         gates: &[],
@@ -11901,11 +11900,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
         ],
         gates: G260,
         carry: CarryFlag { reads: false, writes: false },
@@ -11931,11 +11930,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
         ],
         gates: G260,
         carry: CarryFlag { reads: false, writes: false },
@@ -11969,40 +11968,40 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::HasNot(M57)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::HasNot(M56)], then: Consequence::Gates(G250) },
             Rule {
-                when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55), Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M54), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M58)),
             },
             Rule {
                 when: &[Condition::Has(M59)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M59)),
+                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Illegal(M59)),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::Has(M61)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Illegal(M60)),
-            },
-            Rule { when: &[Condition::Has(M60), Condition::Has(M62)], then: Consequence::Gates(G251) },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M55)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M63), Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M63)),
-            },
-            Rule {
-                when: &[Condition::Has(M63), Condition::Has(M55)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M62)),
             },
         ],
         gates: &[],
@@ -12038,40 +12037,40 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::HasNot(M57)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::HasNot(M56)], then: Consequence::Gates(G250) },
             Rule {
-                when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55), Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M54), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M58)),
             },
             Rule {
                 when: &[Condition::Has(M59)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M59)),
+                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Illegal(M59)),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::Has(M61)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Illegal(M60)),
-            },
-            Rule { when: &[Condition::Has(M60), Condition::Has(M62)], then: Consequence::Gates(G251) },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M55)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M63), Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M63)),
-            },
-            Rule {
-                when: &[Condition::Has(M63), Condition::Has(M55)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M62)),
             },
         ],
         gates: &[],
@@ -12092,7 +12091,7 @@ pub static FORMS: &[Form] = &[
             slot("b16", C232),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
@@ -12117,7 +12116,7 @@ pub static FORMS: &[Form] = &[
             slot("b16", C232),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
@@ -12142,7 +12141,7 @@ pub static FORMS: &[Form] = &[
             slot("b16", C232),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
@@ -12167,7 +12166,7 @@ pub static FORMS: &[Form] = &[
             slot("padded", C237),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
@@ -12192,7 +12191,7 @@ pub static FORMS: &[Form] = &[
             slot("padded", C237),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
@@ -12217,7 +12216,7 @@ pub static FORMS: &[Form] = &[
             slot("padded", C237),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
@@ -12242,7 +12241,7 @@ pub static FORMS: &[Form] = &[
             slot("atype", C239),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
@@ -12267,7 +12266,7 @@ pub static FORMS: &[Form] = &[
             slot("atype", C239),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
@@ -12292,7 +12291,7 @@ pub static FORMS: &[Form] = &[
             slot("atype", C239),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
@@ -12318,7 +12317,7 @@ pub static FORMS: &[Form] = &[
             slot("padded", C237),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
@@ -12344,7 +12343,7 @@ pub static FORMS: &[Form] = &[
             slot("padded", C237),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
@@ -12369,7 +12368,7 @@ pub static FORMS: &[Form] = &[
             slot("b8", C241),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
@@ -12394,7 +12393,7 @@ pub static FORMS: &[Form] = &[
             slot("b8", C241),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
@@ -12424,7 +12423,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M56)],
+                when: &[Condition::Has(M55)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
         ],
@@ -12919,7 +12918,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G286) }],
+        rules: &[Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G286) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -12955,7 +12954,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G288) }],
+        rules: &[Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G288) }],
         gates: G289,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -13221,7 +13220,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G299) },
-            Rule { when: &[Condition::HasNot(M68)], then: Consequence::Gates(G303) },
+            Rule { when: &[Condition::HasNot(M67)], then: Consequence::Gates(G303) },
             Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G294) },
         ],
         gates: G300,
@@ -13249,7 +13248,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G299) },
-            Rule { when: &[Condition::HasNot(M68)], then: Consequence::Gates(G303) },
+            Rule { when: &[Condition::HasNot(M67)], then: Consequence::Gates(G303) },
             Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G294) },
         ],
         gates: G300,
@@ -13379,7 +13378,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G305) }],
+        rules: &[Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G305) }],
         gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -13404,7 +13403,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G305) }],
+        rules: &[Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G305) }],
         gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -13570,7 +13569,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G299) },
-            Rule { when: &[Condition::HasNot(M68)], then: Consequence::Gates(G314) },
+            Rule { when: &[Condition::HasNot(M67)], then: Consequence::Gates(G314) },
             Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G294) },
         ],
         gates: G311,
@@ -13598,7 +13597,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule { when: &[Condition::Has(M25)], then: Consequence::Gates(G299) },
-            Rule { when: &[Condition::HasNot(M68)], then: Consequence::Gates(G314) },
+            Rule { when: &[Condition::HasNot(M67)], then: Consequence::Gates(G314) },
             Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G294) },
         ],
         gates: G311,
@@ -13733,7 +13732,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G316) }],
+        rules: &[Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G316) }],
         gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -13758,7 +13757,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
         ],
-        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G316) }],
+        rules: &[Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G316) }],
         gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -13883,10 +13882,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M71)], Fault::Missing("parity")),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) },
         ],
         gates: G323,
         carry: CarryFlag { reads: false, writes: false },
@@ -13914,10 +13913,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M71)], Fault::Missing("parity")),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) },
         ],
         gates: G323,
         carry: CarryFlag { reads: false, writes: false },
@@ -13943,10 +13942,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M71)], Fault::Missing("parity")),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) },
         ],
         gates: G323,
         carry: CarryFlag { reads: false, writes: false },
@@ -13974,10 +13973,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M71)], Fault::Missing("parity")),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) },
         ],
         gates: G323,
         carry: CarryFlag { reads: false, writes: false },
@@ -14004,10 +14003,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M71)], Fault::Missing("parity")),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) },
         ],
         gates: G323,
         carry: CarryFlag { reads: false, writes: false },
@@ -14036,10 +14035,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M71)], Fault::Missing("parity")),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) },
         ],
         gates: G323,
         carry: CarryFlag { reads: false, writes: false },
@@ -14064,7 +14063,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) }],
+        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) }],
         gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -14090,7 +14089,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) }],
+        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) }],
         gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -14114,7 +14113,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) }],
+        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) }],
         gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -14140,7 +14139,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) }],
+        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) }],
         gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -14165,7 +14164,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) }],
+        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) }],
         gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -14192,7 +14191,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) }],
+        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) }],
         gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -14218,10 +14217,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M71)], Fault::Missing("parity")),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) },
         ],
         gates: G330,
         carry: CarryFlag { reads: false, writes: false },
@@ -14250,10 +14249,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M71)], Fault::Missing("parity")),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) },
         ],
         gates: G330,
         carry: CarryFlag { reads: false, writes: false },
@@ -14275,10 +14274,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M71)], Fault::Missing("parity")),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) },
         ],
         gates: G330,
         carry: CarryFlag { reads: false, writes: false },
@@ -14307,10 +14306,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M71)], Fault::Missing("parity")),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) },
         ],
         gates: G330,
         carry: CarryFlag { reads: false, writes: false },
@@ -14333,10 +14332,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M71)], Fault::Missing("parity")),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) },
         ],
         gates: G330,
         carry: CarryFlag { reads: false, writes: false },
@@ -14366,10 +14365,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
-                then: Consequence::Needs(&[Condition::Has(M71)], Fault::Missing("parity")),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::Has(M70)], Fault::Missing("parity")),
             },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) },
         ],
         gates: G330,
         carry: CarryFlag { reads: false, writes: false },
@@ -14395,7 +14394,7 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) }],
+        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) }],
         gates: G333,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -14422,7 +14421,7 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) }],
+        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) }],
         gates: G333,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -14447,7 +14446,7 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) }],
+        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) }],
         gates: G333,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -14474,7 +14473,7 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) }],
+        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) }],
         gates: G333,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -14500,7 +14499,7 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) }],
+        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) }],
         gates: G333,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -14528,7 +14527,7 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G294) }],
+        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G294) }],
         gates: G333,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
@@ -14561,7 +14560,7 @@ pub static FORMS: &[Form] = &[
             slot("b64", C98),
         ],
         ignored: &[],
-        ignored_mods: M34,
+        ignored_mods: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Address, Ty::None)],
         rules: &[],
@@ -14785,7 +14784,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G345) }],
+        rules: &[Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G345) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -14821,7 +14820,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(0)),
             read("b", Kind::Register, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M67)], then: Consequence::Gates(G347) }],
+        rules: &[Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G347) }],
         gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -14883,8 +14882,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G350) },
-            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G351) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G350) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G351) },
             Rule {
                 when: &[Condition::TypeIn(3, T45)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Types),
@@ -14923,8 +14922,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G353) },
-            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G351) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G353) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G351) },
         ],
         gates: G352,
         carry: CarryFlag { reads: false, writes: false },
@@ -14955,9 +14954,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G354) },
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G353) },
-            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G351) },
+            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G354) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G353) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G351) },
         ],
         gates: G352,
         carry: CarryFlag { reads: false, writes: false },
@@ -14989,10 +14988,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G355) },
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G356) },
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G357) },
-            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G355) },
+            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G356) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G358) },
         ],
         gates: G352,
         carry: CarryFlag { reads: false, writes: false },
@@ -15024,9 +15023,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G359) },
-            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G351) },
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G360) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G359) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G351) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G360) },
         ],
         gates: G352,
         carry: CarryFlag { reads: false, writes: false },
@@ -15058,9 +15057,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G361) },
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G360) },
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G362) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G361) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G360) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G362) },
         ],
         gates: G352,
         carry: CarryFlag { reads: false, writes: false },
@@ -15093,10 +15092,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G364) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G365) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G366) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G364) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G365) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G367) },
         ],
         gates: G352,
         carry: CarryFlag { reads: false, writes: false },
@@ -15128,9 +15127,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G369) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G369) },
             Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G370) },
-            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G371) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G371) },
             Rule {
                 when: &[Condition::TypeIn(3, T45)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Types),
@@ -15170,7 +15169,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G371) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G371) },
             Rule {
                 when: &[Condition::TypeIn(3, T45)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Types),
@@ -15556,14 +15555,14 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule { when: &[Condition::TypeIn(0, T8)], then: Consequence::Gates(G376) },
-            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G371) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G371) },
             Rule {
                 when: &[Condition::TypeIn(0, T8)],
-                then: Consequence::Needs(&[Condition::Has(M86)], Fault::Illegal(M87)),
+                then: Consequence::Needs(&[Condition::Has(M85)], Fault::Illegal(M86)),
             },
             Rule {
-                when: &[Condition::Has(M85)],
-                then: Consequence::Needs(&[Condition::Has(M86)], Fault::Illegal(M87)),
+                when: &[Condition::Has(M84)],
+                then: Consequence::Needs(&[Condition::Has(M85)], Fault::Illegal(M86)),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T45)],
@@ -15691,10 +15690,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M88)],
+                when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T47)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M89), Condition::TypeIn(4, T47)], then: Consequence::Gates(G384) },
+            Rule { when: &[Condition::Has(M88), Condition::TypeIn(4, T47)], then: Consequence::Gates(G384) },
         ],
         gates: G381,
         carry: CarryFlag { reads: false, writes: false },
@@ -15814,10 +15813,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M88)],
+                when: &[Condition::Has(M87)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T47)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M89), Condition::TypeIn(4, T47)], then: Consequence::Gates(G384) },
+            Rule { when: &[Condition::Has(M88), Condition::TypeIn(4, T47)], then: Consequence::Gates(G384) },
         ],
         gates: G387,
         carry: CarryFlag { reads: false, writes: false },
@@ -15890,8 +15889,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-            then: Consequence::Needs(&[Condition::HasNot(M56)], Fault::Vector),
+            when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+            then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -15909,7 +15908,7 @@ pub static FORMS: &[Form] = &[
             slot("b16", C232),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
@@ -16651,14 +16650,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T52)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Types),
             },
             Rule {
@@ -16719,14 +16718,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T52)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Types),
             },
             Rule {
@@ -16787,14 +16786,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T52)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Types),
             },
             Rule {
@@ -16831,14 +16830,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T52)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Types),
             },
             Rule {
@@ -16876,14 +16875,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T52)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Types),
             },
             Rule {
@@ -16921,14 +16920,14 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(0, T52)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Types),
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M9)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T53)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T54)], Fault::Types),
             },
             Rule {
@@ -17007,7 +17006,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
@@ -17061,7 +17060,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
@@ -17115,7 +17114,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Types),
             },
             Rule {
@@ -17843,14 +17842,14 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G443) },
+            Rule { when: &[Condition::Has(M89)], then: Consequence::Gates(G443) },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::Has(M23)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::Has(M23)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::Has(M69)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::Has(M68)], Fault::Illegal(M89)),
             },
             Rule {
                 when: &[Condition::Has(M28)],
@@ -17869,7 +17868,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Types),
             },
             Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G444) },
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G445) },
+            Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G445) },
         ],
         gates: G442,
         carry: CarryFlag { reads: false, writes: false },
@@ -18066,15 +18065,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
+                when: &[Condition::Has(M90)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M92)],
+                when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M93)],
+                when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
@@ -18108,15 +18107,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
+                when: &[Condition::Has(M90)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M92)],
+                when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T61)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M93)],
+                when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T62)], Fault::Comparison),
             },
         ],
@@ -18139,12 +18138,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M91)],
+                when: &[Condition::Has(M90)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T63)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Comparison),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Comparison),
             },
         ],
         gates: G450,
@@ -18170,15 +18169,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T64)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
+                when: &[Condition::Has(M90)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M92)],
+                when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T65)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M93)],
+                when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T66)], Fault::Comparison),
             },
         ],
@@ -18212,15 +18211,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T64)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
+                when: &[Condition::Has(M90)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M92)],
+                when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T65)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M93)],
+                when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T66)], Fault::Comparison),
             },
         ],
@@ -18243,15 +18242,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M91)],
+                when: &[Condition::Has(M90)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M92)],
+                when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T67)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M93)],
+                when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T68)], Fault::Comparison),
             },
         ],
@@ -18275,15 +18274,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M91)],
+                when: &[Condition::Has(M90)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T60)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M92)],
+                when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T67)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M93)],
+                when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T68)], Fault::Comparison),
             },
         ],
@@ -18305,8 +18304,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::F16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G452,
         carry: CarryFlag { reads: false, writes: false },
@@ -18333,8 +18332,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G452,
         carry: CarryFlag { reads: false, writes: false },
@@ -18354,8 +18353,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G451,
         carry: CarryFlag { reads: false, writes: false },
@@ -18376,8 +18375,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G451,
         carry: CarryFlag { reads: false, writes: false },
@@ -18398,8 +18397,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
             },
             Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G453) },
         ],
@@ -18429,8 +18428,8 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
             },
             Rule { when: &[Condition::TypeIn(0, T19)], then: Consequence::Gates(G453) },
         ],
@@ -18452,8 +18451,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::Bf16x2)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G454,
         carry: CarryFlag { reads: false, writes: false },
@@ -18474,8 +18473,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G454,
         carry: CarryFlag { reads: false, writes: false },
@@ -18514,15 +18513,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
+                when: &[Condition::Has(M90)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T60)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M92)],
+                when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T61)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M93)],
+                when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T62)], Fault::Comparison),
             },
         ],
@@ -18550,15 +18549,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T45)], Fault::Illegal(M39)),
             },
             Rule {
-                when: &[Condition::Has(M91)],
+                when: &[Condition::Has(M90)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T60)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M92)],
+                when: &[Condition::Has(M91)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T61)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M93)],
+                when: &[Condition::Has(M92)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T62)], Fault::Comparison),
             },
         ],
@@ -18580,8 +18579,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -18602,8 +18601,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -18623,8 +18622,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -18645,8 +18644,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -18666,8 +18665,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G457,
         carry: CarryFlag { reads: false, writes: false },
@@ -18688,8 +18687,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G457,
         carry: CarryFlag { reads: false, writes: false },
@@ -18709,8 +18708,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G458,
         carry: CarryFlag { reads: false, writes: false },
@@ -18731,8 +18730,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M91)],
-            then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+            when: &[Condition::Has(M90)],
+            then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
         }],
         gates: G458,
         carry: CarryFlag { reads: false, writes: false },
@@ -18973,44 +18972,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::HasNot(M57)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::HasNot(M56)], then: Consequence::Gates(G250) },
             Rule {
-                when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55), Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M54), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M58)),
             },
             Rule {
                 when: &[Condition::Has(M59)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M59)),
+                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Illegal(M59)),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::Has(M61)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Illegal(M60)),
-            },
-            Rule { when: &[Condition::Has(M60), Condition::Has(M62)], then: Consequence::Gates(G251) },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M55)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M63), Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M63)),
-            },
-            Rule {
-                when: &[Condition::Has(M63), Condition::Has(M55)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M62)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -19045,44 +19044,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::HasNot(M57)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::HasNot(M56)], then: Consequence::Gates(G250) },
             Rule {
-                when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55), Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M54), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M58)),
             },
             Rule {
                 when: &[Condition::Has(M59)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M59)),
+                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Illegal(M59)),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::Has(M61)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Illegal(M60)),
-            },
-            Rule { when: &[Condition::Has(M60), Condition::Has(M62)], then: Consequence::Gates(G251) },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M55)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M63), Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M63)),
-            },
-            Rule {
-                when: &[Condition::Has(M63), Condition::Has(M55)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M62)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -19112,44 +19111,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::HasNot(M57)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::HasNot(M56)], then: Consequence::Gates(G250) },
             Rule {
-                when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55), Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M54), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M58)),
             },
             Rule {
                 when: &[Condition::Has(M59)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M59)),
+                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Illegal(M59)),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::Has(M61)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Illegal(M60)),
-            },
-            Rule { when: &[Condition::Has(M60), Condition::Has(M62)], then: Consequence::Gates(G251) },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M55)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M63), Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M63)),
-            },
-            Rule {
-                when: &[Condition::Has(M63), Condition::Has(M55)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M62)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -19185,44 +19184,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::HasNot(M57)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::HasNot(M56)], then: Consequence::Gates(G250) },
             Rule {
-                when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55), Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M54), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M58)),
             },
             Rule {
                 when: &[Condition::Has(M59)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M59)),
+                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Illegal(M59)),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::Has(M61)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Illegal(M60)),
-            },
-            Rule { when: &[Condition::Has(M60), Condition::Has(M62)], then: Consequence::Gates(G251) },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M55)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M63), Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M63)),
-            },
-            Rule {
-                when: &[Condition::Has(M63), Condition::Has(M55)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M62)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -19250,44 +19249,44 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55)],
+                when: &[Condition::Has(M54)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M56), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::HasNot(M57)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55), Condition::TypeIn(0, T43)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54), Condition::TypeIn(0, T44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::HasNot(M56)], then: Consequence::Gates(G250) },
             Rule {
-                when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M55), Condition::TypeIn(0, T44)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Vector),
+                when: &[Condition::Has(M54), Condition::TypeIn(0, T44)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M58)),
             },
             Rule {
                 when: &[Condition::Has(M59)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M59)),
+                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Illegal(M59)),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::Has(M61)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M63)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Illegal(M60)),
-            },
-            Rule { when: &[Condition::Has(M60), Condition::Has(M62)], then: Consequence::Gates(G251) },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M55)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M63), Condition::Has(M56)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Illegal(M63)),
-            },
-            Rule {
-                when: &[Condition::Has(M63), Condition::Has(M55)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M62), Condition::Has(M54)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M62)),
             },
             Rule {
                 when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Illegal(M5)),
+                then: Consequence::Needs(&[Condition::HasNot(M57)], Fault::Illegal(M5)),
             },
         ],
         gates: &[],
@@ -19315,8 +19314,8 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M56), Condition::TypeIn(0, T43)],
-            then: Consequence::Needs(&[Condition::HasNot(M56)], Fault::Vector),
+            when: &[Condition::Has(M55), Condition::TypeIn(0, T43)],
+            then: Consequence::Needs(&[Condition::HasNot(M55)], Fault::Vector),
         }],
         gates: G474,
         carry: CarryFlag { reads: false, writes: false },
@@ -19382,17 +19381,17 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M90)], then: Consequence::Gates(G443) },
+            Rule { when: &[Condition::Has(M89)], then: Consequence::Gates(G443) },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::Has(M23)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::Has(M23)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M90)],
-                then: Consequence::Needs(&[Condition::Has(M69)], Fault::Illegal(M90)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::Has(M68)], Fault::Illegal(M89)),
             },
             Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G444) },
-            Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G445) },
+            Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G445) },
         ],
         gates: G474,
         carry: CarryFlag { reads: false, writes: false },
@@ -19476,7 +19475,7 @@ pub static FORMS: &[Form] = &[
             slot("b16", C232),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -19501,7 +19500,7 @@ pub static FORMS: &[Form] = &[
             slot("b16", C232),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -19526,7 +19525,7 @@ pub static FORMS: &[Form] = &[
             slot("b16", C232),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -19551,7 +19550,7 @@ pub static FORMS: &[Form] = &[
             slot("b8", C241),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -19576,7 +19575,7 @@ pub static FORMS: &[Form] = &[
             slot("b8", C241),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -19601,7 +19600,7 @@ pub static FORMS: &[Form] = &[
             slot("b8", C241),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -19926,7 +19925,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M56)],
+            when: &[Condition::Has(M55)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T69)], Fault::Vector),
         }],
         gates: &[],
@@ -19973,8 +19972,8 @@ pub static FORMS: &[Form] = &[
             },
             Rule { when: &[Condition::Has(M8), Condition::TypeIn(0, T2)], then: Consequence::Gates(G501) },
             Rule {
-                when: &[Condition::Has(M94)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M94)),
+                when: &[Condition::Has(M93)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M93)),
             },
         ],
         gates: G502,
@@ -19997,8 +19996,8 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[Rule {
-            when: &[Condition::Has(M95)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M95)),
+            when: &[Condition::Has(M94)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M94)),
         }],
         gates: G504,
         carry: CarryFlag { reads: false, writes: false },
@@ -20017,14 +20016,14 @@ pub static FORMS: &[Form] = &[
             slot("out_of_bounds", C374),
         ],
         ignored: &[],
-        ignored_mods: M55,
+        ignored_mods: M54,
         head: 1,
         operands: &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M56)],
+            when: &[Condition::Has(M55)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T69)], Fault::Vector),
         }],
         gates: &[],
@@ -20050,7 +20049,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G506) }],
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G506) }],
         gates: G507,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
@@ -20206,7 +20205,7 @@ pub static FORMS: &[Form] = &[
             slot("b32", C6),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -20214,12 +20213,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M97)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M99)),
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M98)),
             },
         ],
         gates: G522,
@@ -20240,7 +20239,7 @@ pub static FORMS: &[Form] = &[
             slot("b32", C6),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -20249,12 +20248,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M97)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M99)),
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M98)),
             },
         ],
         gates: G522,
@@ -20278,7 +20277,7 @@ pub static FORMS: &[Form] = &[
             slot("f32", C1),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 2,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -20305,7 +20304,7 @@ pub static FORMS: &[Form] = &[
             slot("redType", C175),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 2,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -20334,7 +20333,7 @@ pub static FORMS: &[Form] = &[
             slot("f32", C1),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 2,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -20362,7 +20361,7 @@ pub static FORMS: &[Form] = &[
             slot("redType", C175),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 2,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -20389,7 +20388,7 @@ pub static FORMS: &[Form] = &[
             slot("b32", C6),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             read("taddr", Kind::Address, Ty::None),
@@ -20397,12 +20396,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M97)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M99)),
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M98)),
             },
         ],
         gates: G525,
@@ -20423,7 +20422,7 @@ pub static FORMS: &[Form] = &[
             slot("b32", C6),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             read("taddr", Kind::Address, Ty::None),
@@ -20432,12 +20431,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M97)],
-                then: Consequence::Needs(&[Condition::HasNot(M98)], Fault::Illegal(M97)),
+                when: &[Condition::Has(M96)],
+                then: Consequence::Needs(&[Condition::HasNot(M97)], Fault::Illegal(M96)),
             },
             Rule {
-                when: &[Condition::Has(M99)],
-                then: Consequence::Needs(&[Condition::HasNot(M100)], Fault::Illegal(M99)),
+                when: &[Condition::Has(M98)],
+                then: Consequence::Needs(&[Condition::HasNot(M99)], Fault::Illegal(M98)),
             },
         ],
         gates: G525,
@@ -20464,7 +20463,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.16.9.2",
         slots: &[slot("cp", C323), slot("cta_group", C125), slot("shape", C396)],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
@@ -20481,7 +20480,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.16.9.2",
         slots: &[slot("cp", C323), slot("cta_group", C125), slot("64x128b", C397), slot("half", C398)],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
@@ -20498,7 +20497,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.16.9.2",
         slots: &[slot("cp", C323), slot("cta_group", C125), slot("32x128b", C399), slot("warpx4", C400)],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
@@ -20521,7 +20520,7 @@ pub static FORMS: &[Form] = &[
             slot("padded", C237),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
@@ -20545,7 +20544,7 @@ pub static FORMS: &[Form] = &[
             slot("padded", C237),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
@@ -20569,7 +20568,7 @@ pub static FORMS: &[Form] = &[
             slot("padded", C237),
         ],
         ignored: &[],
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
@@ -20616,10 +20615,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M101)),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -20653,10 +20652,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M101)),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -20690,10 +20689,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M101)),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -20727,10 +20726,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M101)),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -20765,10 +20764,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M101)),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -20803,10 +20802,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M101)),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -20841,10 +20840,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M101)),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -20880,10 +20879,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M101)),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -20919,10 +20918,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M101)),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -20958,10 +20957,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M101)),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -20998,10 +20997,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M101)),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -21038,10 +21037,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) },
+            Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) },
             Rule {
-                when: &[Condition::Has(M102)],
-                then: Consequence::Needs(&[Condition::HasNot(M103)], Fault::Illegal(M102)),
+                when: &[Condition::Has(M101)],
+                then: Consequence::Needs(&[Condition::HasNot(M102)], Fault::Illegal(M101)),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -21075,23 +21074,23 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87), Condition::Has(M104)], then: Consequence::Gates(G546) },
-            Rule { when: &[Condition::Has(M87), Condition::Has(M105)], then: Consequence::Gates(G547) },
+            Rule { when: &[Condition::Has(M86), Condition::Has(M103)], then: Consequence::Gates(G546) },
+            Rule { when: &[Condition::Has(M86), Condition::Has(M104)], then: Consequence::Gates(G547) },
             Rule {
-                when: &[Condition::Has(M106)],
-                then: Consequence::Needs(&[Condition::HasNot(M107)], Fault::Illegal(M106)),
+                when: &[Condition::Has(M105)],
+                then: Consequence::Needs(&[Condition::HasNot(M106)], Fault::Illegal(M105)),
+            },
+            Rule {
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::HasNot(M107)], Fault::Illegal(M103)),
             },
             Rule {
                 when: &[Condition::Has(M104)],
                 then: Consequence::Needs(&[Condition::HasNot(M108)], Fault::Illegal(M104)),
             },
             Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::HasNot(M109)], Fault::Illegal(M105)),
-            },
-            Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::Has(M110)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M104)],
+                then: Consequence::Needs(&[Condition::Has(M109)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -21125,23 +21124,23 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87), Condition::Has(M104)], then: Consequence::Gates(G546) },
-            Rule { when: &[Condition::Has(M87), Condition::Has(M105)], then: Consequence::Gates(G547) },
+            Rule { when: &[Condition::Has(M86), Condition::Has(M103)], then: Consequence::Gates(G546) },
+            Rule { when: &[Condition::Has(M86), Condition::Has(M104)], then: Consequence::Gates(G547) },
             Rule {
-                when: &[Condition::Has(M106)],
-                then: Consequence::Needs(&[Condition::HasNot(M107)], Fault::Illegal(M106)),
+                when: &[Condition::Has(M105)],
+                then: Consequence::Needs(&[Condition::HasNot(M106)], Fault::Illegal(M105)),
+            },
+            Rule {
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::HasNot(M107)], Fault::Illegal(M103)),
             },
             Rule {
                 when: &[Condition::Has(M104)],
                 then: Consequence::Needs(&[Condition::HasNot(M108)], Fault::Illegal(M104)),
             },
             Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::HasNot(M109)], Fault::Illegal(M105)),
-            },
-            Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::Has(M110)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M104)],
+                then: Consequence::Needs(&[Condition::Has(M109)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -21177,23 +21176,23 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87), Condition::Has(M104)], then: Consequence::Gates(G546) },
-            Rule { when: &[Condition::Has(M87), Condition::Has(M105)], then: Consequence::Gates(G547) },
+            Rule { when: &[Condition::Has(M86), Condition::Has(M103)], then: Consequence::Gates(G546) },
+            Rule { when: &[Condition::Has(M86), Condition::Has(M104)], then: Consequence::Gates(G547) },
             Rule {
-                when: &[Condition::Has(M106)],
-                then: Consequence::Needs(&[Condition::HasNot(M107)], Fault::Illegal(M106)),
+                when: &[Condition::Has(M105)],
+                then: Consequence::Needs(&[Condition::HasNot(M106)], Fault::Illegal(M105)),
+            },
+            Rule {
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::HasNot(M107)], Fault::Illegal(M103)),
             },
             Rule {
                 when: &[Condition::Has(M104)],
                 then: Consequence::Needs(&[Condition::HasNot(M108)], Fault::Illegal(M104)),
             },
             Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::HasNot(M109)], Fault::Illegal(M105)),
-            },
-            Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::Has(M110)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M104)],
+                then: Consequence::Needs(&[Condition::Has(M109)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -21229,23 +21228,23 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M87), Condition::Has(M104)], then: Consequence::Gates(G546) },
-            Rule { when: &[Condition::Has(M87), Condition::Has(M105)], then: Consequence::Gates(G547) },
+            Rule { when: &[Condition::Has(M86), Condition::Has(M103)], then: Consequence::Gates(G546) },
+            Rule { when: &[Condition::Has(M86), Condition::Has(M104)], then: Consequence::Gates(G547) },
             Rule {
-                when: &[Condition::Has(M106)],
-                then: Consequence::Needs(&[Condition::HasNot(M107)], Fault::Illegal(M106)),
+                when: &[Condition::Has(M105)],
+                then: Consequence::Needs(&[Condition::HasNot(M106)], Fault::Illegal(M105)),
+            },
+            Rule {
+                when: &[Condition::Has(M103)],
+                then: Consequence::Needs(&[Condition::HasNot(M107)], Fault::Illegal(M103)),
             },
             Rule {
                 when: &[Condition::Has(M104)],
                 then: Consequence::Needs(&[Condition::HasNot(M108)], Fault::Illegal(M104)),
             },
             Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::HasNot(M109)], Fault::Illegal(M105)),
-            },
-            Rule {
-                when: &[Condition::Has(M105)],
-                then: Consequence::Needs(&[Condition::Has(M110)], Fault::Missing("scale_vec_size")),
+                when: &[Condition::Has(M104)],
+                then: Consequence::Needs(&[Condition::Has(M109)], Fault::Missing("scale_vec_size")),
             },
             Rule { when: &[Condition::Has(M32)], then: Consequence::Gates(G513) },
             Rule { when: &[Condition::Has(M33)], then: Consequence::Gates(G514) },
@@ -21276,7 +21275,7 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) }],
+        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) }],
         gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
@@ -21303,7 +21302,7 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) }],
+        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) }],
         gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
@@ -21332,7 +21331,7 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) }],
+        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) }],
         gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
@@ -21361,7 +21360,7 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M101)], then: Consequence::Gates(G541) }],
+        rules: &[Rule { when: &[Condition::Has(M100)], then: Consequence::Gates(G541) }],
         gates: G564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMma),
@@ -21478,14 +21477,14 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M111)],
+                when: &[Condition::Has(M110)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M112)],
+                when: &[Condition::Has(M111)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M113)], then: Consequence::Gates(G568) },
+            Rule { when: &[Condition::Has(M112)], then: Consequence::Gates(G568) },
         ],
         gates: G569,
         carry: CarryFlag { reads: false, writes: false },
@@ -21513,11 +21512,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M114)],
+                when: &[Condition::Has(M113)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T3)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M115)],
+                when: &[Condition::Has(M114)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Types),
             },
         ],
@@ -21585,14 +21584,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
             Rule {
-                when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
             Rule {
-                when: &[Condition::Has(M118)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M118)),
+                when: &[Condition::Has(M117)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M117)),
             },
         ],
         gates: &[],
@@ -21619,14 +21618,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule {
-                when: &[Condition::Has(M118)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M118)),
-            },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
             Rule {
                 when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M117)),
+            },
+            Rule {
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
         ],
         gates: G576,
@@ -21654,18 +21653,18 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule {
+                when: &[Condition::Has(M118)],
+                then: Consequence::Needs(&[Condition::HasNot(M118)], Fault::Illegal(M118)),
+            },
             Rule {
                 when: &[Condition::Has(M119)],
                 then: Consequence::Needs(&[Condition::HasNot(M119)], Fault::Illegal(M119)),
             },
             Rule {
-                when: &[Condition::Has(M120)],
-                then: Consequence::Needs(&[Condition::HasNot(M120)], Fault::Illegal(M120)),
-            },
-            Rule {
-                when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
         ],
         gates: G577,
@@ -21694,19 +21693,19 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G578) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G578) },
+            Rule {
+                when: &[Condition::Has(M118)],
+                then: Consequence::Needs(&[Condition::HasNot(M118)], Fault::Illegal(M118)),
+            },
             Rule {
                 when: &[Condition::Has(M119)],
                 then: Consequence::Needs(&[Condition::HasNot(M119)], Fault::Illegal(M119)),
             },
             Rule {
-                when: &[Condition::Has(M120)],
-                then: Consequence::Needs(&[Condition::HasNot(M120)], Fault::Illegal(M120)),
-            },
-            Rule {
-                when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
         ],
         gates: G579,
@@ -21733,15 +21732,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G580) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G580) },
             Rule {
-                when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
             Rule {
-                when: &[Condition::Has(M118)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M118)),
+                when: &[Condition::Has(M117)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M117)),
             },
         ],
         gates: &[],
@@ -21769,15 +21768,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G581) },
-            Rule {
-                when: &[Condition::Has(M118)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M118)),
-            },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G581) },
             Rule {
                 when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M117)),
+            },
+            Rule {
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
         ],
         gates: G576,
@@ -21806,19 +21805,19 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G582) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G582) },
+            Rule {
+                when: &[Condition::Has(M118)],
+                then: Consequence::Needs(&[Condition::HasNot(M118)], Fault::Illegal(M118)),
+            },
             Rule {
                 when: &[Condition::Has(M119)],
                 then: Consequence::Needs(&[Condition::HasNot(M119)], Fault::Illegal(M119)),
             },
             Rule {
-                when: &[Condition::Has(M120)],
-                then: Consequence::Needs(&[Condition::HasNot(M120)], Fault::Illegal(M120)),
-            },
-            Rule {
-                when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
         ],
         gates: G577,
@@ -21848,20 +21847,20 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G583) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G578) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G583) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G578) },
+            Rule {
+                when: &[Condition::Has(M118)],
+                then: Consequence::Needs(&[Condition::HasNot(M118)], Fault::Illegal(M118)),
+            },
             Rule {
                 when: &[Condition::Has(M119)],
                 then: Consequence::Needs(&[Condition::HasNot(M119)], Fault::Illegal(M119)),
             },
             Rule {
-                when: &[Condition::Has(M120)],
-                then: Consequence::Needs(&[Condition::HasNot(M120)], Fault::Illegal(M120)),
-            },
-            Rule {
-                when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
         ],
         gates: G579,
@@ -21888,8 +21887,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G580) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G580) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -21916,8 +21915,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G581) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G581) },
         ],
         gates: G576,
         carry: CarryFlag { reads: false, writes: false },
@@ -21945,8 +21944,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G582) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G582) },
         ],
         gates: G577,
         carry: CarryFlag { reads: false, writes: false },
@@ -21975,9 +21974,9 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G583) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G578) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G583) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G578) },
         ],
         gates: G579,
         carry: CarryFlag { reads: false, writes: false },
@@ -22004,8 +22003,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G580) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G580) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -22033,8 +22032,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G581) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G581) },
         ],
         gates: G576,
         carry: CarryFlag { reads: false, writes: false },
@@ -22063,8 +22062,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G582) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G582) },
         ],
         gates: G577,
         carry: CarryFlag { reads: false, writes: false },
@@ -22094,9 +22093,9 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G583) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G578) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G583) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G578) },
         ],
         gates: G579,
         carry: CarryFlag { reads: false, writes: false },
@@ -22121,14 +22120,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
             Rule {
-                when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
             Rule {
-                when: &[Condition::Has(M118)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M118)),
+                when: &[Condition::Has(M117)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M117)),
             },
         ],
         gates: &[],
@@ -22155,14 +22154,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule {
-                when: &[Condition::Has(M118)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M118)),
-            },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
             Rule {
                 when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M117)),
+            },
+            Rule {
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
         ],
         gates: G576,
@@ -22190,18 +22189,18 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule {
+                when: &[Condition::Has(M118)],
+                then: Consequence::Needs(&[Condition::HasNot(M118)], Fault::Illegal(M118)),
+            },
             Rule {
                 when: &[Condition::Has(M119)],
                 then: Consequence::Needs(&[Condition::HasNot(M119)], Fault::Illegal(M119)),
             },
             Rule {
-                when: &[Condition::Has(M120)],
-                then: Consequence::Needs(&[Condition::HasNot(M120)], Fault::Illegal(M120)),
-            },
-            Rule {
-                when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
         ],
         gates: G577,
@@ -22230,19 +22229,19 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G578) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G578) },
+            Rule {
+                when: &[Condition::Has(M118)],
+                then: Consequence::Needs(&[Condition::HasNot(M118)], Fault::Illegal(M118)),
+            },
             Rule {
                 when: &[Condition::Has(M119)],
                 then: Consequence::Needs(&[Condition::HasNot(M119)], Fault::Illegal(M119)),
             },
             Rule {
-                when: &[Condition::Has(M120)],
-                then: Consequence::Needs(&[Condition::HasNot(M120)], Fault::Illegal(M120)),
-            },
-            Rule {
-                when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
         ],
         gates: G579,
@@ -22269,15 +22268,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G580) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M120)], then: Consequence::Gates(G580) },
             Rule {
-                when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
             Rule {
-                when: &[Condition::Has(M118)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M118)),
+                when: &[Condition::Has(M117)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M117)),
             },
         ],
         gates: &[],
@@ -22305,15 +22304,15 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G581) },
-            Rule {
-                when: &[Condition::Has(M118)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M118)),
-            },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M120)], then: Consequence::Gates(G581) },
             Rule {
                 when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Illegal(M117)),
+            },
+            Rule {
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
         ],
         gates: G576,
@@ -22342,19 +22341,19 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G582) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M120)], then: Consequence::Gates(G582) },
+            Rule {
+                when: &[Condition::Has(M118)],
+                then: Consequence::Needs(&[Condition::HasNot(M118)], Fault::Illegal(M118)),
+            },
             Rule {
                 when: &[Condition::Has(M119)],
                 then: Consequence::Needs(&[Condition::HasNot(M119)], Fault::Illegal(M119)),
             },
             Rule {
-                when: &[Condition::Has(M120)],
-                then: Consequence::Needs(&[Condition::HasNot(M120)], Fault::Illegal(M120)),
-            },
-            Rule {
-                when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
         ],
         gates: G577,
@@ -22384,20 +22383,20 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G583) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G578) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M120)], then: Consequence::Gates(G583) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G578) },
+            Rule {
+                when: &[Condition::Has(M118)],
+                then: Consequence::Needs(&[Condition::HasNot(M118)], Fault::Illegal(M118)),
+            },
             Rule {
                 when: &[Condition::Has(M119)],
                 then: Consequence::Needs(&[Condition::HasNot(M119)], Fault::Illegal(M119)),
             },
             Rule {
-                when: &[Condition::Has(M120)],
-                then: Consequence::Needs(&[Condition::HasNot(M120)], Fault::Illegal(M120)),
-            },
-            Rule {
-                when: &[Condition::Has(M117)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M117)),
+                when: &[Condition::Has(M116)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Illegal(M116)),
             },
         ],
         gates: G579,
@@ -22424,8 +22423,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G580) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M120)], then: Consequence::Gates(G580) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -22452,8 +22451,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G581) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M120)], then: Consequence::Gates(G581) },
         ],
         gates: G576,
         carry: CarryFlag { reads: false, writes: false },
@@ -22481,8 +22480,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G582) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M120)], then: Consequence::Gates(G582) },
         ],
         gates: G577,
         carry: CarryFlag { reads: false, writes: false },
@@ -22511,9 +22510,9 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G583) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G578) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M120)], then: Consequence::Gates(G583) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G578) },
         ],
         gates: G579,
         carry: CarryFlag { reads: false, writes: false },
@@ -22540,8 +22539,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G580) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M120)], then: Consequence::Gates(G580) },
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -22569,8 +22568,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G581) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M120)], then: Consequence::Gates(G581) },
         ],
         gates: G576,
         carry: CarryFlag { reads: false, writes: false },
@@ -22599,8 +22598,8 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G582) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M120)], then: Consequence::Gates(G582) },
         ],
         gates: G577,
         carry: CarryFlag { reads: false, writes: false },
@@ -22630,9 +22629,9 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G575) },
-            Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G583) },
-            Rule { when: &[Condition::Has(M117)], then: Consequence::Gates(G578) },
+            Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G575) },
+            Rule { when: &[Condition::Has(M120)], then: Consequence::Gates(G583) },
+            Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G578) },
         ],
         gates: G579,
         carry: CarryFlag { reads: false, writes: false },
@@ -22657,7 +22656,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G587) }],
+        rules: &[Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G587) }],
         gates: G588,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -22682,7 +22681,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G587) }],
+        rules: &[Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G587) }],
         gates: G592,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -22707,7 +22706,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G587) }],
+        rules: &[Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G587) }],
         gates: G592,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -22733,7 +22732,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M116)], then: Consequence::Gates(G587) }],
+        rules: &[Rule { when: &[Condition::Has(M115)], then: Consequence::Gates(G587) }],
         gates: G592,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -23375,7 +23374,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G611) }],
+        rules: &[Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G611) }],
         gates: G612,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
@@ -23392,7 +23391,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G611) }],
+        rules: &[Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G611) }],
         gates: G612,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
@@ -23410,7 +23409,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G611) }],
+        rules: &[Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G611) }],
         gates: G613,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
@@ -23428,7 +23427,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G611) }],
+        rules: &[Rule { when: &[Condition::Has(M121)], then: Consequence::Gates(G611) }],
         gates: G613,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
@@ -23448,12 +23447,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Comparison),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
             },
         ],
         gates: G614,
@@ -23476,12 +23475,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Comparison),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
             },
         ],
         gates: G614,
@@ -23504,12 +23503,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Comparison),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
             },
         ],
         gates: G614,
@@ -23533,12 +23532,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Comparison),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
             },
         ],
         gates: G615,
@@ -23562,12 +23561,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M93)],
-                then: Consequence::Needs(&[Condition::HasNot(M93)], Fault::Comparison),
+                when: &[Condition::Has(M92)],
+                then: Consequence::Needs(&[Condition::HasNot(M92)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M91)],
-                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Comparison),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Comparison),
             },
         ],
         gates: G616,
@@ -23874,7 +23873,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C145),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -23905,7 +23904,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C145),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -23935,7 +23934,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C146),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -23966,7 +23965,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C146),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -23996,7 +23995,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C152),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24025,7 +24024,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C152),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24054,7 +24053,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C301),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24083,7 +24082,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C301),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24113,7 +24112,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C447),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24158,7 +24157,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C447),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24204,7 +24203,7 @@ pub static FORMS: &[Form] = &[
             slot("popc", C58),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24233,7 +24232,7 @@ pub static FORMS: &[Form] = &[
             slot("popc", C58),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24261,7 +24260,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C145),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24295,7 +24294,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C145),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24328,7 +24327,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C146),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24362,7 +24361,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C146),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24395,7 +24394,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C152),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24427,7 +24426,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C152),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24459,7 +24458,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C301),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24491,7 +24490,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C301),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24524,7 +24523,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C447),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24572,7 +24571,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", C447),
         ],
         ignored: T0,
-        ignored_mods: M66,
+        ignored_mods: M65,
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -24669,9 +24668,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
         ],
         gates: G639,
         carry: CarryFlag { reads: false, writes: false },
@@ -24700,9 +24699,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
         ],
         gates: G639,
         carry: CarryFlag { reads: false, writes: false },
@@ -24731,9 +24730,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
         ],
         gates: G640,
         carry: CarryFlag { reads: false, writes: false },
@@ -24762,9 +24761,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
         ],
         gates: G640,
         carry: CarryFlag { reads: false, writes: false },
@@ -24792,7 +24791,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M126)], then: Consequence::Gates(G641) }],
+        rules: &[Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G641) }],
         gates: G640,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -24819,7 +24818,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M126)], then: Consequence::Gates(G641) }],
+        rules: &[Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G641) }],
         gates: G640,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -24847,9 +24846,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M126)], then: Consequence::Gates(G641) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G642) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G641) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G642) },
         ],
         gates: G643,
         carry: CarryFlag { reads: false, writes: false },
@@ -24878,9 +24877,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M126)], then: Consequence::Gates(G641) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G642) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G641) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G642) },
         ],
         gates: G643,
         carry: CarryFlag { reads: false, writes: false },
@@ -24909,9 +24908,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
         ],
         gates: G644,
         carry: CarryFlag { reads: false, writes: false },
@@ -24940,9 +24939,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
         ],
         gates: G644,
         carry: CarryFlag { reads: false, writes: false },
@@ -24970,7 +24969,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G645) }],
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G645) }],
         gates: G646,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -24997,7 +24996,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G645) }],
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G645) }],
         gates: G646,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -25024,7 +25023,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G647) }],
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G647) }],
         gates: G648,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -25051,7 +25050,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G647) }],
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G647) }],
         gates: G648,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -25071,7 +25070,7 @@ pub static FORMS: &[Form] = &[
             slot("type", C286),
         ],
         ignored: &[],
-        ignored_mods: M127,
+        ignored_mods: M126,
         head: 2,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -25079,12 +25078,12 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
-            Rule { when: &[Condition::Has(M126)], then: Consequence::Gates(G641) },
-            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G645) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G647) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G641) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G645) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G647) },
         ],
         gates: G639,
         carry: CarryFlag { reads: false, writes: false },
@@ -25105,7 +25104,7 @@ pub static FORMS: &[Form] = &[
             slot("type", C13),
         ],
         ignored: &[],
-        ignored_mods: M127,
+        ignored_mods: M126,
         head: 2,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -25113,12 +25112,12 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
-            Rule { when: &[Condition::Has(M126)], then: Consequence::Gates(G641) },
-            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G645) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G647) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G641) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G645) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G647) },
         ],
         gates: G644,
         carry: CarryFlag { reads: false, writes: false },
@@ -25139,7 +25138,7 @@ pub static FORMS: &[Form] = &[
             slot("type", C2),
         ],
         ignored: &[],
-        ignored_mods: M127,
+        ignored_mods: M126,
         head: 2,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
@@ -25147,11 +25146,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
-            Rule { when: &[Condition::Has(M126)], then: Consequence::Gates(G641) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G642) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G641) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G642) },
         ],
         gates: G643,
         carry: CarryFlag { reads: false, writes: false },
@@ -25172,7 +25171,7 @@ pub static FORMS: &[Form] = &[
             slot("type", C286),
         ],
         ignored: &[],
-        ignored_mods: M127,
+        ignored_mods: M126,
         head: 2,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -25180,12 +25179,12 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
-            Rule { when: &[Condition::Has(M126)], then: Consequence::Gates(G641) },
-            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G645) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G647) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G641) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G645) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G647) },
         ],
         gates: G639,
         carry: CarryFlag { reads: false, writes: false },
@@ -25206,7 +25205,7 @@ pub static FORMS: &[Form] = &[
             slot("type", C13),
         ],
         ignored: &[],
-        ignored_mods: M127,
+        ignored_mods: M126,
         head: 2,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -25214,12 +25213,12 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
-            Rule { when: &[Condition::Has(M126)], then: Consequence::Gates(G641) },
-            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G645) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G647) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G641) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G645) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G647) },
         ],
         gates: G644,
         carry: CarryFlag { reads: false, writes: false },
@@ -25240,7 +25239,7 @@ pub static FORMS: &[Form] = &[
             slot("type", C2),
         ],
         ignored: &[],
-        ignored_mods: M127,
+        ignored_mods: M126,
         head: 2,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -25248,11 +25247,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
-            Rule { when: &[Condition::Has(M126)], then: Consequence::Gates(G641) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G642) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G641) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G642) },
         ],
         gates: G643,
         carry: CarryFlag { reads: false, writes: false },
@@ -25282,9 +25281,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
         ],
         gates: G639,
         carry: CarryFlag { reads: false, writes: false },
@@ -25316,9 +25315,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
         ],
         gates: G640,
         carry: CarryFlag { reads: false, writes: false },
@@ -25349,7 +25348,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M126)], then: Consequence::Gates(G641) }],
+        rules: &[Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G641) }],
         gates: G640,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
@@ -25381,11 +25380,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
-            Rule { when: &[Condition::Has(M126)], then: Consequence::Gates(G641) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G642) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G641) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G642) },
         ],
         gates: G643,
         carry: CarryFlag { reads: false, writes: false },
@@ -25418,9 +25417,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
         ],
         gates: G644,
         carry: CarryFlag { reads: false, writes: false },
@@ -25453,9 +25452,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G636) },
-            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G637) },
-            Rule { when: &[Condition::Has(M125)], then: Consequence::Gates(G638) },
+            Rule { when: &[Condition::Has(M122)], then: Consequence::Gates(G636) },
+            Rule { when: &[Condition::Has(M123)], then: Consequence::Gates(G637) },
+            Rule { when: &[Condition::Has(M124)], then: Consequence::Gates(G638) },
         ],
         gates: G644,
         carry: CarryFlag { reads: false, writes: false },
@@ -25487,7 +25486,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G645) }],
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G645) }],
         gates: G646,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
@@ -25518,7 +25517,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G645) }],
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G645) }],
         gates: G646,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
@@ -25551,8 +25550,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G649) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G647) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G649) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G647) },
         ],
         gates: G648,
         carry: CarryFlag { reads: false, writes: false },

@@ -1,7 +1,8 @@
 //! `cargo xtask record isa`: the table against a ptxas, form by form, in both directions. It writes no record: its finding nothing is the result.
 //!
-//! Asked are spellings of every row that between them have every choice of its slots, at every version from 9.0 on and every target; and one
-//! spelling of every row with every word of the table added, a modifier as well as a type, or with one left out. A line that only one side
+//! Asked are spellings of every row that between them have every choice of its slots, one of them at every version from 9.0 on and every
+//! target, the others where they are at home and at the richest targets; and there one spelling of every row with every word of the table
+//! added, a modifier as well as a type, or with one left out. A line that only one side
 //! takes is a form that the table lacks, or has too many. What the table lacks altogether no word of it tells: `--words` names a file of
 //! other words, of a manual or of a header, each of which ptxas is asked whether it knows it.
 
@@ -171,7 +172,7 @@ fn spellings_of(row: &'static Form) -> Vec<Spelling> {
     all
 }
 
-/// Every choice of every row, at the last versions and all targets.
+/// Every choice of every row, one spelling of each at the last versions and all targets.
 fn choices() -> Vec<Question> {
     let mut all = Vec::new();
     let versions: Vec<Version> = Version::all().filter(|&version| version >= FIRST).collect();
