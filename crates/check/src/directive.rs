@@ -166,8 +166,10 @@ impl<'a> Checker<'a> {
         for node in directives {
             let name = node.name.text;
             let misplaced = match name {
-                "maxntid" | "reqntid" | "minnctapersm" | "maxnctapersm" | "maxnreg" | "reqnctapercluster"
-                | "explicitcluster" | "maxclusterrank" | "blocksareclusters" => !is_entry,
+                "maxntid" | "reqntid" | "minnctapersm" | "maxnctapersm" | "maxnreg" | "minperctamemory"
+                | "reqnctapercluster" | "explicitcluster" | "maxclusterrank" | "blocksareclusters" => {
+                    !is_entry
+                }
                 "noreturn" => is_entry,
                 _ => false,
             };
@@ -195,6 +197,16 @@ impl<'a> Checker<'a> {
                 }
                 "abi_preserve" | "abi_preserve_control" => self.abi_preserve(node),
                 "maxclusterrank" => bounds.max_cluster = Some(self.extents(node, 1)[0]),
+                "minperctamemory" => {
+                    self.need(
+                        node.name.span,
+                        ".minperctamemory",
+                        Some(Version::new(9, 4)),
+                        Some(Target::sm(80)),
+                    );
+                    let least = node.arguments.first().and_then(|argument| self.small_integer(argument));
+                    bounds.per_cta_memory = least.unwrap_or(0).into();
+                }
                 "explicitcluster" => bounds.explicit_cluster = true,
                 "blocksareclusters" => bounds.blocks_are_clusters = true,
                 "maxnctapersm" if self.version >= Version::new(2, 1) => {

@@ -210,11 +210,13 @@ impl<'a> BodyChecker<'_, 'a> {
             self.sink().error_at(Stage::FitLast, Code::VectorOperand, node.span, message).help(help);
         }
         self.sink().enter(Stage::Range);
+        self.warn_of_idle_length(node, form, &selection);
         if self.sink().errors() == errors_before {
             self.check_inside(&context, &operands);
         }
         if self.sink().errors() == errors_before {
             self.check_combination(node, &context);
+            self.check_block_memory(&operands);
         }
         if self.sink().errors() == errors_before {
             if let Some(message) = &selection.refused {
@@ -229,6 +231,20 @@ impl<'a> BodyChecker<'_, 'a> {
             picks.parts = crate::video::parts(&operands);
             let instruction = Instruction { form, picks, guard, operands: checked, span: node.span };
             self.body.code.push(Node::Instruction(instruction));
+        }
+    }
+
+    /// The length of a vector where fragments have their own.
+    fn warn_of_idle_length(&mut self, node: &Tree<'a>, form: &Form, selection: &Selection) {
+        let is_length = |word: &str| Mod::from_name(word).is_some_and(|m| m.vector_length().is_some());
+        let length =
+            node.modifiers.iter().find(|m| is_length(m.text)).filter(|_| form.ignores_vector_length());
+        let is_too_large = selection.errors.iter().any(|error| matches!(error, SelectError::Vector { .. }));
+        if let Some(length) = length.filter(|_| !is_too_large) {
+            let message = "Vector Type not specified properly";
+            self.sink()
+                .warning(Code::VectorSize, length.span, message)
+                .help("leave it out: the shape says it");
         }
     }
 

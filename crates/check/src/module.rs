@@ -189,6 +189,8 @@ pub struct LaunchBounds {
     pub required: Option<[u32; 3]>,
     /// `.reqnctapercluster`
     pub required_cluster: Option<[u32; 3]>,
+    /// `.minperctamemory`: bytes of global memory, at least, that each block has for itself; 0 without it.
+    pub per_cta_memory: u64,
     /// `.maxclusterrank`: clusters of at most so many blocks.
     pub max_cluster: Option<u32>,
     /// `.explicitcluster`: a launch must say how large clusters are.

@@ -44,8 +44,12 @@ pub(crate) fn check(node: &Tree, context: &Context, operands: &[Lowered]) -> Vec
         Opcode::Cp => copy(&words, context, &mut found),
         Opcode::Mbarrier => {
             mbarrier(&words, context, operands, &mut found);
-            order_and_scope(&words, context, &mut found);
+            // It reads no memory that others write, and a scope means nothing there.
+            if !words.has("check_layout") {
+                order_and_scope(&words, context, &mut found);
+            }
         }
+        Opcode::Fabric if words.has("relaxed") => order_and_scope(&words, context, &mut found),
         Opcode::Multimem => order_and_scope(&words, context, &mut found),
         Opcode::Fence | Opcode::Membar if words.has("proxy") => proxy(&words, context, &mut found),
         Opcode::Fence => fence(&words, &mut found),
@@ -189,14 +193,29 @@ fn proxy(words: &Words, context: &Context, found: &mut Found) {
     if !direction && kind != Some("async") {
         order_and_scope(words, context, found);
     }
-    let spaces = words.spaces();
     if !direction && kind.is_none() {
         let message = format!(".proxykind modifier required for instruction '{name}'");
         found.push((WAY, Code::MissingModifier, message));
     }
-    if spaces.len() == 1 && !words.has("async") && !direction {
+    let spaces = words.spaces();
+    if spaces.len() == 1 && refuses_space(words, spaces[0]) {
         found.push((WAY, Code::MemorySpace, format!("State space incorrect for instruction '{name}'")));
     }
+}
+
+/// Does a fence between these proxies refuse a state space? Those of the asynchronous proxy take some, and others ignore some.
+fn refuses_space(words: &Words, space: &str) -> bool {
+    if words.has("async") || words.has("tensormap::generic") || words.has("async::generic") {
+        return false;
+    }
+    let of_fabric = words.has("generic::fabric") || words.has("fabric::generic");
+    !(of_fabric && matches!(space, "global" | "shared" | "shared::cta" | "shared::cluster"))
+}
+
+/// Is it said of a fence between proxies, with its other mistakes, that it refuses this state space, and not once more?
+pub(crate) fn refuses_space_of_proxy(modifiers: &[&str], space: Mod) -> bool {
+    let words = Words(modifiers.iter().copied().collect());
+    words.has("proxy") && *words.spaces() == [space.name()] && refuses_space(&words, space.name())
 }
 
 /// What fences may be restricted to goes with one order and one scope.
@@ -247,8 +266,9 @@ fn matrix_types(words: &Words, context: &Context) -> Option<String> {
     let shape = words.first(&["m8n8", "m8n16", "m16n16", "m16n8"])?;
     let name = context.name;
     let types = context.picks.types();
-    let formats = words.0.iter().any(|word| crate::missing::is_format(word));
-    // Formats stand for a type.
+    // Formats stand for a type where something is converted.
+    let converts = context.form.opcode == Opcode::Ldmatrix;
+    let formats = converts && words.0.iter().any(|word| crate::missing::is_format(word));
     let is_one = types.len() + usize::from(formats) == 1;
     let (takes_type, takes_formats) = (shape != "m8n16", matches!(shape, "m8n16" | "m16n16"));
     let wanted = if shape == "m8n8" { Type::B16 } else { Type::B8 };

@@ -94,6 +94,7 @@ impl<'a> BodyChecker<'_, 'a> {
                     | SelectError::Alternate { form }
                     | SelectError::Mixture { form }
                     | SelectError::Vector { form }
+                    | SelectError::Fragment { form }
                     | SelectError::Geometries { form, .. }
                     | SelectError::Missing { form, .. } => Some(form.form()),
                     _ => None,
@@ -329,7 +330,7 @@ impl<'a> BodyChecker<'_, 'a> {
             SelectError::Illegal { index, .. } => (Code::IllegalModifier, modifier(*index)),
             SelectError::Comparison { index, .. } => (Code::ComparisonMismatch, modifier(*index)),
             SelectError::Missing { .. } => (Code::MissingModifier, head),
-            SelectError::Vector { .. } => (Code::VectorSize, head),
+            SelectError::Vector { .. } | SelectError::Fragment { .. } => (Code::VectorSize, head),
         };
         let mut help = error.help(node.opcode.text);
         if let SelectError::UnknownModifier { index } = error

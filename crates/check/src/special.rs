@@ -1,10 +1,12 @@
 //! Special registers as operands.
 
-use diag::Span;
-use isa::{Action, Effect, Mod, Opcode, Requirement, SpecialRegister};
+use diag::{Code, Span};
+use isa::{Action, Effect, Mod, Opcode, Requirement, SpecialRegister, SpecialValue};
 
+use crate::body::BodyChecker;
 use crate::checker::Checker;
 use crate::instruction::Context;
+use crate::operand::{Lowered, Value};
 
 /// What the name of a special register stands for.
 pub(crate) enum Found {
@@ -58,6 +60,26 @@ pub(crate) fn check_gates(module: &mut Checker, register: SpecialRegister, span:
         match gate.requires {
             Requirement::Version(_) => module.need_version(span, message),
             _ => module.need_target(span, message),
+        }
+    }
+}
+
+impl BodyChecker<'_, '_> {
+    /// A kernel that asks where the memory of its block is says how much of it there must be.
+    pub(crate) fn check_block_memory(&mut self, operands: &[Lowered]) {
+        let function = &self.module.functions[self.function.index()];
+        if !function.is_entry || function.bounds.per_cta_memory > 0 {
+            return;
+        }
+        let asks = |lowered: &&Lowered| {
+            let Value::Special(register) = lowered.value else { return false };
+            matches!(register.value(), SpecialValue::Perctamemorysize | SpecialValue::Perctamemoryoffset)
+        };
+        if let Some(lowered) = operands.iter().find(asks) {
+            let message = ".minperctamemory directive required for 'using special register %perctamemoryoffset and %perctamemorysize'";
+            let help =
+                "say how many bytes each block needs behind the head of the kernel: `.minperctamemory 1024`";
+            self.sink().error(Code::MissingDirective, lowered.span, message).help(help);
         }
     }
 }

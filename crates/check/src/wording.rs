@@ -188,6 +188,11 @@ pub(crate) fn special(
                         "Illegal modifier '.{level}' for instruction '{name}' with '.level::eviction_priority'"
                     ))
                 }
+                Opcode::Prefetch if written == Mod::Tensormap && picks.has(Mod::Global) => one(format!(
+                    "Modifier '.tensormap' cannot be applied to '.global' space for instruction '{name}'"
+                )),
+                // The check of proxies says it.
+                Opcode::Fence if crate::own::refuses_space_of_proxy(modifiers, written) => Some(Vec::new()),
                 Opcode::Prefetch | Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red
                     if written.space().is_some() =>
                 {

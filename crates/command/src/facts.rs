@@ -117,6 +117,12 @@ pub const UNVERIFIED: &[(&str, &str)] = &[
         "any global address is one of a team of one GPU: `ld_reduce` reads the only replica, bit for bit, `st` writes it, and \
          `red` combines it as `red` does.",
     ),
+    (
+        "`%perctamemorysize`, `%perctamemoryoffset`, `%locality_domain_*`",
+        "no public document describes them. The machine code of ptxas multiplies a number of the multiprocessor and of the block on it by a \
+         size of the launch and adds an address of global memory: each block has that much for itself, here rounded up to 16 bytes and zero \
+         at first. One locality domain, number 0.",
+    ),
     ("memory, barriers, collectives", "tested by kernels with known results, not against a GPU."),
 ];
 

@@ -203,7 +203,7 @@ pub struct RunOptions {
     /// Dynamic shared memory of a block in bytes: 4096, 48K
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = parse_size, allow_negative_numbers = true)]
     pub shared: u64,
-    /// Launch cooperatively: blocks may wait for one another (grid_group::sync). At most 1024 blocks
+    /// Launch cooperatively: blocks may wait for one another (grid_group::sync). At most 4736 blocks
     #[arg(long)]
     pub cooperative: bool,
     /// Argument for the next parameter of the kernel: see below

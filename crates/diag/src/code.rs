@@ -118,6 +118,8 @@ codes! {
     NotPositive => "not-positive",
     /// Directives that exclude each other.
     ConflictingDirectives => "conflicting-directives",
+    /// A directive that something needs is not there.
+    MissingDirective => "missing-directive",
     /// A directive without effect.
     IgnoredDirective => "ignored-directive",
     // Initial values and constants.

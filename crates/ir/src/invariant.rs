@@ -5,6 +5,7 @@
 //! prologue once.
 
 use check::module::Param;
+use isa::SpecialValue;
 
 use crate::function::Function;
 use crate::op::{Base, Op, OpKind, Slot, SlotKind};
@@ -29,7 +30,7 @@ pub(crate) fn hoist(function: &mut Function, params: &[Param]) {
         .iter()
         .map(|info| match info.kind {
             SlotKind::Constant(_) => true,
-            SlotKind::Special(special) => is_invariant(special.name()),
+            SlotKind::Special(special) => is_invariant(special.value()),
             _ => false,
         })
         .collect();
@@ -62,11 +63,12 @@ pub(crate) fn hoist(function: &mut Function, params: &[Param]) {
     function.ops = ops;
 }
 
-/// A special register that is the same in every block.
-fn is_invariant(name: &str) -> bool {
-    let base = name.split_once('.').map_or(name, |(base, _)| base);
-    matches!(base, "%tid" | "%ntid" | "%nctaid" | "%laneid" | "%warpid" | "%nwarpid")
-        || base.starts_with("%lanemask_")
+/// Is what a special register holds the same in every block?
+fn is_invariant(value: SpecialValue) -> bool {
+    use SpecialValue::{Laneid, Nctaid, Ntid, Nwarpid, Tid, Warpid};
+    use SpecialValue::{LanemaskEq, LanemaskGe, LanemaskGt, LanemaskLe, LanemaskLt};
+    matches!(value, Tid(_) | Ntid(_) | Nctaid(_) | Laneid | Warpid | Nwarpid)
+        || matches!(value, LanemaskEq | LanemaskLe | LanemaskLt | LanemaskGe | LanemaskGt)
 }
 
 /// It computes a value of its sources alone, and cannot fault.

@@ -454,9 +454,15 @@ pub struct Form {
 
 impl Form {
     /// Does a type mean nothing behind so many others? `.pred` does anywhere (`setp` takes it, though no manual says so), others behind
-    /// the four types of a product (ptxas 13.5).
+    /// the four types of a product, and anywhere where the form has none of their kind (`movmatrix`; ptxas 13.5).
     pub fn ignores(&self, ty: Type, others: usize) -> bool {
-        self.ignored.contains(&ty) && (ty == Type::Pred || others >= 4)
+        let is_product = self.type_slots().count() >= 4;
+        self.ignored.contains(&ty) && (ty == Type::Pred || !is_product || others >= 4)
+    }
+
+    /// Do `.v2` and its kin mean nothing but the length that fragments must have?
+    pub fn ignores_vector_length(&self) -> bool {
+        self.ignored_mods.iter().any(|modifier| modifier.vector_length().is_some())
     }
 
     /// Can an instruction with these picks and this many operands be of this form?

@@ -36,7 +36,7 @@ pub use registers::{LiteralForm, literal_allowed, register_allowed};
 pub use select::{
     SelectError, Selected, candidates, is_alternate, mixture, overload, select, select_lenient,
 };
-pub use special::SpecialRegister;
+pub use special::{SpecialRegister, SpecialValue};
 pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
 pub use validity::Validity;
 pub use written::is_part_of_name;

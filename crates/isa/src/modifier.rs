@@ -15,6 +15,16 @@ impl Mod {
         })
     }
 
+    /// The number of elements that `.v2`, `.v4` or `.v8` says.
+    pub const fn vector_length(self) -> Option<usize> {
+        Some(match self {
+            Mod::V2 => 2,
+            Mod::V4 => 4,
+            Mod::V8 => 8,
+            _ => return None,
+        })
+    }
+
     /// The comparison operator.
     pub const fn cmp(self) -> Option<CmpOp> {
         Some(match self {

@@ -121,13 +121,7 @@ impl Picks {
 
     /// Number of elements by `.v2`, `.v4`, `.v8`; 1 without them.
     pub fn vector(&self) -> usize {
-        self.first(|m| match m {
-            Mod::V2 => Some(2),
-            Mod::V4 => Some(4),
-            Mod::V8 => Some(8),
-            _ => None,
-        })
-        .unwrap_or(1)
+        self.first(Mod::vector_length).unwrap_or(1)
     }
 }
 

@@ -45,13 +45,15 @@ impl SelectError {
                     choices.any(|choice| wanted.iter().any(|&ty| choice.token == Token::Type(ty)))
                 };
                 let is_sparse = modifiers.iter().any(|m| matches!(*m, "sp" | "sp::ordered_metadata"));
+                let of_bytes = is_sparse && takes(&[Type::S8, Type::U8]);
                 let of_nibbles = is_sparse && takes(&[Type::S4, Type::U4]);
                 let counts = of_nibbles || takes(&[Type::B1]);
                 let what = match modifiers.iter().filter(is_apart).count() {
+                    _ if of_bytes => "Unexpected number of instruction types",
                     count if counts && count != 2 => "Unexpected number of instruction types",
                     _ => "Incorrect instruction type",
                 };
-                let opcode = if of_nibbles { "Sparse mma" } else { "mma" };
+                let opcode = if of_bytes || of_nibbles { "Sparse mma" } else { "mma" };
                 let shape = modifiers.iter().find(|m| {
                     Mod::from_name(m).is_some_and(|m| Field::of(m) == Some(Field::Kind("matrix shape")))
                 });
@@ -65,6 +67,9 @@ impl SelectError {
             SelectError::Illegal { index, .. } => illegal(opcode, modifier(index)),
             SelectError::Geometries { .. } => "Multiple texture modifiers specified".into(),
             SelectError::Vector { .. } => "Vector type too large, exceeds 128 bit limit".into(),
+            SelectError::Fragment { .. } => {
+                format!("Argument vector size mismatch for instruction '{opcode}'")
+            }
             SelectError::Comparison { .. } => {
                 "Mismatch between instruction type and comparison qualifier".into()
             }
@@ -93,6 +98,7 @@ impl SelectError {
             SelectError::Arguments { form }
             | SelectError::Illegal { form, .. }
             | SelectError::Vector { form }
+            | SelectError::Fragment { form }
             | SelectError::Geometries { form, .. }
             | SelectError::Operation { form, .. }
             | SelectError::Comparison { form, .. } => Some(format!("the form is `{}`", form.form().syntax)),

@@ -2,7 +2,7 @@
 //! types among themselves matters.
 
 use crate::field::Field;
-use crate::form::{Consequence, Fault};
+use crate::form::{Consequence, Elements, Fault, OperandSpec};
 use crate::written::Written;
 use crate::{Action, Condition, Effect, Form, FormId, Mod, Opcode, Picks, Slot, Token, Type};
 
@@ -64,6 +64,11 @@ pub enum SelectError {
     },
     /// So many elements of this type are too large for one access.
     Vector {
+        /// The row.
+        form: FormId,
+    },
+    /// A fragment has another length than the vector that is said.
+    Fragment {
         /// The row.
         form: FormId,
     },
@@ -440,6 +445,20 @@ fn place(id: FormId, written: &[Written]) -> Placed {
     placed
 }
 
+/// What is wrong with the length of a vector that a form ignores: fragments must be of that length all the same.
+fn misfits_of_fragments(id: FormId, picks: &Picks, length: usize) -> impl Iterator<Item = SelectError> {
+    let form = id.form();
+    let is_vector = |spec: &&OperandSpec| matches!(spec.elements, Elements::Fragment | Elements::Fixed(_));
+    let mut vectors = form.operands_with(picks).filter(is_vector);
+    let is_too_large = picks.ty(0).bits() as usize * length > 128;
+    let misfits = vectors.any(|spec| spec.count(form, picks).0 != length);
+    let errors = [
+        is_too_large.then_some(SelectError::Vector { form: id }),
+        misfits.then_some(SelectError::Fragment { form: id }),
+    ];
+    errors.into_iter().flatten()
+}
+
 fn types_fit(form: &Form, types: &[Type]) -> bool {
     types.len() == form.type_slots().count()
         && form.type_slots().zip(types).all(|(slot, &ty)| slot.choice(Token::Type(ty)).is_some())
@@ -496,6 +515,10 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     let mods: Vec<Mod> = slots.iter().copied().flatten().collect();
     let picks = Picks::new(&types, &mods);
     types_good &= !opaque;
+    let length = written.iter().rev().find_map(|w| w.modifier()?.vector_length());
+    if let Some(length) = length.filter(|_| types_good && form.ignores_vector_length()) {
+        late.extend(misfits_of_fragments(id, &picks, length));
+    }
     let mut types_bad = usize::from(!types_good);
     // Conversions and products that these go with have types of their own.
     let before = illegal.len();

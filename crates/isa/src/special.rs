@@ -6,21 +6,82 @@ use crate::{Gate, Requirement, Stage, Target, Type, Version};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SpecialRegister(u8);
 
+/// What a special register holds: what an engine must know how to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // most are the register of that name
+pub enum SpecialValue {
+    /// `%tid`, by axis, as of the others that have one.
+    Tid(usize),
+    Ntid(usize),
+    Ctaid(usize),
+    Nctaid(usize),
+    Clusterid(usize),
+    Nclusterid(usize),
+    ClusterCtaid(usize),
+    ClusterNctaid(usize),
+    /// The fourth element of any of these, which is zero.
+    Fourth,
+    ClusterCtarank,
+    ClusterNctarank,
+    IsExplicitCluster,
+    Laneid,
+    Warpid,
+    Nwarpid,
+    Smid,
+    Nsmid,
+    Gridid,
+    LanemaskEq,
+    LanemaskLe,
+    LanemaskLt,
+    LanemaskGe,
+    LanemaskGt,
+    /// Cycles: `%clock` is the low half of `%clock64`.
+    Clock,
+    /// Their high half.
+    ClockHigh,
+    /// `%globaltimer`, of which `%globaltimer_lo` is the low half.
+    Nanoseconds,
+    /// Their high half.
+    NanosecondsHigh,
+    /// A performance counter: `%pm0`, `%pm0_64`.
+    Counter,
+    /// `%envreg0` and its kin, by number: the driver's.
+    Envreg(u8),
+    /// Where the shared memory that is reserved for the system begins: `%reserved_smem_offset_begin`, `_0`.
+    ReservedShared,
+    /// Where the part of it begins that is the program's: `%reserved_smem_offset_1`.
+    ReservedSharedOfUser,
+    /// Where it ends: `%reserved_smem_offset_end`, `_cap`.
+    ReservedSharedEnd,
+    TotalSmemSize,
+    AggrSmemSize,
+    DynamicSmemSize,
+    CurrentGraphExec,
+    LocalityDomainId,
+    LocalityDomainSupplementalSm,
+    /// Bytes of the memory that a block has for itself (`.minperctamemory`).
+    Perctamemorysize,
+    /// Its generic address.
+    Perctamemoryoffset,
+}
+
 /// What is known of one register.
 struct Row {
     name: &'static str,
+    value: SpecialValue,
     ty: Type,
     gates: &'static [Gate],
 }
 
-/// One row of the list below: name, type, first version, first target, and the name in messages.
+/// One row of the list below: name, value, type, first version, first target, and the name in messages.
 macro_rules! row {
-    ($name:expr, $ty:ident) => {
-        Row { name: $name, ty: Type::$ty, gates: &[] }
+    ($name:expr, $value:expr, $ty:ident) => {
+        Row { name: $name, value: $value, ty: Type::$ty, gates: &[] }
     };
-    ($name:expr, $ty:ident, $feature:expr, ptx $major:literal . $minor:literal $(, sm $sm:literal)?) => {
+    ($name:expr, $value:expr, $ty:ident, $feature:expr, ptx $major:literal . $minor:literal $(, sm $sm:literal)?) => {
         Row {
             name: $name,
+            value: $value,
             ty: Type::$ty,
             gates: &[
                 Gate {
@@ -41,16 +102,16 @@ macro_rules! row {
 /// The rows: registers of one element, registers of four, and numbered ones.
 macro_rules! rows {
     (
-        scalars { $($name:literal $ty:ident $(ptx $major:literal . $minor:literal $(sm $sm:literal)?)?;)* }
-        vectors { $($vector:literal $(ptx $vmajor:literal . $vminor:literal $(sm $vsm:literal)?)?;)* }
+        scalars { $($name:literal $value:ident $(($number:literal))? $ty:ident $(ptx $major:literal . $minor:literal $(sm $sm:literal)?)?;)* }
+        vectors { $($vector:literal $element:ident $(ptx $vmajor:literal . $vminor:literal $(sm $vsm:literal)?)?;)* }
     ) => {
         const ROWS: &[Row] = &[
-            $(row!($name, $ty $(, $name, ptx $major . $minor $(, sm $sm)?)?),)*
+            $(row!($name, SpecialValue::$value $(($number))?, $ty $(, $name, ptx $major . $minor $(, sm $sm)?)?),)*
             $(
-                row!(concat!($vector, ".x"), U32 $(, $vector, ptx $vmajor . $vminor $(, sm $vsm)?)?),
-                row!(concat!($vector, ".y"), U32 $(, $vector, ptx $vmajor . $vminor $(, sm $vsm)?)?),
-                row!(concat!($vector, ".z"), U32 $(, $vector, ptx $vmajor . $vminor $(, sm $vsm)?)?),
-                row!(concat!($vector, ".w"), U32 $(, $vector, ptx $vmajor . $vminor $(, sm $vsm)?)?),
+                row!(concat!($vector, ".x"), SpecialValue::$element(0), U32 $(, $vector, ptx $vmajor . $vminor $(, sm $vsm)?)?),
+                row!(concat!($vector, ".y"), SpecialValue::$element(1), U32 $(, $vector, ptx $vmajor . $vminor $(, sm $vsm)?)?),
+                row!(concat!($vector, ".z"), SpecialValue::$element(2), U32 $(, $vector, ptx $vmajor . $vminor $(, sm $vsm)?)?),
+                row!(concat!($vector, ".w"), SpecialValue::Fourth, U32 $(, $vector, ptx $vmajor . $vminor $(, sm $vsm)?)?),
             )*
         ];
     };
@@ -58,93 +119,97 @@ macro_rules! rows {
 
 rows! {
     scalars {
-        "%laneid" U32 ptx 1 . 3;
-        "%warpid" U32 ptx 1 . 3;
-        "%nwarpid" U32 ptx 2 . 0 sm 20;
-        "%smid" U32 ptx 1 . 3;
-        "%nsmid" U32 ptx 2 . 0 sm 20;
-        "%gridid" U64;
-        "%is_explicit_cluster" Pred ptx 7 . 8 sm 90;
-        "%cluster_ctarank" U32 ptx 7 . 8 sm 90;
-        "%cluster_nctarank" U32 ptx 7 . 8 sm 90;
-        "%lanemask_eq" U32 ptx 2 . 0 sm 20;
-        "%lanemask_le" U32 ptx 2 . 0 sm 20;
-        "%lanemask_lt" U32 ptx 2 . 0 sm 20;
-        "%lanemask_ge" U32 ptx 2 . 0 sm 20;
-        "%lanemask_gt" U32 ptx 2 . 0 sm 20;
-        "%clock" U32;
-        "%clock_hi" U32 ptx 5 . 0 sm 20;
-        "%clock64" U64 ptx 2 . 0 sm 20;
-        "%pm0" U32 ptx 1 . 3;
-        "%pm1" U32 ptx 1 . 3;
-        "%pm2" U32 ptx 1 . 3;
-        "%pm3" U32 ptx 1 . 3;
-        "%pm4" U32 ptx 3 . 0 sm 20;
-        "%pm5" U32 ptx 3 . 0 sm 20;
-        "%pm6" U32 ptx 3 . 0 sm 20;
-        "%pm7" U32 ptx 3 . 0 sm 20;
-        "%pm0_64" U64 ptx 4 . 0 sm 50;
-        "%pm1_64" U64 ptx 4 . 0 sm 50;
-        "%pm2_64" U64 ptx 4 . 0 sm 50;
-        "%pm3_64" U64 ptx 4 . 0 sm 50;
-        "%pm4_64" U64 ptx 4 . 0 sm 50;
-        "%pm5_64" U64 ptx 4 . 0 sm 50;
-        "%pm6_64" U64 ptx 4 . 0 sm 50;
-        "%pm7_64" U64 ptx 4 . 0 sm 50;
-        "%envreg0" B32;
-        "%envreg1" B32;
-        "%envreg2" B32;
-        "%envreg3" B32;
-        "%envreg4" B32;
-        "%envreg5" B32;
-        "%envreg6" B32;
-        "%envreg7" B32;
-        "%envreg8" B32;
-        "%envreg9" B32;
-        "%envreg10" B32;
-        "%envreg11" B32;
-        "%envreg12" B32;
-        "%envreg13" B32;
-        "%envreg14" B32;
-        "%envreg15" B32;
-        "%envreg16" B32;
-        "%envreg17" B32;
-        "%envreg18" B32;
-        "%envreg19" B32;
-        "%envreg20" B32;
-        "%envreg21" B32;
-        "%envreg22" B32;
-        "%envreg23" B32;
-        "%envreg24" B32;
-        "%envreg25" B32;
-        "%envreg26" B32;
-        "%envreg27" B32;
-        "%envreg28" B32;
-        "%envreg29" B32;
-        "%envreg30" B32;
-        "%envreg31" B32;
-        "%globaltimer" U64 ptx 3 . 1 sm 30;
-        "%globaltimer_lo" U32 ptx 3 . 1 sm 30;
-        "%globaltimer_hi" U32 ptx 3 . 1 sm 30;
-        "%reserved_smem_offset_begin" B32 ptx 7 . 6 sm 80;
-        "%reserved_smem_offset_end" B32 ptx 7 . 6 sm 80;
-        "%reserved_smem_offset_cap" B32 ptx 7 . 6 sm 80;
-        "%reserved_smem_offset_0" B32 ptx 7 . 6 sm 80;
-        "%reserved_smem_offset_1" B32 ptx 7 . 6 sm 80;
-        "%total_smem_size" U32 ptx 4 . 1 sm 20;
-        "%aggr_smem_size" U32 ptx 8 . 1 sm 90;
-        "%dynamic_smem_size" U32 ptx 4 . 1 sm 20;
-        "%current_graph_exec" U64 ptx 8 . 0 sm 50;
+        "%laneid" Laneid U32 ptx 1 . 3;
+        "%warpid" Warpid U32 ptx 1 . 3;
+        "%nwarpid" Nwarpid U32 ptx 2 . 0 sm 20;
+        "%smid" Smid U32 ptx 1 . 3;
+        "%nsmid" Nsmid U32 ptx 2 . 0 sm 20;
+        "%gridid" Gridid U64;
+        "%is_explicit_cluster" IsExplicitCluster Pred ptx 7 . 8 sm 90;
+        "%cluster_ctarank" ClusterCtarank U32 ptx 7 . 8 sm 90;
+        "%cluster_nctarank" ClusterNctarank U32 ptx 7 . 8 sm 90;
+        "%lanemask_eq" LanemaskEq U32 ptx 2 . 0 sm 20;
+        "%lanemask_le" LanemaskLe U32 ptx 2 . 0 sm 20;
+        "%lanemask_lt" LanemaskLt U32 ptx 2 . 0 sm 20;
+        "%lanemask_ge" LanemaskGe U32 ptx 2 . 0 sm 20;
+        "%lanemask_gt" LanemaskGt U32 ptx 2 . 0 sm 20;
+        "%clock" Clock U32;
+        "%clock_hi" ClockHigh U32 ptx 5 . 0 sm 20;
+        "%clock64" Clock U64 ptx 2 . 0 sm 20;
+        "%pm0" Counter U32 ptx 1 . 3;
+        "%pm1" Counter U32 ptx 1 . 3;
+        "%pm2" Counter U32 ptx 1 . 3;
+        "%pm3" Counter U32 ptx 1 . 3;
+        "%pm4" Counter U32 ptx 3 . 0 sm 20;
+        "%pm5" Counter U32 ptx 3 . 0 sm 20;
+        "%pm6" Counter U32 ptx 3 . 0 sm 20;
+        "%pm7" Counter U32 ptx 3 . 0 sm 20;
+        "%pm0_64" Counter U64 ptx 4 . 0 sm 50;
+        "%pm1_64" Counter U64 ptx 4 . 0 sm 50;
+        "%pm2_64" Counter U64 ptx 4 . 0 sm 50;
+        "%pm3_64" Counter U64 ptx 4 . 0 sm 50;
+        "%pm4_64" Counter U64 ptx 4 . 0 sm 50;
+        "%pm5_64" Counter U64 ptx 4 . 0 sm 50;
+        "%pm6_64" Counter U64 ptx 4 . 0 sm 50;
+        "%pm7_64" Counter U64 ptx 4 . 0 sm 50;
+        "%envreg0" Envreg(0) B32;
+        "%envreg1" Envreg(1) B32;
+        "%envreg2" Envreg(2) B32;
+        "%envreg3" Envreg(3) B32;
+        "%envreg4" Envreg(4) B32;
+        "%envreg5" Envreg(5) B32;
+        "%envreg6" Envreg(6) B32;
+        "%envreg7" Envreg(7) B32;
+        "%envreg8" Envreg(8) B32;
+        "%envreg9" Envreg(9) B32;
+        "%envreg10" Envreg(10) B32;
+        "%envreg11" Envreg(11) B32;
+        "%envreg12" Envreg(12) B32;
+        "%envreg13" Envreg(13) B32;
+        "%envreg14" Envreg(14) B32;
+        "%envreg15" Envreg(15) B32;
+        "%envreg16" Envreg(16) B32;
+        "%envreg17" Envreg(17) B32;
+        "%envreg18" Envreg(18) B32;
+        "%envreg19" Envreg(19) B32;
+        "%envreg20" Envreg(20) B32;
+        "%envreg21" Envreg(21) B32;
+        "%envreg22" Envreg(22) B32;
+        "%envreg23" Envreg(23) B32;
+        "%envreg24" Envreg(24) B32;
+        "%envreg25" Envreg(25) B32;
+        "%envreg26" Envreg(26) B32;
+        "%envreg27" Envreg(27) B32;
+        "%envreg28" Envreg(28) B32;
+        "%envreg29" Envreg(29) B32;
+        "%envreg30" Envreg(30) B32;
+        "%envreg31" Envreg(31) B32;
+        "%globaltimer" Nanoseconds U64 ptx 3 . 1 sm 30;
+        "%globaltimer_lo" Nanoseconds U32 ptx 3 . 1 sm 30;
+        "%globaltimer_hi" NanosecondsHigh U32 ptx 3 . 1 sm 30;
+        "%reserved_smem_offset_begin" ReservedShared B32 ptx 7 . 6 sm 80;
+        "%reserved_smem_offset_end" ReservedSharedEnd B32 ptx 7 . 6 sm 80;
+        "%reserved_smem_offset_cap" ReservedSharedEnd B32 ptx 7 . 6 sm 80;
+        "%reserved_smem_offset_0" ReservedShared B32 ptx 7 . 6 sm 80;
+        "%reserved_smem_offset_1" ReservedSharedOfUser B32 ptx 7 . 6 sm 80;
+        "%total_smem_size" TotalSmemSize U32 ptx 4 . 1 sm 20;
+        "%aggr_smem_size" AggrSmemSize U32 ptx 8 . 1 sm 90;
+        "%dynamic_smem_size" DynamicSmemSize U32 ptx 4 . 1 sm 20;
+        "%current_graph_exec" CurrentGraphExec U64 ptx 8 . 0 sm 50;
+        "%locality_domain_id" LocalityDomainId U32 ptx 9 . 5 sm 100;
+        "%locality_domain_supplemental_sm" LocalityDomainSupplementalSm U32 ptx 9 . 5 sm 100;
+        "%perctamemorysize" Perctamemorysize U32 ptx 9 . 4 sm 80;
+        "%perctamemoryoffset" Perctamemoryoffset U64 ptx 9 . 4 sm 80;
     }
     vectors {
-        "%tid";
-        "%ntid";
-        "%ctaid";
-        "%nctaid";
-        "%clusterid" ptx 7 . 8 sm 90;
-        "%nclusterid" ptx 7 . 8 sm 90;
-        "%cluster_ctaid" ptx 7 . 8 sm 90;
-        "%cluster_nctaid" ptx 7 . 8 sm 90;
+        "%tid" Tid;
+        "%ntid" Ntid;
+        "%ctaid" Ctaid;
+        "%nctaid" Nctaid;
+        "%clusterid" Clusterid ptx 7 . 8 sm 90;
+        "%nclusterid" Nclusterid ptx 7 . 8 sm 90;
+        "%cluster_ctaid" ClusterCtaid ptx 7 . 8 sm 90;
+        "%cluster_nctaid" ClusterNctaid ptx 7 . 8 sm 90;
     }
 }
 
@@ -165,6 +230,11 @@ impl SpecialRegister {
         SpecialRegister::all().find(|register| register.name().split_once('.') == Some((name, component)))
     }
 
+    /// What it holds.
+    pub fn value(self) -> SpecialValue {
+        self.row().value
+    }
+
     fn row(self) -> &'static Row {
         &ROWS[self.0 as usize]
     }
@@ -181,7 +251,7 @@ impl SpecialRegister {
 
     /// May an instruction of this type read it? `%tid` and its kin were 16 bits wide in PTX 1.x and can still be read so.
     pub fn readable_as(self, ty: Type) -> bool {
-        let narrow = self.name().starts_with("%gridid")
+        let narrow = self.name() == "%gridid"
             || ["%tid.", "%ntid.", "%ctaid.", "%nctaid."]
                 .iter()
                 .any(|vector| self.name().starts_with(vector));

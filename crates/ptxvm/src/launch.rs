@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use check::module::{Function, Param};
 use diag::{Code, Diagnostic, Span};
-use isa::{Kind, Type};
+use isa::{Action, Effect, Kind, Type};
 use vm::{
     Fault, LaunchConfig, LaunchError, LaunchObserver, LaunchReport, ObserverHandle, Output, Place, Undefined,
 };
@@ -408,14 +408,26 @@ impl Launch {
         let (kernel, module) = (&self.kernel, self.loaded.module());
         let message = format!("kernel `{kernel}` is not launched: ptxvm does not execute `{name}`");
         let (index, span) = module.locate(what.span);
-        let why = "it adds a number to a predicate, which ptxas accepts, too, and generates no code for";
+        let (why, help) = match what.form.action {
+            Action::Effect(Effect::Fabric) => (
+                "it reaches the memory of another device by way of a fabric, and ptxvm has one device",
+                "launch kernels that do not need a fabric",
+            ),
+            Action::Effect(Effect::LdMatrix) => (
+                "no document says where in shared memory its elements lie",
+                "use `.b8`, or a format between which and eight bits it converts",
+            ),
+            _ => (
+                "it adds a number to a predicate, which ptxas accepts, too, and generates no code for",
+                "write the predicate without a number",
+            ),
+        };
         let mut diagnostic = Diagnostic::error(Code::Unsupported, span, message).note(why);
         let function = module.program().module.functions.get(what.function.index());
         if let Some(function) = function.filter(|function| function.name != *kernel) {
-            diagnostic =
-                diagnostic.note(format!("it stands in `{}`, which the kernel can call", function.name));
+            diagnostic = diagnostic.note(format!("it is in `{}`, which the kernel can call", function.name));
         }
-        let diagnostic = diagnostic.help("write the predicate without a number");
+        let diagnostic = diagnostic.help(help);
         let source = module.sources().nth(index).unwrap_or(module.source());
         Error::Unsupported { source: Arc::clone(source), diagnostic: Box::new(diagnostic) }
     }

@@ -1,6 +1,6 @@
 //! Special registers (PTX ISA, "Special Registers").
 
-use isa::SpecialRegister;
+use isa::{SpecialRegister, SpecialValue};
 use vm::{RESERVED_FOR_GROUPS, RESERVED_SHARED_BYTES};
 
 use crate::WARP_LANES;
@@ -15,49 +15,54 @@ impl Cpu<'_, '_> {
         // Lanes below this one, a bit each.
         let below = (1u64 << lane) - 1;
         let all = u64::from(u32::MAX);
-        let (name, axis) = match register.name().split_once('.') {
-            Some((name, "x")) => (name, 0),
-            Some((name, "y")) => (name, 1),
-            Some((name, "z")) => (name, 2),
-            // The fourth element of a vector reads as zero.
-            Some(_) => return 0,
-            None => (register.name(), 0),
-        };
-        match name {
-            "%tid" => launch.thread(self.thread.index)[axis].into(),
-            "%ntid" => config.block[axis].into(),
-            "%ctaid" => launch.ctaid(self.cta.index)[axis].into(),
-            "%nctaid" => config.grid[axis].into(),
-            "%clusterid" => (launch.ctaid(self.cta.index)[axis] / launch.cluster()[axis]).into(),
-            "%nclusterid" => (config.grid[axis] / launch.cluster()[axis]).into(),
-            "%cluster_ctaid" => (launch.ctaid(self.cta.index)[axis] % launch.cluster()[axis]).into(),
-            "%cluster_nctaid" => launch.cluster()[axis].into(),
-            "%cluster_ctarank" => self.cta.rank.into(),
-            "%cluster_nctarank" => launch.cluster_blocks().into(),
-            "%is_explicit_cluster" => launch.is_explicit_cluster().into(),
-            "%nsmid" => 1,
-            "%laneid" => lane as u64,
-            "%warpid" => (self.thread.index / WARP_LANES) as u64,
-            "%nwarpid" => config.block_threads().div_ceil(WARP_LANES as u64),
-            "%lanemask_lt" => below,
-            "%lanemask_le" => below << 1 | 1,
-            "%lanemask_eq" => below + 1,
-            "%lanemask_ge" => all & !below,
-            "%lanemask_gt" => all & !(below << 1 | 1),
-            "%dynamic_smem_size" => config.dynamic_shared,
-            "%total_smem_size" => launch.shared_bytes(),
-            "%aggr_smem_size" => launch.shared_bytes() + RESERVED_SHARED_BYTES,
-            "%reserved_smem_offset_begin" | "%reserved_smem_offset_0" => 0,
-            "%reserved_smem_offset_1" => RESERVED_FOR_GROUPS,
-            "%reserved_smem_offset_end" | "%reserved_smem_offset_cap" => RESERVED_SHARED_BYTES,
-            "%clock" | "%clock64" => self.cycles(),
-            "%clock_hi" => self.cycles() >> 32,
-            "%globaltimer" | "%globaltimer_lo" => launch.nanoseconds(),
-            "%globaltimer_hi" => launch.nanoseconds() >> 32,
-            "%envreg1" => launch.grid_workspace() >> 32,
-            "%envreg2" => launch.grid_workspace() & 0xffff_ffff,
-            // One multiprocessor, one grid: %smid, %gridid, other %envreg, %pm ...
-            _ => 0,
+        match register.value() {
+            SpecialValue::Tid(axis) => launch.thread(self.thread.index)[axis].into(),
+            SpecialValue::Ntid(axis) => config.block[axis].into(),
+            SpecialValue::Ctaid(axis) => launch.ctaid(self.cta.index)[axis].into(),
+            SpecialValue::Nctaid(axis) => config.grid[axis].into(),
+            SpecialValue::Clusterid(axis) => {
+                (launch.ctaid(self.cta.index)[axis] / launch.cluster()[axis]).into()
+            }
+            SpecialValue::Nclusterid(axis) => (config.grid[axis] / launch.cluster()[axis]).into(),
+            SpecialValue::ClusterCtaid(axis) => {
+                (launch.ctaid(self.cta.index)[axis] % launch.cluster()[axis]).into()
+            }
+            SpecialValue::ClusterNctaid(axis) => launch.cluster()[axis].into(),
+            SpecialValue::Fourth => 0,
+            SpecialValue::ClusterCtarank => self.cta.rank.into(),
+            SpecialValue::ClusterNctarank => launch.cluster_blocks().into(),
+            SpecialValue::IsExplicitCluster => launch.is_explicit_cluster().into(),
+            SpecialValue::Laneid => lane as u64,
+            SpecialValue::Warpid => (self.thread.index / WARP_LANES) as u64,
+            SpecialValue::Nwarpid => config.block_threads().div_ceil(WARP_LANES as u64),
+            SpecialValue::LanemaskLt => below,
+            SpecialValue::LanemaskLe => below << 1 | 1,
+            SpecialValue::LanemaskEq => below + 1,
+            SpecialValue::LanemaskGe => all & !below,
+            SpecialValue::LanemaskGt => all & !(below << 1 | 1),
+            SpecialValue::DynamicSmemSize => config.dynamic_shared,
+            SpecialValue::TotalSmemSize => launch.shared_bytes(),
+            SpecialValue::AggrSmemSize => launch.shared_bytes() + RESERVED_SHARED_BYTES,
+            SpecialValue::ReservedShared => 0,
+            SpecialValue::ReservedSharedOfUser => RESERVED_FOR_GROUPS,
+            SpecialValue::ReservedSharedEnd => RESERVED_SHARED_BYTES,
+            SpecialValue::Clock => self.cycles(),
+            SpecialValue::ClockHigh => self.cycles() >> 32,
+            SpecialValue::Nanoseconds => launch.nanoseconds(),
+            SpecialValue::NanosecondsHigh => launch.nanoseconds() >> 32,
+            SpecialValue::Perctamemorysize => launch.block_memory_bytes(),
+            SpecialValue::Perctamemoryoffset => launch.block_memory(self.cta.index),
+            SpecialValue::Envreg(1) => launch.grid_workspace() >> 32,
+            SpecialValue::Envreg(2) => launch.grid_workspace() & 0xffff_ffff,
+            SpecialValue::Envreg(_) => 0,
+            // One multiprocessor of one locality domain, one grid, nothing that counts, no graph that launches itself.
+            SpecialValue::Nsmid => 1,
+            SpecialValue::Smid
+            | SpecialValue::LocalityDomainId
+            | SpecialValue::LocalityDomainSupplementalSm
+            | SpecialValue::Gridid
+            | SpecialValue::Counter
+            | SpecialValue::CurrentGraphExec => 0,
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use check::module::Function;
 
+use crate::block_memory::BlockMemory;
 use crate::cluster_size;
 use crate::cooperative::Workspaces;
 use crate::fault::FaultKind;
@@ -310,6 +311,8 @@ impl Device {
         };
         let objects = self.objects.table();
         let cooperative = config.cooperative.then(|| self.workspaces.take(&self.heap, config.grid_blocks()));
+        let least = function.bounds.per_cta_memory;
+        let block_memory = BlockMemory::reserve(&self.heap, config.grid_blocks(), least)?;
         Ok(Launch {
             path,
             arena: self.arena.table(),
@@ -323,6 +326,7 @@ impl Device {
             grid_barrier: GridBarrier::of(known.waits_for_grid, &config),
             limits: Limits::of(&config),
             workspace: cooperative.transpose()?,
+            block_memory,
             start: Stopwatch::start(),
             kernel: known,
             image,

@@ -2,6 +2,7 @@
 
 use check::module::{FuncId, Module, VarId};
 
+use crate::block_memory::BlockMemory;
 use crate::fault::FaultKind;
 use crate::grid::Launch;
 use crate::launch::LaunchConfig;
@@ -70,6 +71,16 @@ impl Launch {
     /// Address of the workspace of a cooperative launch; 0 of any other. `%envreg1` is its high half, `%envreg2` its low one.
     pub fn grid_workspace(&self) -> u64 {
         self.workspace.as_ref().map_or(0, |workspace| workspace.address())
+    }
+
+    /// Bytes of global memory that a block has for itself (`%perctamemorysize`): 0 for a kernel that asks for none.
+    pub fn block_memory_bytes(&self) -> u64 {
+        self.block_memory.as_ref().map_or(0, BlockMemory::bytes)
+    }
+
+    /// Generic address of that memory (`%perctamemoryoffset`), by the block's linear index in the grid.
+    pub fn block_memory(&self, block: u64) -> u64 {
+        self.block_memory.as_ref().map_or(0, |memory| memory.of(block))
     }
 
     /// Copies bytes out of global memory, the device heap included.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use isa::Space;
 
+use crate::block_memory::BlockMemory;
 use crate::cluster::Cluster;
 use crate::code::Code;
 use crate::cooperative::Workspace;
@@ -78,6 +79,8 @@ pub struct Launch {
     pub(crate) limits: Limits,
     /// Of a cooperative launch.
     pub(crate) workspace: Option<Workspace>,
+    /// Of a kernel with `.minperctamemory`.
+    pub(crate) block_memory: Option<BlockMemory>,
     pub(crate) start: Stopwatch,
 }
 
@@ -97,6 +100,12 @@ impl Launch {
             return [index as u32, 0, 0];
         }
         [(index % nx) as u32, (index / nx % ny) as u32, (index / (nx * ny)) as u32]
+    }
+
+    /// The linear index of a block in the grid, by its `%ctaid`.
+    pub fn block_index(&self, [x, y, z]: [u32; 3]) -> u64 {
+        let [nx, ny, _] = self.config.grid.map(u64::from);
+        u64::from(x) + nx * (u64::from(y) + ny * u64::from(z))
     }
 
     /// Blocks of a cluster in x, y and z (`%cluster_nctaid`).

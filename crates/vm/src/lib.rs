@@ -5,6 +5,7 @@
 //! results or says which thread faulted where. `unsafe` stands here and nowhere before: kernel memory is reached
 //! through raw pointers, since kernels race on it by design, and vector handlers work on raw arrays.
 
+mod block_memory;
 mod builtin;
 mod bytes;
 mod cluster;

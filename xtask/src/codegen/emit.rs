@@ -96,39 +96,57 @@ fn names_enum(texts: &NamesEnum) -> String {
     out
 }
 
-/// Lists written once and named.
+/// Lists that are written once. Their names follow from what they hold, so that a new row changes no name of another.
 struct Pool {
     prefix: &'static str,
     element: &'static str,
-    known: BTreeMap<String, usize>,
-    order: Vec<String>,
+    /// Texts by name.
+    known: BTreeMap<String, String>,
 }
+
+/// Characters of a list's name that say what it holds.
+const NAME_LENGTH: usize = 48;
 
 impl Pool {
     fn new(prefix: &'static str, element: &'static str) -> Pool {
-        Pool { prefix, element, known: BTreeMap::new(), order: Vec::new() }
+        Pool { prefix, element, known: BTreeMap::new() }
     }
 
-    /// The name of the list with this text; `&[]` for the empty one.
-    fn name(&mut self, items: &[String]) -> String {
+    /// The name of the list of these items; `&[]` for the empty one. `words` say what it holds, and do so in full if they are `exact`: else a
+    /// digest of the text follows.
+    fn name(&mut self, items: &[String], words: &[String], exact: bool) -> Result<String, String> {
         if items.is_empty() {
-            return "&[]".into();
+            return Ok("&[]".into());
         }
         let text = format!("&[{}]", items.join(", "));
-        let next = self.order.len();
-        let index = *self.known.entry(text.clone()).or_insert(next);
-        if index == next {
-            self.order.push(text);
+        let mut name = format!("{}_{}", self.prefix, words.join("_"));
+        if !exact || name.len() > NAME_LENGTH {
+            name.truncate(NAME_LENGTH);
+            let _ = write!(name, "_{:08X}", digest(&text));
         }
-        format!("{}{index}", self.prefix)
+        let known = self.known.entry(name.clone()).or_insert_with(|| text.clone());
+        if *known != text {
+            return Err(format!("two lists would have the name {name}"));
+        }
+        Ok(name)
     }
 
     fn emit(&self, out: &mut String) {
-        for (index, text) in self.order.iter().enumerate() {
-            let _ = writeln!(out, "const {}{index}: &[{}] = {text};", self.prefix, self.element);
+        for (name, text) in &self.known {
+            let _ = writeln!(out, "const {name}: &[{}] = {text};", self.element);
         }
         out.push('\n');
     }
+}
+
+/// FNV-1a, 32 bits: the same on every machine.
+fn digest(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// A word of a constant's name: `L1::evict_last` is `L1_EVICT_LAST`.
+fn word(name: &str) -> String {
+    name.replace("::", "_").to_ascii_uppercase()
 }
 
 struct Pools {
@@ -141,10 +159,10 @@ struct Pools {
 /// `forms.rs`: the table.
 pub fn forms(table: &Table) -> Result<String, String> {
     let mut pools = Pools {
-        choices: Pool::new("C", "Choice"),
-        gates: Pool::new("G", "Gate"),
-        types: Pool::new("T", "Type"),
-        mods: Pool::new("M", "Mod"),
+        choices: Pool::new("CHOICES", "Choice"),
+        gates: Pool::new("GATES", "Gate"),
+        types: Pool::new("TYPES", "Type"),
+        mods: Pool::new("MODS", "Mod"),
     };
     let (mut rows, mut lenient) = (String::new(), String::new());
     for row in &table.rows {
@@ -268,17 +286,14 @@ impl OperandSpec {
 "#;
 
 fn form(row: &Row, pools: &mut Pools) -> Result<String, String> {
-    let slots: Vec<String> = row
-        .slots
-        .iter()
-        .map(|slot| {
-            let function = if slot.optional { "optional" } else { "slot" };
-            format!("{function}({:?}, {})", slot.name, choices(&slot.choices, pools))
-        })
-        .collect();
+    let mut slots = Vec::new();
+    for slot in &row.slots {
+        let function = if slot.optional { "optional" } else { "slot" };
+        slots.push(format!("{function}({:?}, {})", slot.name, choices(&slot.choices, pools)?));
+    }
     let operands: Vec<String> = row.operands.iter().map(operand).collect();
-    let rules: Vec<String> = row.rules.iter().map(|r| rule(r, pools)).collect();
-    let gates = gates(&row.gates, pools);
+    let rules: Result<Vec<String>, String> = row.rules.iter().map(|r| rule(r, pools)).collect();
+    let gates = gates(&row.gates, pools)?;
     let action = match row.action.0.as_str() {
         "sem" => format!("Action::Pure({:?})", row.action.1),
         "effect" => format!("Action::Effect(Effect::{})", row.action.1),
@@ -291,61 +306,69 @@ fn form(row: &Row, pools: &mut Pools) -> Result<String, String> {
         row.syntax,
         row.section,
         slots.join(", "),
-        type_list(&row.ignored, pools),
-        mod_list(&row.ignored_mods, pools),
+        type_list(&row.ignored, pools)?,
+        mod_list(&row.ignored_mods, pools)?,
         row.head,
         operands.join(", "),
-        rules.join(", "),
+        rules?.join(", "),
         row.reads_carry,
         row.writes_carry,
     ))
 }
 
-fn choices(choices: &[Choice], pools: &mut Pools) -> String {
-    let items: Vec<String> = choices
-        .iter()
-        .map(|choice| {
-            let token = match choice.ty() {
-                Some(ty) => format!("ty(Type::{ty:?})"),
-                None => format!("md(Mod::{})", variant(&choice.name)),
-            };
-            match gates(&choice.gates, pools).as_str() {
-                "&[]" => token,
-                gates => format!("{token}.gated({gates})"),
-            }
-        })
-        .collect();
-    pools.choices.name(&items)
+fn choices(choices: &[Choice], pools: &mut Pools) -> Result<String, String> {
+    let mut items = Vec::new();
+    for choice in choices {
+        let token = match choice.ty() {
+            Some(ty) => format!("ty(Type::{ty:?})"),
+            None => format!("md(Mod::{})", variant(&choice.name)),
+        };
+        items.push(match gates(&choice.gates, pools)?.as_str() {
+            "&[]" => token,
+            gates => format!("{token}.gated({gates})"),
+        });
+    }
+    let words: Vec<String> = choices.iter().map(|choice| word(&choice.name)).collect();
+    let exact = choices.iter().all(|choice| choice.gates.is_empty());
+    pools.choices.name(&items, &words, exact)
 }
 
-fn gates(gates: &[Gate], pools: &mut Pools) -> String {
-    let items: Vec<String> = gates
-        .iter()
-        .map(|gate| match &gate.requires {
-            Requirement::Version(v) => {
-                format!("ptx({:?}, {}, {}, Stage::{:?})", gate.subject, v.major, v.minor, gate.stage)
-            }
-            Requirement::Targets(targets) => {
-                let targets: Vec<String> = targets
-                    .iter()
-                    .map(|t| match t.suffix {
-                        Suffix::None => format!("Target::sm({})", t.number),
-                        suffix => format!("Target::new({}, Suffix::{suffix:?})", t.number),
-                    })
-                    .collect();
-                format!("sm({:?}, &[{}], Stage::{:?})", gate.subject, targets.join(", "), gate.stage)
-            }
-            Requirement::Until(v, target) => format!(
-                "until({:?}, {}, {}, {}, Stage::{:?})",
-                gate.subject, v.major, v.minor, target.number, gate.stage
+fn gates(gates: &[Gate], pools: &mut Pools) -> Result<String, String> {
+    let (items, words): (Vec<String>, Vec<String>) = gates.iter().map(gate).unzip();
+    pools.gates.name(&items, &words, false)
+}
+
+/// A gate, and a word for it: `PTX7_8`, `SM90A`.
+fn gate(gate: &Gate) -> (String, String) {
+    let Gate { subject, stage, .. } = gate;
+    match &gate.requires {
+        Requirement::Version(v) => (
+            format!("ptx({subject:?}, {}, {}, Stage::{stage:?})", v.major, v.minor),
+            format!("PTX{}_{}", v.major, v.minor),
+        ),
+        Requirement::Targets(targets) => {
+            let list: Vec<String> = targets
+                .iter()
+                .map(|t| match t.suffix {
+                    Suffix::None => format!("Target::sm({})", t.number),
+                    suffix => format!("Target::new({}, Suffix::{suffix:?})", t.number),
+                })
+                .collect();
+            let first = targets.first().map_or(0, |target| target.number);
+            (format!("sm({subject:?}, &[{}], Stage::{stage:?})", list.join(", ")), format!("SM{first}"))
+        }
+        Requirement::Until(v, target) => (
+            format!("until({subject:?}, {}, {}, {}, Stage::{stage:?})", v.major, v.minor, target.number),
+            format!("UNTIL{}_{}", v.major, v.minor),
+        ),
+        Requirement::Since(v, new, old) => (
+            format!(
+                "since({subject:?}, {}, {}, [{}, {}], Stage::{stage:?})",
+                v.major, v.minor, new.number, old.number
             ),
-            Requirement::Since(v, new, old) => format!(
-                "since({:?}, {}, {}, [{}, {}], Stage::{:?})",
-                gate.subject, v.major, v.minor, new.number, old.number, gate.stage
-            ),
-        })
-        .collect();
-    pools.gates.name(&items)
+            format!("SINCE{}_{}", v.major, v.minor),
+        ),
+    }
 }
 
 fn operand(operand: &Operand) -> String {
@@ -371,42 +394,49 @@ fn operand(operand: &Operand) -> String {
     text
 }
 
-fn condition(condition: &Condition, pools: &mut Pools) -> String {
-    match condition {
-        Condition::TypeIn(slot, types) => format!("Condition::TypeIn({slot}, {})", type_list(types, pools)),
-        Condition::Has(mods) => format!("Condition::Has({})", mod_list(mods, pools)),
-        Condition::HasNot(mods) => format!("Condition::HasNot({})", mod_list(mods, pools)),
-    }
+fn condition(condition: &Condition, pools: &mut Pools) -> Result<String, String> {
+    Ok(match condition {
+        Condition::TypeIn(slot, types) => format!("Condition::TypeIn({slot}, {})", type_list(types, pools)?),
+        Condition::Has(mods) => format!("Condition::Has({})", mod_list(mods, pools)?),
+        Condition::HasNot(mods) => format!("Condition::HasNot({})", mod_list(mods, pools)?),
+    })
 }
 
-fn type_list(types: &[Type], pools: &mut Pools) -> String {
+fn conditions(list: &[Condition], pools: &mut Pools) -> Result<String, String> {
+    let texts: Result<Vec<String>, String> = list.iter().map(|c| condition(c, pools)).collect();
+    Ok(texts?.join(", "))
+}
+
+fn type_list(types: &[Type], pools: &mut Pools) -> Result<String, String> {
     let items: Vec<String> = types.iter().map(|ty| format!("Type::{ty:?}")).collect();
-    pools.types.name(&items)
+    let words: Vec<String> = types.iter().map(|ty| format!("{ty:?}").to_ascii_uppercase()).collect();
+    pools.types.name(&items, &words, true)
 }
 
-fn mod_list(mods: &[String], pools: &mut Pools) -> String {
+fn mod_list(mods: &[String], pools: &mut Pools) -> Result<String, String> {
     let items: Vec<String> = mods.iter().map(|name| format!("Mod::{}", variant(name))).collect();
-    pools.mods.name(&items)
+    let words: Vec<String> = mods.iter().map(|name| word(name)).collect();
+    pools.mods.name(&items, &words, true)
 }
 
-fn rule(rule: &Rule, pools: &mut Pools) -> String {
-    let when: Vec<String> = rule.when.iter().map(|c| condition(c, pools)).collect();
+fn rule(rule: &Rule, pools: &mut Pools) -> Result<String, String> {
+    let when = conditions(&rule.when, pools)?;
     let then = match &rule.then {
-        Consequence::Gates(list) => format!("Consequence::Gates({})", gates(list, pools)),
+        Consequence::Gates(list) => format!("Consequence::Gates({})", gates(list, pools)?),
         Consequence::Default(name, until) => {
-            format!("Consequence::Default(Mod::{}, {})", variant(name), gates(until, pools))
+            format!("Consequence::Default(Mod::{}, {})", variant(name), gates(until, pools)?)
         }
         Consequence::Needs(needs, fault) => {
-            let needs: Vec<String> = needs.iter().map(|c| condition(c, pools)).collect();
+            let needs = conditions(needs, pools)?;
             let fault = match fault {
-                Fault::Illegal(mods) => format!("Fault::Illegal({})", mod_list(mods, pools)),
+                Fault::Illegal(mods) => format!("Fault::Illegal({})", mod_list(mods, pools)?),
                 Fault::Comparison => "Fault::Comparison".into(),
                 Fault::Types => "Fault::Types".into(),
                 Fault::Vector => "Fault::Vector".into(),
                 Fault::Missing(slot) => format!("Fault::Missing({slot:?})"),
             };
-            format!("Consequence::Needs(&[{}], {fault})", needs.join(", "))
+            format!("Consequence::Needs(&[{needs}], {fault})")
         }
     };
-    format!("Rule {{ when: &[{}], then: {then} }}", when.join(", "))
+    Ok(format!("Rule {{ when: &[{when}], then: {then} }}"))
 }

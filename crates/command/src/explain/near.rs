@@ -7,7 +7,7 @@ use super::super::report::Failure;
 use super::{all_tokens, forms_page};
 
 /// Directives of PTX, which the table of instructions does not have.
-const DIRECTIVES: [&str; 41] = [
+const DIRECTIVES: [&str; 42] = [
     "address_size",
     "alias",
     "align",
@@ -31,6 +31,7 @@ const DIRECTIVES: [&str; 41] = [
     "maxnreg",
     "maxntid",
     "minnctapersm",
+    "minperctamemory",
     "noreturn",
     "param",
     "pragma",

@@ -1,7 +1,7 @@
 //! Operands, pure instructions and moves.
 
 use check::module::{Instruction, Operand, RegId, Symbol};
-use isa::{Access, Action, Effect, Mod, Space, Type};
+use isa::{Access, Action, Effect, Mod, Space, SpecialValue, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
@@ -470,11 +470,11 @@ fn extend(value: u64, ty: Type) -> u64 {
 }
 
 fn clock(special: isa::SpecialRegister) -> Option<Clock> {
-    Some(match special.name() {
-        "%clock" | "%clock64" => Clock::Cycles { high: false },
-        "%clock_hi" => Clock::Cycles { high: true },
-        "%globaltimer" | "%globaltimer_lo" => Clock::Nanoseconds { high: false },
-        "%globaltimer_hi" => Clock::Nanoseconds { high: true },
+    Some(match special.value() {
+        SpecialValue::Clock => Clock::Cycles { high: false },
+        SpecialValue::ClockHigh => Clock::Cycles { high: true },
+        SpecialValue::Nanoseconds => Clock::Nanoseconds { high: false },
+        SpecialValue::NanosecondsHigh => Clock::Nanoseconds { high: true },
         _ => return None,
     })
 }

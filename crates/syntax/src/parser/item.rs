@@ -290,7 +290,7 @@ impl<'a> Parser<'a> {
                 (
                     FunctionKind::Entry,
                     "minnctapersm" | "maxnctapersm" | "maxnreg" | "local_maxnreg" | "maxclusterrank"
-                    | "language",
+                    | "language" | "minperctamemory",
                 ) => 1,
                 (FunctionKind::Entry, "explicitcluster" | "blocksareclusters") => 0,
                 (FunctionKind::Entry, "pragma") => {

@@ -343,7 +343,13 @@ fn is_directive(word: &str) -> bool {
         Some(b'm') => {
             matches!(
                 word,
-                "managed" | "maxclusterrank" | "maxnctapersm" | "maxnreg" | "maxntid" | "minnctapersm"
+                "managed"
+                    | "maxclusterrank"
+                    | "maxnctapersm"
+                    | "maxnreg"
+                    | "maxntid"
+                    | "minnctapersm"
+                    | "minperctamemory"
             )
         }
         Some(b'n') => word == "noreturn",

@@ -1,6 +1,6 @@
 //! Special registers whose values stay while a block runs.
 
-use isa::SpecialRegister;
+use isa::{SpecialRegister, SpecialValue};
 
 use crate::grid::Launch;
 use crate::mask::WARP_LANES;
@@ -50,6 +50,8 @@ pub(crate) enum Special {
     WarpId,
     /// `%lanemask_eq`, `_le`, `_lt`, `_ge`, `_gt`: a function of `%laneid`.
     LaneMask(fn(u32) -> u32),
+    /// `%perctamemoryoffset`
+    BlockMemory,
     /// The same for all threads of a launch.
     Uniform(fn(&Launch) -> u64),
 }
@@ -57,58 +59,61 @@ pub(crate) enum Special {
 impl Special {
     /// The rule for a register.
     pub fn of(register: SpecialRegister) -> Special {
-        let name = register.name();
-        let (base, axis) = match name.split_once('.') {
-            Some((base, "x")) => (base, 0),
-            Some((base, "y")) => (base, 1),
-            Some((base, "z")) => (base, 2),
-            // The fourth component of a four-element register reads as zero.
-            Some(_) => return Special::Uniform(|_| 0),
-            None => (name, 0),
-        };
-        match base {
-            "%tid" => Special::Tid(axis),
-            "%ntid" => Special::Uniform(BLOCK[axis]),
-            "%ctaid" => Special::Ctaid(axis),
-            "%clusterid" => Special::ClusterId(axis),
-            "%cluster_ctaid" => Special::ClusterCtaid(axis),
-            "%cluster_ctarank" => Special::ClusterRank,
-            "%nctaid" => Special::Uniform(GRID[axis]),
-            "%nclusterid" => Special::Uniform(CLUSTERS[axis]),
-            "%cluster_nctaid" => Special::Uniform(CLUSTER[axis]),
-            "%cluster_nctarank" => Special::Uniform(|launch| launch.cluster_blocks().into()),
-            "%is_explicit_cluster" => Special::Uniform(|launch| launch.is_explicit_cluster().into()),
-            "%laneid" => Special::LaneId,
-            "%warpid" => Special::WarpId,
-            "%nwarpid" => {
+        match register.value() {
+            SpecialValue::Tid(axis) => Special::Tid(axis),
+            SpecialValue::Ntid(axis) => Special::Uniform(BLOCK[axis]),
+            SpecialValue::Ctaid(axis) => Special::Ctaid(axis),
+            SpecialValue::Clusterid(axis) => Special::ClusterId(axis),
+            SpecialValue::ClusterCtaid(axis) => Special::ClusterCtaid(axis),
+            SpecialValue::Nctaid(axis) => Special::Uniform(GRID[axis]),
+            SpecialValue::Nclusterid(axis) => Special::Uniform(CLUSTERS[axis]),
+            SpecialValue::ClusterNctaid(axis) => Special::Uniform(CLUSTER[axis]),
+            SpecialValue::Fourth => Special::Uniform(|_| 0),
+            SpecialValue::ClusterCtarank => Special::ClusterRank,
+            SpecialValue::ClusterNctarank => Special::Uniform(|launch| launch.cluster_blocks().into()),
+            SpecialValue::IsExplicitCluster => Special::Uniform(|launch| launch.is_explicit_cluster().into()),
+            SpecialValue::Laneid => Special::LaneId,
+            SpecialValue::Warpid => Special::WarpId,
+            SpecialValue::Nwarpid => {
                 Special::Uniform(|launch| launch.config.block_threads().div_ceil(WARP_LANES as u64))
             }
-            "%lanemask_eq" => Special::LaneMask(|lane| 1 << lane),
-            "%lanemask_le" => Special::LaneMask(|lane| (2u32 << lane).wrapping_sub(1)),
-            "%lanemask_lt" => Special::LaneMask(|lane| (1 << lane) - 1),
-            "%lanemask_ge" => Special::LaneMask(|lane| !((1 << lane) - 1)),
-            "%lanemask_gt" => Special::LaneMask(|lane| !(2u32 << lane).wrapping_sub(1)),
-            // One multiprocessor.
-            "%nsmid" => Special::Uniform(|_| 1),
-            "%dynamic_smem_size" => Special::Uniform(|launch| launch.config.dynamic_shared),
-            "%total_smem_size" => Special::Uniform(|launch| launch.shared.bytes),
-            "%aggr_smem_size" => Special::Uniform(|launch| launch.shared.bytes + RESERVED_SHARED_BYTES),
-            "%reserved_smem_offset_begin" | "%reserved_smem_offset_0" => Special::Uniform(|_| 0),
-            "%reserved_smem_offset_1" => Special::Uniform(|_| RESERVED_FOR_GROUPS),
-            "%reserved_smem_offset_end" | "%reserved_smem_offset_cap" => {
-                Special::Uniform(|_| RESERVED_SHARED_BYTES)
+            SpecialValue::LanemaskEq => Special::LaneMask(|lane| 1 << lane),
+            SpecialValue::LanemaskLe => Special::LaneMask(|lane| (2u32 << lane).wrapping_sub(1)),
+            SpecialValue::LanemaskLt => Special::LaneMask(|lane| (1 << lane) - 1),
+            SpecialValue::LanemaskGe => Special::LaneMask(|lane| !((1 << lane) - 1)),
+            SpecialValue::LanemaskGt => Special::LaneMask(|lane| !(2u32 << lane).wrapping_sub(1)),
+            SpecialValue::DynamicSmemSize => Special::Uniform(|launch| launch.config.dynamic_shared),
+            SpecialValue::TotalSmemSize => Special::Uniform(|launch| launch.shared.bytes),
+            SpecialValue::AggrSmemSize => {
+                Special::Uniform(|launch| launch.shared.bytes + RESERVED_SHARED_BYTES)
             }
-            "%envreg1" => Special::Uniform(|launch| launch.grid_workspace() >> 32),
-            "%envreg2" => Special::Uniform(|launch| launch.grid_workspace() & 0xffff_ffff),
-            // %smid, %gridid, other %envreg, %pm ...
-            _ => Special::Uniform(|_| 0),
+            SpecialValue::ReservedShared => Special::Uniform(|_| 0),
+            SpecialValue::ReservedSharedOfUser => Special::Uniform(|_| RESERVED_FOR_GROUPS),
+            SpecialValue::ReservedSharedEnd => Special::Uniform(|_| RESERVED_SHARED_BYTES),
+            SpecialValue::Perctamemorysize => Special::Uniform(Launch::block_memory_bytes),
+            SpecialValue::Perctamemoryoffset => Special::BlockMemory,
+            SpecialValue::Envreg(1) => Special::Uniform(|launch| launch.grid_workspace() >> 32),
+            SpecialValue::Envreg(2) => Special::Uniform(|launch| launch.grid_workspace() & 0xffff_ffff),
+            SpecialValue::Envreg(_) => Special::Uniform(|_| 0),
+            // One multiprocessor of one locality domain, one grid, nothing that counts, no graph that launches itself.
+            SpecialValue::Nsmid => Special::Uniform(|_| 1),
+            SpecialValue::Smid
+            | SpecialValue::LocalityDomainId
+            | SpecialValue::LocalityDomainSupplementalSm
+            | SpecialValue::Gridid
+            | SpecialValue::Counter
+            | SpecialValue::CurrentGraphExec => Special::Uniform(|_| 0),
+            SpecialValue::Clock
+            | SpecialValue::ClockHigh
+            | SpecialValue::Nanoseconds
+            | SpecialValue::NanosecondsHigh => unreachable!("clocks are read by an operation of their own"),
         }
     }
 
     /// It can differ between blocks.
     pub fn depends_on_block(self) -> bool {
-        use Special::{ClusterCtaid, ClusterId, ClusterRank, Ctaid};
-        matches!(self, Ctaid(_) | ClusterId(_) | ClusterCtaid(_) | ClusterRank)
+        use Special::{BlockMemory, ClusterCtaid, ClusterId, ClusterRank, Ctaid};
+        matches!(self, Ctaid(_) | ClusterId(_) | ClusterCtaid(_) | ClusterRank | BlockMemory)
     }
 
     /// Its value in all lanes of a chunk, if it steps evenly. `ctaids` are those of its first and last block; `along` is the axis along which
@@ -177,6 +182,7 @@ impl Special {
             Special::ClusterId(axis) => (ctaid[axis] / launch.cluster()[axis]).into(),
             Special::ClusterCtaid(axis) => launch.cluster_ctaid(ctaid)[axis].into(),
             Special::ClusterRank => launch.cluster_rank(ctaid).into(),
+            Special::BlockMemory => launch.block_memory(launch.block_index(ctaid)),
             Special::LaneId => lane.into(),
             Special::WarpId => (thread / WARP_LANES as u32).into(),
             Special::LaneMask(of) => of(lane).into(),
