@@ -12,21 +12,17 @@ use std::time::Duration;
 const HEADER: &str = "\
 # Exhaustive runs
 
-Vector handlers (`crates/lanes`) against exact integer arithmetic written from IEEE 754 (`exhaustive/src`, no code of
-`sem`, no host floating point); those of `ex2`, `lg2`, `sin`, `cos` and `tanh`, and all forms at once (`words`, `shorts`),
-against `sem`, which has the exact values in integers. Written by
+`cargo exhaustive [SWEEP...] [--paths PATH,...] [--share K/N] [--threads N]` writes this table: the last run of each
+sweep on each host path.
 
-```
-cargo exhaustive [SWEEP...] [--paths PATH,...] [--share K/N] [--threads N]
-```
-
-A line is one sweep on one host path. *Values* are those of the first operand that were run, each with 65,536 of the second:
-`all`, or the K-th of N equal shares; a function's only operand is cut into two halves. *Results* are single lanes (predicates p and q each) held against the oracle.
-*CPU time* (of all threads) and *wall time* are those of the whole sweep, which computes the oracle once for all paths it runs.
-The machines were doing other work too; `-` was not measured. The tests run a sample of every sweep.
-
-`hsetp2` is another kind of sweep: the HSETP2 that ptxas makes of a `setp` (`crates/sass`), executed, against the vector handlers of
-that `setp`, which `setp-f16` and `setp-bf16` have swept. Its instructions are one compare of each class (`exhaustive/src/hsetp2.rs`).
+*Values* are those of the first operand, each with 65,536 of the second (a function's only operand is cut into two
+halves): `all`, or the K-th of N equal shares. *Results* are single lanes (predicates p and q each) of the vector
+handlers (`crates/lanes`), compared with exact integer arithmetic written from IEEE 754 (`exhaustive/src`, no code of
+`sem`, no host floating point). `ex2`, `lg2`, `sin`, `cos`, `tanh`, `words` and `shorts` (all forms at once) are
+compared with `sem`, which computes exactly with integers. `hsetp2` executes the HSETP2 that ptxas makes of a `setp`
+(`crates/sass`, one compare of each class), and compares it with the vector handler of that `setp`. *CPU time* (of all
+threads) and *wall time* are those of the whole sweep with all its paths, on machines that did other work too; `-` was
+not measured.
 
 | sweep | path | values | instructions | results | differences | CPU time | wall time | date | on |
 |---|---|---|---|---|---|---|---|---|---|

@@ -1,4 +1,7 @@
 //! A kernel on the reference engine, and on the interpreter in every way.
+//!
+//! Every byte of memory, and what each thread printed, must be the same: on each host path with one or two host threads, with shuffled
+//! warps, block after block, and for code without passes.
 
 use ptxvm::{Arg, Buffer, Device, Engine, Error, HostPath, LaunchConfig, LowerOptions, Module, Output};
 

@@ -2,6 +2,16 @@
 //!
 //! [`check`] is the only door to a [`Module`]: whatever has one knows that every name is resolved and every
 //! instruction is legal.
+//!
+//! The [`Module`] is the contract between the front end and the engines. Registers, variables, labels and functions are indices; an
+//! instruction is a row of the table (`&'static isa::Form`), what was picked of its modifiers (`isa::Picks`), and resolved operands. What
+//! the source leaves implicit is written out: the `.ftz` that `.target sm_1x` implies, and the moves of `moves.rs`.
+//!
+//! [`check`] takes the diagnostics of the parser and returns one list in ptxas's order. Each diagnostic gets its key (`order.rs`) where it
+//! is made; `context.rs` collects and sorts them. What ptxas says only when it generates code (`assembly.rs`) is looked for in modules
+//! without errors, and comes last; [`Options::assembly`] says how far ptxas would go. The library and the driver check with
+//! [`Assembly::Relocatable`], which takes names that nobody defines: the launch of a kernel that needs one is refused (`vm`,
+//! `undefined.rs`).
 #![forbid(unsafe_code)]
 
 mod address;

@@ -1,6 +1,9 @@
 //! Several modules as one: `.extern` finds what another module defines (PTX ISA, "Linking Directives").
 //!
 //! Which definition holds, what does not fit, and the words for it are those of NVIDIA's linker.
+//!
+//! Files are linked as checked modules, before they are lowered. [`Part::offset`] is added to the spans of each part, so that the spans of
+//! the whole count on from source to source; `ptxvm::Module::locate` finds the file of a span.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,9 @@
 //! The order in which ptxas finds fault: the one key by which diagnostics are sorted.
+//!
+//! The key is compared field by field: end of the file, line, phase, statement, stage, and the number of the modifier. The parser's syntax
+//! errors have the phase [`Phase::Syntax`]; so what ptxas says of an instruction that does not parse to its end
+//! (`syntax::tree::Statement::Unfinished`) comes before the syntax error of the same line. Some stages are final: ptxas looks no further
+//! ([`Stage::is_final`]), and what belongs to later stages of the same statement is dropped.
 
 use diag::Code;
 use isa::{Mod, Opcode, SelectError, Type};

@@ -1,5 +1,5 @@
-//! The sessions of the README: what stands below each `$ ptxvm ...` is what it prints, but for times and what `...` leaves out. Those that
-//! need more than the command (Python, pytest) show as ignored; `crates/python/tests/test_readme.py` has them.
+//! The sessions of the README and of chapters of the book: the text below each `$ ptxvm ...` is what it prints, but for times and what `...`
+//! leaves out. Those that need more than the command show as ignored. `crates/python/tests/test_chapter.py` has the sessions of Python.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -11,6 +11,9 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use regex::Regex;
 use snapbox::{Assert, Redactions};
 
+/// The pages whose sessions run here.
+const PAGES: &[&str] = &["README.md", "docs/command-line.md"];
+
 /// A command line, and what it prints.
 struct Step {
     command: String,
@@ -19,13 +22,15 @@ struct Step {
 
 fn main() {
     let arguments = Arguments::from_args();
-    let readme = common::root().join("README.md");
-    let text = std::fs::read_to_string(readme).expect("the README can be read");
-    let trials = sessions(&text).into_iter().map(|(line, steps)| {
-        let is_ours =
-            steps.iter().all(|step| step.command.contains("ptxvm ") && !step.command.contains("pip "));
-        Trial::test(format!("README.md:{line}"), move || steps.iter().try_for_each(run))
-            .with_ignored_flag(!is_ours)
+    let trials = PAGES.iter().flat_map(|page| {
+        let text = std::fs::read_to_string(common::root().join(page));
+        let text = text.unwrap_or_else(|error| panic!("{page} cannot be read: {error}"));
+        sessions(&text).into_iter().map(move |(line, steps)| {
+            let is_ours =
+                steps.iter().all(|step| step.command.contains("ptxvm ") && !step.command.contains("pip "));
+            Trial::test(format!("{page}:{line}"), move || steps.iter().try_for_each(run))
+                .with_ignored_flag(!is_ours)
+        })
     });
     libtest_mimic::run(&arguments, trials.collect()).exit();
 }

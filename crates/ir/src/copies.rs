@@ -1,6 +1,8 @@
 //! Copies that are not needed: who reads the destination can read the source.
 //!
 //! Compilers move bits between registers of different types, and literals into registers, all the time.
+//!
+//! Narrowest test (`tests/run`): `previous_value`.
 
 use crate::function::{Function, Terminator};
 use crate::op::{OpKind, Slot, SlotInfo, SlotKind};

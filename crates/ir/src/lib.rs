@@ -2,6 +2,18 @@
 //!
 //! [`lower`] turns a checked module into a [`Program`], which every engine reads. The order of blocks carries
 //! the reconvergence rule (see [`Function::blocks`]), and each block lists the slots that are live on entry.
+//!
+//! An operation works on slots only: registers of the source, literals and special registers all have one (`op.rs`). Lanes wait only at the
+//! start of a block (`lower/control.rs`), so an engine needs liveness only there. What no engine executes is [`OpKind::Unsupported`], and a
+//! kernel that can reach one (`reach.rs`) is not launched.
+//!
+//! `lower/mod.rs` builds the blocks, orders them (`order.rs`) and runs the passes that [`Options`] names, in this order: copies
+//! (`copies.rs`), unused results (`unused.rs`), pairs (`pairs.rs`), prologue (`invariant.rs`), shared slots (`liveness.rs`). Each can be
+//! left out. [`Function::place_of`] finds a register of the source in every block, and [`Function::operations_of`] the operations of an
+//! instruction.
+//!
+//! Narrowest tests: `tests/passes.rs` and `ptxvm`'s `kernels` leave out each pass. Kernels of `tests/run`: lowering and order `low_bytes`,
+//! `negated_predicates`, `divergence_nested`; prologue `team_of_blocks`, `fresh_registers`.
 #![forbid(unsafe_code)]
 
 mod copies;

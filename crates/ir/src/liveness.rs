@@ -3,6 +3,8 @@
 //! A value that is live on entry to some block keeps a slot of its own, and blocks list these in `live_in`: an
 //! engine that runs some of the lanes must leave such slots alone in the lanes that wait. All other values live
 //! and die within one block, where they take turns in a few temporaries.
+//!
+//! Narrowest tests (`tests/run`): `live_on_one_way`, `many_live_values`.
 
 use std::collections::HashMap;
 

@@ -2,6 +2,8 @@
 //!
 //! Who works with `setp.f16x2 p|q` takes both operands apart, chooses each half by its predicate (`selp.b16`), and packs the two
 //! results. [`OpKind::SelectPair`] does that on the pairs; what it replaces is dropped if nobody else reads it.
+//!
+//! Narrowest tests (`tests/run`): `select_pairs`, `select_pairs_apart`.
 
 use isa::Opcode;
 

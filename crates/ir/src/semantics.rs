@@ -1,5 +1,8 @@
 //! How strong an access is: the order and the scope that the instruction asks for (PTX ISA 8.4 and 8.5, "Operation types" and
 //! "Scope").
+//!
+//! Where the instruction names none, the manual's default holds. Every load, store, atomic operation, fence and mbarrier operation has its
+//! [`Semantics`] after lowering. Narrowest test: `tests/semantics.rs`.
 
 use std::fmt;
 

@@ -2,6 +2,8 @@
 //! behind.
 //!
 //! PTX wants a register there, and compilers name one.
+//!
+//! Narrowest test (`tests/run`): `second_predicate`.
 
 use crate::function::Function;
 use crate::op::{OpKind, Slot, WarpOp};

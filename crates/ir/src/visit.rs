@@ -1,4 +1,7 @@
 //! What an operation touches: its slots, and memory.
+//!
+//! [`accesses`] lists everything that an operation does to memory. Fusing, teams, footprints and observers of `vm`, and jobs of the Python
+//! package, go by this list alone, so an access that is missing here does not exist for them. Narrowest test: `tests/observer.rs` of `vm`.
 
 use isa::matrix::{Matrix, Shape};
 use isa::{Elements, Mod, OperandKind};

@@ -1,4 +1,8 @@
 //! Which lanes hold the same value.
+//!
+//! Whole vectors are compared: for `match` the lanes of a warp, for targets of `brx.idx`, barriers and callees all lanes of a chunk.
+//!
+//! Narrowest tests: `tests/run`: `match*`, `brx_idx*`, `call_indirect`; `tests/handlers/helpers.rs`.
 
 use super::HostPath;
 use super::helpers::LaneWidth;

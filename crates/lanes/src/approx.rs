@@ -2,6 +2,8 @@
 //!
 //! `sem` returns the exact value rounded to nearest. Here it is computed in binary64 with an error far below [`ERROR`];
 //! where the rounding depends on what is in doubt, once in fifty thousand results, `sem` is asked for the lane.
+//!
+//! Some functions of halves are looked up in tables of all 65,536 values, which their own code fills when they are first used.
 
 use super::drive::{Bf16, F16, Half, apply1, apply2, in_pairs, load, store};
 use super::float::{finish, flush};

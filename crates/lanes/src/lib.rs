@@ -9,13 +9,17 @@
 //! - `drive`: loops that apply a function to every lane
 //! - `integer`, `divide`, `carry`, `bits`, `logic`, `video`: handlers of integers and bits
 //! - `compare`, `select`, `property`: handlers that compare, choose and test
-//! - `float`, `half`, `directed`, `directed64`, `embedded`, `approx`, `approx64`: handlers of floating point, each by the host's own arithmetic
-//! - `rounded`: those of all other roundings and formats, by exact numbers (`numbers`) that are rounded once (`encoding`)
+//! - `float`, `half`, `pairs`, `directed`, `directed64`, `embedded`, `approx`, `approx64`: handlers of floating point, each by the host's
+//!   own arithmetic
+//! - `rounded`, `alternate`: those of all other roundings and formats, by exact numbers (`numbers`) that are rounded once (`encoding`)
 //! - `convert`: conversions
 //! - `handler`: a way to run handlers without `unsafe`
 //! - `helpers`, `mask_ops`, `gather`, `spread`, `alike`, `chain`: what is no instruction of its own
 //! - [`memory`]: reads and writes of memory that others may use at the same time
 //! - `matrix`, `product`, `fragment`, `quads`: products of matrices
+//!
+//! Narrowest tests: `tests/handlers`, `handlers_compute_what_sem_computes`, `all_values_of_short_sources` and `every_form_has_a_handler`,
+//! on every path of the machine; `parts_of_operands` for what one function for many forms is told; `cargo exhaustive`.
 
 mod alike;
 mod alternate;

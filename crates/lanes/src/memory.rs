@@ -10,6 +10,8 @@
 //! races with it, as the PTX memory model has it, too.
 //!
 //! [`read`] and [`write`] use what every host of the architecture has; the paths of [`Path`] have wider vectors.
+//!
+//! (To make all loads in this way cost mandelbrot 20 % and the portable path half its speed.)
 
 use super::path::Path;
 use std::mem::MaybeUninit;

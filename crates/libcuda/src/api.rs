@@ -1,4 +1,7 @@
 //! How the functions of the driver are declared: once, for the exported symbol, for `cuGetProcAddress` and for the documentation.
+//!
+//! `cuGetProcAddress` (`proc.rs`) and docs/libcuda.md (`tests/page.rs`) come from these declarations; `unsupported.rs` lists the functions
+//! that do nothing. Types are those of cudarc, but an enumeration that a program passes is read as a number, since any could come.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,6 @@
 //! What the environment says about the devices.
+//!
+//! A value of a `PTXVM_*` variable that means nothing keeps the driver from starting (`driver.rs`), and is told on stderr.
 
 use std::sync::OnceLock;
 

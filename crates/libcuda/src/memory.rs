@@ -1,4 +1,8 @@
 //! What is allocated, and what a program may ask about it.
+//!
+//! All devices share an address space. Device addresses lie above those of the host ([`DEVICE_BASE`]), so an address tells whose it is;
+//! managed and pinned memory has one address for both. What `cuMemMap` maps lies in a region of its own, piece by piece
+//! (`virtual_memory.rs`). [`Allocations`] knows what is live, and copies and fills are checked there before they are queued.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};

@@ -1,4 +1,7 @@
 //! Where in the program a call of the driver came from, for reports of what it allocated.
+//!
+//! The name of an allocation, which reports of faults have, names the first function on the stack that is neither the driver's nor the
+//! runtime's.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int, c_void};

@@ -1,5 +1,7 @@
-//! What the process did, as JSON, written when it ends to the file that `PTXVM_REPORT` names (`%p` in the name is the number of the process):
-//! `ptxvm exec` asks for it.
+//! What the process did, as JSON, written when it ends to the file that `PTXVM_REPORT` names (`%p` in the name is the number of the
+//! process): `ptxvm exec` asks for it.
+//!
+//! It has launches, calls, times and faults. A process that ends without exit handlers leaves what `live.rs` keeps.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

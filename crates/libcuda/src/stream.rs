@@ -1,4 +1,11 @@
 //! Streams: work in order, and the order between streams (CUDA C++ Programming Guide, "Streams").
+//!
+//! A piece of work is an [`Operation`]. A stream that records a graph makes a node of it instead of queueing it (`graph/capture.rs`);
+//! launching a graph queues the operations of its nodes in order. A queue has a thread, and whoever waits for it helps (`queue.rs`). The
+//! legacy default stream and blocking streams wait for points of each other's queues.
+//!
+//! A failure is stored in the context, and all calls return it from then on. A panic is such a failure, told on stderr and counted in the
+//! report; `planted.rs` plants some under every door.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,9 +1,11 @@
-//! `PTXVM_TOOL=racecheck`: whether streams use memory of `cuMemAllocAsync` behind its allocation and before it is given back (CUDA Driver API,
-//! "Stream Ordered Memory Allocator"; compute-sanitizer's `--track-stream-ordered-races`).
+//! `PTXVM_TOOL=racecheck`: whether streams use memory of `cuMemAllocAsync` behind its allocation and before it is given back (CUDA Driver
+//! API, "Stream Ordered Memory Allocator"; compute-sanitizer's `--track-stream-ordered-races`).
 //!
-//! What happens before what is read off the calls that order work (streams, events, what the host waits for), never off what was done first: each stream
-//! has a vector clock. All threads of the program count as one, and a stream that waits for a value in memory as one that knows everything, so that
-//! nothing is said of work that the program orders in its own way.
+//! What happens before what is read off the calls that order work (streams, events, what the host waits for), never off what was done
+//! first: each stream has a vector clock. All threads of the program count as one, and a stream that waits for a value in memory as one
+//! that knows everything, so that nothing is said of work that the program orders in its own way.
+//!
+//! The checker of a launch is asked which of the streams' allocations the launch has accessed (`tool.rs`).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -1,6 +1,8 @@
 //! Tensor maps: what copies of boxes of tensors need to know (CUDA Driver API, "Tensor Map Object Management").
 //!
 //! The requirement of the manual that a program does not meet is told under `PTXVM_LOG=info`.
+//!
+//! `sem::tensormap` checks the requirements one after the other, and lays out the map.
 
 use std::ffi::{c_int, c_uint, c_void};
 

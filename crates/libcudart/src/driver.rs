@@ -1,4 +1,7 @@
 //! The driver below: `libcuda.so.1`, whose public functions are all that the runtime uses.
+//!
+//! `cu!` takes its arguments from cudarc's declaration and compares their sizes. Since all state is the driver's, programs that use both
+//! libraries see one state.
 
 use std::ffi::{CStr, CString, c_void};
 use std::marker::PhantomData;

@@ -1,4 +1,8 @@
 //! Launching a kernel from Python.
+//!
+//! A launch runs on the thread that asks for it, detached from the interpreter: handing it to another thread costs more than a small kernel
+//! takes. With a progress bar, or an event that stops it, it runs on another thread, and this one looks at it. `interrupt.rs` ends it on
+//! Ctrl-C.
 
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};

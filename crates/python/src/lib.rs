@@ -1,4 +1,11 @@
 //! The Python package `ptxvm`: what of it is written in Rust. `python/ptxvm` has the rest, and the types of all (`_native.pyi`).
+//!
+//! Rust has what is called often: modules and kernels (`module.rs`), arguments (`arguments.rs`), launches (`launch.rs`), one instruction on
+//! arrays (`evaluate.rs`). Python has the rest: exceptions, profiles, jobs, the pytest plugin. Stubs stand beside, and mypy's stubtest
+//! compares them with the package.
+//!
+//! One wheel serves all versions from 3.9 on: it uses the stable ABI and `PyObject_GetBuffer` (`memory.rs`). The crate is a cdylib without
+//! tests of its own, since only an interpreter can load it, and needs none to be built. `.ci/python` builds the wheel and tests it.
 
 mod arguments;
 mod dlpack;

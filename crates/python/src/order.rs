@@ -1,4 +1,7 @@
 //! What makes the order of blocks matter: accesses to memory that other blocks see, and that are more than plain.
+//!
+//! Jobs (`python/ptxvm/jobs.py`) are launches of some blocks of a grid each (`LaunchConfig::blocks`). They refuse kernels with such
+//! accesses, but for atomic operations whose old value nobody reads, which a named reduction brings together.
 
 use diag::Span;
 use ir::{AccessKind, OpKind, Order, Start};

@@ -1,4 +1,8 @@
 //! Where the arrays of a launch lie on the device: in place, at an address of the device for the time of the launch.
+//!
+//! Addresses are far apart, and aligned as `cudaMalloc` aligns if the host's memory was allocated and not cut out of more. Arrays that
+//! overlap, overlap on the device. Read-only arrays, all where addresses have 32 bits, and surfaces that are not aligned are copied there
+//! and back; what a kernel writes to a read-only array is an error, not lost.
 
 use std::ops::Range;
 use std::ptr::NonNull;

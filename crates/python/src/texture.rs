@@ -1,4 +1,6 @@
 //! Textures, surfaces and samplers as arguments. They are made on the device for the time of a launch, of arrays that lie there meanwhile.
+//!
+//! Options are those of the command, which reads them (`command/src/texture.rs`).
 
 use command::ObjectKind;
 use ptxvm::{Device, Error, ImageDescriptor, Sampler, SamplerState, Surface, Texture};

@@ -13,6 +13,10 @@
 //!
 //! What depends on which threads run together (`activemask`, and `shfl` and `vote` without `.sync`) is done when no other
 //! thread of the warp can run: with as many lanes as can ever be there.
+//!
+//! A turn of a thread ends at atomics and volatile accesses, so that spinning threads wait for others, and code from before sm_70 gets what
+//! it relies on where lanes of a warp go in step. The order of blocks is that of `--deterministic`; blocks of a cooperative launch start
+//! together.
 #![forbid(unsafe_code)]
 
 mod asynchronous;

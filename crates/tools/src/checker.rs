@@ -1,4 +1,9 @@
 //! The observer that all tools share: hands each event to those who want it, and words what they find.
+//!
+//! Where blocks can learn of each other by loads, stores and atomic operations without results alone, each host thread has a checker of its
+//! own ([`LaunchObserver::fork`]; `vm`, `footprint.rs`). If two teams depend on each other, or a checker has found anything, what was
+//! written is put back, and the launch runs from the start on one host thread, watched by the one checker. So findings are the same for
+//! every number of host threads, and no checker knows of others.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;

@@ -1,4 +1,8 @@
 //! What a thread knows of other threads: vector clocks, compressed by block.
+//!
+//! The compression follows the hierarchy of threads (`block.rs`): one number for all threads of a block (its last barrier), one for a warp
+//! (its last `bar.warp.sync`), and a clock for the rest, which threads that learned the same share. An mbarrier object is a thread of its
+//! own, whose epoch is the phase.
 
 use std::collections::BTreeMap;
 

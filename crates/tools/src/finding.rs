@@ -1,4 +1,7 @@
 //! What the tools find.
+//!
+//! There is one finding for each pair of places; of several the one of the lowest threads is shown. `ptxvm::by_cause` joins findings of the
+//! same source lines before anybody sees them.
 
 use std::collections::HashMap;
 use std::fmt;

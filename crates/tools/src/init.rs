@@ -3,6 +3,14 @@
 //! Each bit of a value that a register of a lane holds, and each byte of memory, is defined or not; what is not says where it
 //! comes from. Copying it around is no error. It matters when it decides where a thread goes or what it accesses, and when it
 //! leaves the launch in global memory; but not as the padding of a structure that is copied.
+//!
+//! Only registers that hold undefined bits have a shadow; as long as none does, and nothing unwritten has been loaded, operations are not
+//! told ([`vm::LaunchObserver::follows_operations`]). Which bits of a result are undefined is tried out with the operation itself
+//! (`trial.rs`). The guard of an operation that only gives registers values is one more operand
+//! ([`OperationEvent::guard`](vm::OperationEvent::guard)).
+//!
+//! Modules are lowered without prologue and copies for initcheck (`ptxvm::Module::for_tools`): what is hoisted, or replaced by its value,
+//! would be there also where nobody wrote it.
 
 mod flow;
 mod global;

@@ -1,5 +1,8 @@
-//! Shared memory of the other blocks of a cluster: it is there once they have started, and as long as they have not ended (PTX ISA, "Cluster of
-//! Cooperative Thread Arrays"). What an accessing thread knows of the one, and the owner of the other, is read off what orders.
+//! Shared memory of the other blocks of a cluster: it is there once they have started, and as long as they have not ended (PTX ISA,
+//! "Cluster of Cooperative Thread Arrays"). What an accessing thread knows of the one, and the owner of the other, is read off what orders.
+//!
+//! Whoever accesses the shared memory of another block must have an entry of that block in its clock; when that block ends, one of its
+//! threads must know of the access.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,8 @@
 //! Copies of a block's threads (`cp.async`) that have not been waited for, as long as nobody touches what they bring.
+//!
+//! They are kept beside the log of the segment, across barriers. Whoever touches a word that a copy writes sends the segment to the shadow
+//! memory, for good; a copy that has been waited for is as if its thread had written then. synccheck without racecheck looks at nothing
+//! else, as long as no access meets a copy.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,6 @@
 //! Fences between the generic proxy and the async proxy (PTX ISA 8.9.2, "Proxy-preserved base causality order").
+//!
+//! A fence keeps what its thread knew. A read through the async proxy looks for a fence on the way from a write through the generic proxy.
 
 use std::collections::{HashMap, HashSet};
 

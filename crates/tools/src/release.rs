@@ -1,4 +1,9 @@
 //! Release and acquire patterns: what strong writes tell those who read them (PTX ISA 8.8, "Release and acquire patterns").
+//!
+//! A variable that strong writes go to keeps what was released there, by block and scope. A read that learned nothing because a scope, a
+//! release or an acquire was missing is kept as a near miss ([`NearMiss`]), and explains the race that follows. Which of two `fence.sc`
+//! comes first is known where a read behind one of them has found an older value than the thread of the other one had written or seen
+//! before its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;

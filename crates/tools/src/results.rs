@@ -1,4 +1,6 @@
 //! Registers that `wgmma` and `tcgen05.ld` write later, and those that `wgmma` reads (PTX ISA 9.7.15.7 and 9.7.16.8).
+//!
+//! Registers are followed only in kernels that have such instructions.
 
 use std::collections::HashMap;
 

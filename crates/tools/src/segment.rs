@@ -3,6 +3,13 @@
 //! Of each word is kept who wrote it and who accessed it besides, in the form of one thread or several. That says whether a
 //! race is possible, and not with whom: if one is, the accesses are noted one by one, from a log ([`crate::race`]), and so is what follows
 //! until the next barrier.
+//!
+//! The log has no marks as long as all of it is reads, or all of it atomic operations; otherwise a word has two numbers (who wrote it, who
+//! accessed it otherwise: one thread, several, atomic operations). If two threads could race, or if something else than a barrier of all
+//! threads orders them, the log goes to the shadow memory thread by thread. The next barrier forgets all of it.
+//!
+//! Where whole warps meet, the segment goes on in a new part: a mark of an earlier part is no race for a warp that has met since. What the
+//! threads knew before the first meeting is kept, so that the log is noted with that.
 
 mod marks;
 

@@ -2,6 +2,10 @@
 //!
 //! A word of 4 bytes has one cell as long as its bytes are accessed together, and one for each byte from then on. 64 bytes
 //! that threads access one after the other, each its own, have but one until somebody accesses them otherwise.
+//!
+//! A cell has 32 bytes: the last weak write, and what has been done since. A strong write does not replace a weak one, whoever made it. Of
+//! a row of 64 bytes the first word that is accessed alone gets one cell, and the second one gets all 16. A row that threads access one
+//! element after the other keeps its one cell where several blocks read it, too.
 
 mod query;
 

@@ -1,4 +1,6 @@
 //! Tensor memory: cells that nobody wrote, and stores that nobody waited for (PTX ISA 9.7.16).
+//!
+//! `vm`'s `exec/matrix/tensor_cells.rs` says which cells an instruction is about.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,9 @@
 //! Accesses of a block as a whole: to shared memory ([`Segment`](crate::segment::Segment)) and to rows of global memory, as long as it is
 //! clear at once that they race with nothing and order nothing. Whatever else they may be is found out thread by thread.
+//!
+//! An access of a block's threads comes as one event ([`BlockAccess`]) of evenly stepping addresses or an array of them. What is not clear
+//! comes again thread by thread (`AccessEvent`), and both ways find the same. racecheck never asks for weak loads of global memory again,
+//! and for weak stores only if they race or meet in one instruction, since only then does it matter what they write.
 
 use isa::Space;
 use vm::{AccessKind, BlockAccess, BlockAddresses, LaneAccess, Order};

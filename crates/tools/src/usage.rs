@@ -1,8 +1,11 @@
 //! racecheck: whether what a thread has read can matter to anybody.
 //!
-//! A value matters if it may reach a store, an address, a branch, a guard, another lane, or whatever else is more than computing it. Where it can
-//! go is read off the code of the kernel: from register to register, whatever the order of instructions. If it ends in nothing but the
-//! operands of stores and atomic operations, it matters to those threads that execute one of these, whenever that is.
+//! A value matters if it may reach a store, an address, a branch, a guard, another lane, or whatever else is more than computing it. Where
+//! it can go is read off the code of the kernel: from register to register, whatever the order of instructions. If it ends in nothing but
+//! the operands of stores and atomic operations, it matters to those threads that execute one of these, whenever that is.
+//!
+//! Who executes which stores is kept by block, and looked up when a read has raced. A race whose thread may still store the value waits
+//! until its block has ended.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! Asynchronous work that threads wait for in groups, and when it is done (PTX ISA 9.7.9.25 and 9.7.15.7).
+//!
+//! An access of a copy or a product is kept with the number of its group, and is done when its thread has waited for that group. The waits
+//! are operations of the lowered code (`AsyncStep`) that do nothing in the interpreter, which does such work at once.
 
 use std::collections::HashMap;
 

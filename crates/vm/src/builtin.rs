@@ -1,4 +1,7 @@
 //! Functions that CUDA provides and PTX only declares.
+//!
+//! A call of a function that the module only declares goes to the function that CUDA has under this name, if its parameters are those
+//! ([`Builtin::fits`]). `exec/builtin.rs` executes it.
 
 use check::module::Function;
 

@@ -3,6 +3,11 @@
 //!
 //! All blocks of a cluster run in turns on one host thread. So shared memory is touched by no other, and what a block writes to
 //! another's is there when that one has its turn. Whatever they know of each other stands in [`Members`].
+//!
+//! A block finds the memory of another one by the rank in the address (`Shared::memory_at`). No plan is made of such an access, since the
+//! other block may end.
+//!
+//! Narrowest tests: `tests/run`: `cluster_*`, `fault_cluster_*`; `tests/tools`: `cluster_*`.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,12 @@
 //! A block (CTA), or several that run together: chunks, shared memory, barriers.
+//!
+//! A barrier counts arrivals by warp; a warp whose live lanes have all arrived counts as 32 threads. It does not wait for threads that have
+//! ended. Each thread names the barrier and the number of threads itself. A barrier with a number of threads is complete at exactly that
+//! many and then starts again, so it has a block of code of its own: a path that brings more lanes is divided there (`exec/control.rs`,
+//! `divide_at_barrier`), and the rest comes to it once more. When no thread can run, the block has deadlocked, and the fault says who waits
+//! where.
+//!
+//! Narrowest tests (`tests/run`): `barrier_by_register`, `barrier_deadlock`, `barrier_partial`, `barrier_count`.
 
 use std::rc::Rc;
 

@@ -2,6 +2,10 @@
 //!
 //! What each team of blocks reads and writes of global memory is noted meanwhile, word by word. If two have the same word and one of them
 //! writes it, all of it is undone. Blocks of one team go side by side on one host thread, as they would if nobody else ran.
+//!
+//! Atomic operations without results on the same word exclude nothing. If teams depend on each other, or an observer has found something,
+//! the launch runs again from the start on one host thread, watched by one observer. Teams are the same ones for every number of host
+//! threads. So findings do not depend on that number. Narrowest test: `ptxvm`: `checked`.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

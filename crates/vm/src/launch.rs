@@ -1,4 +1,12 @@
 //! The door to the machine: a device, modules loaded on it, and launches.
+//!
+//! `grid.rs` hands out blocks. A block whose loops may wait for others lets others start and run. So does one that has used up eight
+//! budgets in a row, then after four, two and each: a loop of weak loads may wait for a block, and nothing shows it. A fault ends the
+//! launch for the blocks above; those below that are in flight go on for some turns, since the fault of the lowest block counts. Apart from
+//! that, what may differ from run to run is what races, and what clocks say.
+//!
+//! With `--schedule` every warp is a chunk of its own, warps take their turns in a shuffled order with small budgets, blocks start in a
+//! shuffled order, and while few are in flight they give their turns away at any time.
 
 use std::fmt;
 use std::ops::Range;

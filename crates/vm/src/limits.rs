@@ -1,4 +1,7 @@
 //! What ends a launch from outside: its limit of thread-instructions, and whoever launched it.
+//!
+//! A chunk looks every 64 blocks of code whether its launch was cancelled. With a limit of thread-instructions it looks before every block,
+//! so that the limit is kept and the place is known; so it does with `--schedule`, whose budgets are small.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

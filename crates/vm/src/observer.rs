@@ -1,4 +1,8 @@
 //! Who may watch a launch from outside: sees accesses to memory and barriers, and can stop the run.
+//!
+//! An observer is told every access with its addresses resolved, block by block or thread by thread, and what becomes of barriers
+//! (`exec/watch.rs`, `exec/tell.rs`). It says what it wants to be told; what takes time to find out is asked for first. Narrowest test:
+//! `tests/observer.rs`.
 
 use std::fmt;
 use std::ops::ControlFlow;

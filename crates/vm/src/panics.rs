@@ -1,4 +1,8 @@
 //! Panics that must not leave: a defect of ptxvm, or of what somebody gave it to call, ends one launch or one call, with an error.
+//!
+//! Launches, pieces of a stream's work, and calls of the driver, the command and the Python package are run in [`caught`] (`libcudart` and
+//! `capi` catch panics themselves). No host thread waits for work that panicked, and nobody takes what it left for a result. Narrowest
+//! tests: `ptxvm`: `panics`; `libcuda`: `planted.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};

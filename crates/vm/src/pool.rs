@@ -1,4 +1,7 @@
 //! The threads of the host that run blocks: this one, and those of a pool that all launches of the process share.
+//!
+//! A child that was forked makes a pool of its own, since its parent's has no threads there. Where the host has no more threads, launches
+//! use fewer, down to one.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};

@@ -5,6 +5,9 @@
 //! array is only filled when some operation wants to read it. So work that is the same for all threads of a block, or
 //! steps evenly from thread to thread (indices, addresses), is done once a chunk and not once a lane. And what was
 //! loaded may stay in memory until the one operation that reads it.
+//!
+//! The memory of the registers stays with the host thread for its next launch. An array is cleared when it is first written in part, so no
+//! lane ever shows what an earlier launch left. Narrowest test: `no_lane_shows_what_an_earlier_launch_left`.
 
 use ir::Width;
 

@@ -1,4 +1,12 @@
 //! Values that step evenly from lane to lane, kept as a base and three steps.
+//!
+//! Such a value is `base + column * step + row * pitch + block * block_stride` ([`Scalar`]), which a slot keeps as these numbers. They are
+//! found while the kernel runs, not by analysis: an operation derives the scalar form of its result from those of its sources
+//! (`code/linear.rs`). So uniform work is done once a chunk, index arithmetic stays scalar up to the address, and a load or store at a
+//! stepping address is one check of bounds and one copy. The array of a slot is filled only when an operation reads it (`registers.rs`).
+//!
+//! Narrowest tests: unit tests here, in `code/linear.rs` and in `registers/tests.rs`; `tests/run`: `planes`, `rows_with_strides`,
+//! `patterns_of_groups`.
 
 use crate::mask::{CHUNK_LANES, GROUP_LANES, WARP_LANES};
 

@@ -2,6 +2,10 @@
 //!
 //! There are gaps between them that belong to nobody, so that what runs over the end of one faults. What a kernel is told
 //! of sizes, and all limits, know nothing of the gaps.
+//!
+//! A gap is 128 bytes wide, or less where that leaves no room. A kernel that asks for `%reserved_smem_offset_*` has 1 KiB before its
+//! variables that belongs to the system: cooperative groups of more than a warp keep their barriers there. Narrowest tests (`tests/run`):
+//! `shared_gaps`, `reserved_shared_memory`.
 
 use check::module::{Module, VarId, Variable};
 use isa::Space;

@@ -4,6 +4,8 @@
 //! writes. So a block whose threads have all tried in vain for long is only *stuck*: others may still help it. When all blocks in
 //! flight on all host threads are stuck, and none can be started, every block gets some more turns, in which it would
 //! see what the others wrote last. If that changes nothing, either, nobody will.
+//!
+//! Narrowest tests (`tests/run`): `mbarrier_other_block`, `mbarrier_deadlock`; unit tests below.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

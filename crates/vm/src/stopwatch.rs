@@ -1,4 +1,8 @@
 //! The host's clock.
+//!
+//! `wasm32-unknown-unknown` has no clock: there each look at it counts as a microsecond. It has no threads either, so a launch stays on the
+//! thread that asked for it ([`LaunchConfig`](crate::LaunchConfig)). `.ci/run` runs the tests of the vector handlers and kernels there
+//! (with node), and on aarch64 (with qemu).
 
 use std::time::Duration;
 

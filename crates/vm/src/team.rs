@@ -2,6 +2,22 @@
 //!
 //! A chunk has room for more threads than most blocks have, and what a chunk does costs hardly more for more lanes: so it
 //! takes several blocks at a time, a *team*, if nothing keeps them apart.
+//!
+//! Each block of a team has its own shared memory and barriers, and what a warp does stays within the warp. Kernels run block by block if
+//! they use the device heap, the barrier of the grid, asynchronous copies, mbarrier objects, `alloca`, barriers of clusters, matrices or
+//! tensor memory ([`keeps_blocks_apart`]); so do clusters of several blocks, and blocks with more than 128 KiB of shared memory.
+//!
+//! Blocks that are no multiple of a warp lie next to each other without a gap, up to 256 of them (64 with shared memory). The warps of the
+//! chunk are then not those of the blocks, so such teams are not made where an instruction sees warps or somebody watches.
+//!
+//! Blocks of a team follow each other along the first axis in which the grid has several blocks, or along the axis with most blocks where
+//! rows of the first are short. Then everything that depends on `%ctaid` keeps its scalar form. Where all rows are short (64 threads),
+//! teams go over the ends of rows, and `%ctaid` is an array. Blocks that print, or that are a part of a grid, must come in the order of
+//! their indices: their teams take the first axis or go over the ends of rows.
+//!
+//! The size of a chunk is halved until the registers of every function that the kernel can reach take no more than 1 GiB.
+//!
+//! Narrowest tests: `tests/run`: `team_*`, `teams_of_narrow_rows`, `shared_begins_with_zeros`, `alloca_of_blocks`; unit tests below.
 
 use ir::{AccessKind, OpKind, Terminator, WarpOp};
 

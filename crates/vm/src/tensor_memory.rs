@@ -1,4 +1,10 @@
 //! The tensor memory of a block (PTX ISA, "Tensor Memory").
+//!
+//! It belongs to a block; the other block of its pair reaches it through `cluster::Members`. `sem::tensor_memory` says what addresses,
+//! descriptors and layouts mean; `exec/matrix/tensor_memory.rs` moves cells, and `tensor_product.rs` gathers whole factors and multiplies
+//! them as those of `mma`. docs/tcgen05.md says what is open.
+//!
+//! Narrowest tests (`tests/run`): `tcgen05_*`, `fault_tcgen05_*`.
 
 use std::cell::RefCell;
 use std::rc::Rc;

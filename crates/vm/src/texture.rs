@@ -2,6 +2,9 @@
 //!
 //! Texels lie in global memory: an object says at which address and how. A launch has the objects of the time when it was prepared,
 //! as it has the allocations; what its module's `.texref`, `.samplerref` and `.surfref` variables were bound to then stays so.
+//!
+//! Both engines ask the launch what is behind a handle, and `sem::texture` which bytes are meant (`exec/texture.rs`,
+//! `reference/src/texture.rs`). docs/textures.md says what is open.
 
 use std::collections::HashMap;
 use std::fmt;

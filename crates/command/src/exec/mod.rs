@@ -1,4 +1,7 @@
 //! `ptxvm exec`: runs a program with ptxvm's CUDA driver in the place of NVIDIA's.
+//!
+//! It sets the environment so that the program finds our libraries, hands signals on to it (`signals.rs`), and puts together the reports of
+//! its processes (`report.rs`) and what others left that ended without one (`live.rs`).
 
 mod live;
 mod report;

@@ -3,6 +3,9 @@
 //! Lanes wait only at the start of a block: a warp-level operation is the first of its block, a barrier ends one, and one that waits for a
 //! number of threads has a block of its own.
 //! Guarded instructions of these kinds become a branch around a block of their own.
+//!
+//! A warp-level operation with a member mask also ends its block where lanes can meet at it that do not go on together: in functions that
+//! are called, where lanes of several calls meet, and at `bar.warp.sync`.
 
 use check::module::{Instruction, Operand};
 use isa::{Effect, Mod, Type};

@@ -1,4 +1,7 @@
 //! Operations on tensor memory (`tcgen05`).
+//!
+//! `tcgen05.alloc` becomes a loop around an operation that says whether there was room. `tcgen05.commit` becomes an arrival at the mbarrier
+//! object: the work that it waits for is done already, since engines do such work at once.
 
 use check::module::{AddressBase, Instruction, Operand};
 use isa::{Access, OperandKind, Space, Type};

@@ -2,6 +2,9 @@
 //!
 //! `sem` returns the exact value rounded to nearest. Here it is the sum of two numbers and a bound of the error, of
 //! some 2^-62 of the value; where the rounding depends on what is in doubt, once in a thousand results, `sem` is asked for the lane.
+//!
+//! Operands whose result is known by looking (NaN, zero, tiny sines) are taken out first, and the others computed one beside the other. The
+//! tables have 16 entries, which `Path::look_up` finds by a permutation.
 
 mod tables;
 mod trig;

@@ -1,5 +1,8 @@
-//! Nodes that decide while the graph runs: `if`, `while` and `switch` on a value that kernels set (CUDA C++ Programming Guide, "Conditional Graph
-//! Nodes"). The value is a word of device memory, whose address is the handle: `cudaGraphSetConditional` of a kernel is a store to it.
+//! Nodes that decide while the graph runs: `if`, `while` and `switch` on a value that kernels set (CUDA C++ Programming Guide, "Conditional
+//! Graph Nodes"). The value is a word of device memory, whose address is the handle: `cudaGraphSetConditional` of a kernel is a store to
+//! it.
+//!
+//! A node is one operation, which does the steps of the graph that the value says.
 
 use std::collections::HashMap;
 use std::ffi::c_uint;

@@ -1,4 +1,7 @@
 //! Which bytes of the allocations of global memory somebody wrote.
+//!
+//! This outlives launches. A page of which all is written is a bit, and an allocation of which all is written is nothing. Host threads have
+//! copies of what is unwritten, which are joined.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -3,6 +3,11 @@
 //! They run at the place of the last one. What they multiply stays where it is until then: values that are still in memory
 //! because memory does not change, and registers that keep their values; what must be computed earlier is found while
 //! running ([`crate::exec`]).
+//!
+//! The sum stays in the host's registers meanwhile (`lanes/chain.rs`). A factor in memory may also be rows of elements, or a single value
+//! for a whole row.
+//!
+//! Narrowest tests: `tests/run`: `fma_chain`, `fma_chain_broken`; `lanes`: `tests/handlers/chain.rs`.
 
 use ir::{Op, OpKind, Slot};
 use isa::{Mod, Opcode, Type};

@@ -1,4 +1,9 @@
 //! `atom` and `red`.
+//!
+//! Lanes come in ascending order, and each gets its old value. Common cases are done faster with the same results: one number for all lanes
+//! on one element whose old value nobody reads, all lanes on one element (one operation for other host threads), counts in the block's own
+//! memory, and few lanes. Where an operation needs attempts, the elements of a warp are all read first, so that the host waits for them at
+//! once. Narrowest tests (`tests/run`): `atomics_*`.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 

@@ -2,6 +2,11 @@
 //!
 //! The source is read when the copy is issued, the destination written when the thread waits for the copy's group
 //! (or ends, or hands its copies to an mbarrier): whoever reads it too early finds what was there before.
+//!
+//! Copies wait in batches, one for each instruction, and are written by whole rows where their places are rows. Bulk copies are done at
+//! once.
+//!
+//! Narrowest tests (`tests/run`): `cp_async_rows`, `cp_async_own_groups`.
 
 use diag::Span;
 use ir::{CopyGroup, MbarrierOp};

@@ -1,6 +1,8 @@
 //! Accesses of local memory by all active lanes at once.
 //!
 //! Nearly always they are at one address, and then a word of all lanes is a row of memory ([`crate::memory::LocalMemory`]).
+//!
+//! Narrowest tests (`tests/run`): `local_memory`, `vector_memory`.
 
 use ir::Width;
 use isa::Space;

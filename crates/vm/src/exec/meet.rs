@@ -4,6 +4,8 @@
 //! anywhere. Lanes that called the function apart have registers in different windows: when all whom the masks name wait at the
 //! instruction, their operands are gathered in a window of its own, and the results go back to where each came from. At
 //! `bar.warp.sync` they need not even wait at the same instruction.
+//!
+//! Narrowest tests (`tests/run`): `warp_meets_in_calls`, `warp_meets_by_mask`.
 
 use smallvec::SmallVec;
 

@@ -4,6 +4,18 @@
 //! Threads that took different ways are different [`Path`]s: a place and a set of lanes. The chunk runs the path
 //! that stands deepest in calls and lowest in layout order, so that others meet it where their ways join
 //! (see [`ir::Function::blocks`]).
+//!
+//! A chunk has up to 1024 lanes. An operation under a partial mask writes all lanes of a slot, unless the slot is live where another path
+//! waits; only then are its results merged. So one handler serves full and partial masks.
+//!
+//! A path gives its turn to the others of its chunk on a backward branch when its budget is used up, and at once if the loop may wait for
+//! another thread: if it has atomics, fences or volatile loads. Chunks of a block and blocks of a grid (`grid.rs`) take turns in the same
+//! way, so spin locks make progress between lanes, chunks and blocks. Each further block in flight needs registers and memory of the host,
+//! which costs more than many turns. So a chunk whose loop may wait gives its turn away after 32 turns of the loop, and only after 1024 if
+//! all that the loop has is `red`, which tells it nothing.
+//!
+//! Narrowest tests (`tests/run`): partial masks `second_result_waits`, `loop_divergent`, `call_waits`; lanes of the last guard
+//! `predication`, `guard_in_calls`; turns `blocks_wait_weakly`, `spin_lock`.
 
 mod access;
 mod active;

@@ -1,4 +1,7 @@
 //! Who watches the interpreter: nobody, the profiler, or an observer from outside (`watch.rs`).
+//!
+//! What runs a chunk is generic over who watches it ([`Observer`]). Nobody, `()`, costs nothing. The profiler counts and measures by block
+//! and operation, and sorts its counts by instruction (`profile.rs`) when its host thread is done.
 
 use diag::Span;
 use isa::Space;

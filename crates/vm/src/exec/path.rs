@@ -1,4 +1,10 @@
 //! The paths of a chunk: lanes that are at the same place, who runs next, and what the others need.
+//!
+//! Ready paths at the same place become one. What the others need is found when an operation runs, not for blocks that only lead to
+//! another.
+//!
+//! Narrowest tests: `tests/run`: `divergence_nested`, `call_waits`, `barrier_guarded`, `barrier_and_others`; unit tests of `scalar.rs` (the
+//! block of a lane).
 
 use super::Chunk;
 use crate::cta::Shared;

@@ -1,4 +1,10 @@
 //! What an operation found out when it ran last, so that it need not again: most run in the same way every time.
+//!
+//! An access notes which memory it used, a pure operation which arrays, and both run so again if the forms of their registers are the same:
+//! a few comparisons find that out. No plan is made of memory that may be gone the next time: the device heap, and shared memory of another
+//! block of the cluster.
+//!
+//! Narrowest tests (`tests/run`): `fault_in_loop`, `device_heap`, `teams_with_strides`.
 
 use ir::Width;
 use lanes::{Factor, LaneArgs, LaneFn};

@@ -1,4 +1,8 @@
 //! What blocks print that run together: it comes out as if they had run one after the other.
+//!
+//! The lowest block of a team that has not ended prints at once; what the others print waits for it. Where a block faults in a path of its
+//! own, the blocks below it go on to their ends before the fault is reported, and what those above have printed is forgotten. Narrowest
+//! test (`tests/run`): `print_of_teams`.
 
 use super::{Chunk, Path, Step};
 use crate::fault::Fault;

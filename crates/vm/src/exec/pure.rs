@@ -1,4 +1,7 @@
 //! Pure operations: in scalar form where the sources allow it, else by a vector handler, else lane by lane.
+//!
+//! Uniform sources are computed once for all lanes, floating point by one lane of the handler. Narrowest test (`tests/run`):
+//! `uniform_numbers`.
 
 use std::mem::MaybeUninit;
 

@@ -6,6 +6,11 @@
 //! keep a flag and its value in such a vector. What acquires is followed by a fence of the host for all lanes together, and what
 //! releases stands behind one: on x86-64 these cost nothing but order for the compiler.
 //! `atom` and `red` need none: the host's operations that do them are sequentially consistent.
+//!
+//! Accesses of a block's own memory are weak to the host (`code/build.rs`, `is_strong`), since all threads of a block run on one host
+//! thread.
+//!
+//! Narrowest tests: `ir`: `tests/semantics.rs`; `tests/run`: `strong_*`, `grid_barrier`; `litmus`; `ptxvm`: `lookback`.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 

@@ -1,4 +1,7 @@
 //! Copies of boxes of tensors: `sem` says which bytes of the tensor are which bytes of shared memory. They are done at once.
+//!
+//! A tensor map is 128 bytes in memory (`sem::tensormap`), which both engines read when a copy is made, so that kernels can make maps, too.
+//! docs/tensors.md says what is open. Narrowest tests: `ptxvm`: `tensor`; `tests/run`: `tensor_*`.
 
 use diag::Span;
 use ir::{MbarrierOp, TensorKind};

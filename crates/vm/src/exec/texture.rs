@@ -1,4 +1,6 @@
 //! Instructions on textures and surfaces: `sem` says what they mean, lane by lane.
+//!
+//! Lanes are taken in groups that have the same handle. Narrowest test: `ptxvm`: `texture`.
 
 use diag::Span;
 use ir::{AtomicOp, Width};

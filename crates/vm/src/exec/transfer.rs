@@ -1,4 +1,12 @@
 //! Copies between registers and memory that has been checked.
+//!
+//! Elements that step evenly, but not by their own size, are moved by one vector function for all groups that go on with the same step:
+//! every second element, and elements that step down, by whole vectors. Where a group has lanes of several blocks, these are looked at one
+//! by one. Where all threads of a block store at one address, only the element of the last one is written. Vectors of a lane are first
+//! brought together and then taken apart.
+//!
+//! Narrowest tests: `tests/run`: `cp_async*`, `ldmatrix*`, `narrow_*`, `strided_memory`, `last_stays`, `vectors_of_bytes`; `lanes`:
+//! `tests/handlers/helpers.rs`.
 
 use ir::Width;
 use lanes::{Element, Extend, Helpers, LaneWidth, memory};

@@ -1,4 +1,8 @@
 //! Global memory: allocations with bounds and lifetimes.
+//!
+//! No lock is held while anything takes long. A copy finds its allocation in the table and lets the table go; a launch takes the table of
+//! the time when it is prepared; a change replaces the table as a whole if a launch has it. So memory that is freed meanwhile stays until
+//! the launch has ended, and a launch does not see what is allocated meanwhile.
 
 use std::fmt;
 use std::ptr::NonNull;

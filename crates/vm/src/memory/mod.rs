@@ -3,6 +3,11 @@
 //! A device address is an opaque number. It lies in an arena of its own, the same in every run: allocations are placed
 //! one after the other, aligned to 256 bytes, with gaps as wide as the address space allows, so that a wrong index does
 //! not land in the next array; and an address is never given out twice, so that a stale pointer is always recognised.
+//!
+//! The gap before an allocation is 64 GiB wide at first (8 MiB where addresses have 32 bits), and shrinks as the region fills (`table.rs`).
+//! Shared, local, constant and parameter space, and functions, have windows in the generic address space, at the end of its first 4 GiB.
+//! Behind the arena lies the device heap of `malloc`. Memory of the host is one more allocation, without bounds, that must be opened by
+//! name ([`Device::open_host_memory`](crate::Device::open_host_memory); `capi` does).
 
 mod arena;
 mod extent;

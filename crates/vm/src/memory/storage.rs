@@ -1,4 +1,6 @@
 //! Memory of the host in which allocations are stored.
+//!
+//! What is given back is kept for the next allocation of the same size: sizes from 128 KiB to 32 MiB, up to 64 MiB in all.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::VecDeque;

@@ -1,4 +1,16 @@
 //! Matrices that a warp holds together: products, loads, stores, transposition. All lanes of a warp are active.
+//!
+//! `code/matrix.rs` looks up where each element lies in the lanes' registers (`sem::matrix::place`), once for the code of a kernel.
+//! Fragments whose registers are tiles of 8 rows or columns are multiplied in the order of the registers (`code/tiled.rs`, `tiled.rs`,
+//! `lanes/product`): an element of A is the same in the four lanes of a row, so A, C and D are read and written where they are, and only B
+//! is brought into another order. D is written elsewhere first if its registers are some that are still to be read. 16 bytes of eight lines
+//! in shared memory are a tile, too.
+//!
+//! All other products gather whole matrices, multiply them in `lanes::matrix` and spread the result. Of a sparse A the metadata say which
+//! row of B each element meets (`sem::matrix::Sparsity`). `wgmma` is four products of a warp each, whose factors may come from shared
+//! memory (`sem::matrix::Descriptor`).
+//!
+//! Narrowest tests: `tests/run`: `mma_*`, `mma_into_*`, `wmma_*`, `wgmma_*`, `ldmatrix*`; `lanes`: `tests/handlers/matrix.rs`.
 
 mod product;
 mod rows;

@@ -1,4 +1,4 @@
-"""What the README shows of Python is what happens, but for times and addresses."""
+"""What the chapter docs/python.md shows of Python is what happens, but for times and addresses."""
 
 import itertools
 import operator
@@ -14,11 +14,11 @@ from conftest import ROOT
 
 import ptxvm
 
-README = (ROOT / "README.md").read_text()
+CHAPTER = (ROOT / "docs/python.md").read_text()
 
 
 def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    return re.findall(rf"^```{language}\n(.*?)^```$", CHAPTER, re.DOTALL | re.MULTILINE)
 
 
 def session(word):
