@@ -2,7 +2,7 @@
 //!
 //! Asked are spellings of every row that between them have every choice of its slots, one of them at every version from 9.0 on and every
 //! target, the others where they are at home and at the richest targets; and there one spelling of every row with every word of the table
-//! added, a modifier as well as a type, or with one left out. A line that only one side
+//! added, a modifier as well as a type, or with one left out. An older assembler is asked up to the version that it knows. A line that only one side
 //! takes is a form that the table lacks, or has too many. What the table lacks altogether no word of it tells: `--words` names a file of
 //! other words, of a manual or of a header, each of which ptxas is asked whether it knows it.
 
@@ -34,12 +34,51 @@ const WORKERS: usize = 2;
 const SHOWN: usize = 2;
 /// The first version at which gates are asked about.
 const FIRST: Version = Version::new(9, 0);
-/// Where words are asked about besides: the targets that have most.
-const RICHEST: [Point; 3] = [
-    (Version::MAX, Target { number: 107, suffix: Suffix::Architecture }),
-    (Version::MAX, Target { number: 100, suffix: Suffix::Architecture }),
-    (Version::MAX, Target { number: 90, suffix: Suffix::Architecture }),
+/// Where words are asked about besides, at the newest version: the targets that have most.
+const RICHEST: [Target; 3] = [
+    Target { number: 107, suffix: Suffix::Architecture },
+    Target { number: 100, suffix: Suffix::Architecture },
+    Target { number: 90, suffix: Suffix::Architecture },
 ];
+
+/// What an assembler can be asked about.
+struct Reach {
+    newest: Version,
+    targets: Vec<Target>,
+}
+
+impl Reach {
+    fn of(ptxas: &Oracle) -> Result<Reach> {
+        let takes = |at: Point| -> Result<bool> {
+            Ok(ptxas.compile(format!("{}{AFTER}", before(at)).as_bytes())?.accepted)
+        };
+        let mut newest = None;
+        for version in Version::all() {
+            if takes((version, Target::sm(75)))? {
+                newest = newest.max(Some(version));
+            }
+        }
+        let newest = newest.ok_or("this assembler takes no version that the table knows")?;
+        let mut known = Vec::new();
+        for target in targets().filter(|target| target.number >= 75) {
+            if takes((newest, target))? {
+                known.push(target);
+            }
+        }
+        Ok(Reach { newest, targets: known })
+    }
+
+    /// The versions at which gates are asked about: from 9.0 on, or the newest one.
+    fn versions(&self) -> impl Iterator<Item = Version> {
+        let newest = self.newest;
+        let first = FIRST.min(newest);
+        Version::all().filter(move |&version| first <= version && version <= newest)
+    }
+
+    fn has(&self, (version, target): Point) -> bool {
+        version <= self.newest && self.targets.contains(&target)
+    }
+}
 
 /// A line, where it is asked about, and what it is to tell.
 struct Question {
@@ -59,7 +98,9 @@ type Chunk<'q> = (Point, &'q [Question]);
 pub fn compare(ptxas: &Oracle, ours: &Path, words: Option<&Path>) -> Result<()> {
     let mut differences: BTreeMap<Difference, Vec<(Point, String)>> = BTreeMap::new();
     let mut asked = 0;
-    for (name, mut questions) in [("choices", choices()), ("words", with_words())] {
+    let reach = Reach::of(ptxas)?;
+    println!("up to PTX {} on {} targets", reach.newest, reach.targets.len());
+    for (name, mut questions) in [("choices", choices(&reach)), ("words", with_words(&reach))] {
         questions.sort_by_key(|question| question.at);
         let of_points = questions.chunk_by(|one, other| one.at == other.at);
         let chunks: Vec<Chunk> =
@@ -89,7 +130,7 @@ pub fn compare(ptxas: &Oracle, ours: &Path, words: Option<&Path>) -> Result<()> 
         }
     }
     if let Some(words) = words {
-        unknown_words(ptxas, &fs::read_to_string(words)?)?;
+        unknown_words(ptxas, &reach, &fs::read_to_string(words)?)?;
     }
     let rows: BTreeSet<&str> = all.iter().map(|((row, ..), _)| *row).collect();
     println!("{asked} lines of {} rows; {} rows differ", self::rows().count(), rows.len());
@@ -173,19 +214,17 @@ fn spellings_of(row: &'static Form) -> Vec<Spelling> {
 }
 
 /// Every choice of every row, one spelling of each at the last versions and all targets.
-fn choices() -> Vec<Question> {
+fn choices(reach: &Reach) -> Vec<Question> {
     let mut all = Vec::new();
-    let versions: Vec<Version> = Version::all().filter(|&version| version >= FIRST).collect();
     for row in rows() {
         // One spelling at all points, the others where there is most.
         for (i, spelling) in spellings_of(row).iter().enumerate() {
             let (text, what) = (instruction(spelling, 0), spelling.modifiers.join("."));
-            let everywhere = versions.iter().flat_map(|&version| {
-                targets()
-                    .filter(move |&target| target.number >= 75 && exists((version, target)))
-                    .map(move |target| (version, target))
+            let everywhere = reach.versions().flat_map(|version| {
+                let points = reach.targets.iter().map(move |&target| (version, target));
+                points.filter(|&point| exists(point))
             });
-            let points: Vec<Point> = if i == 0 { everywhere.collect() } else { with_most(spelling) };
+            let points: Vec<Point> = if i == 0 { everywhere.collect() } else { with_most(spelling, reach) };
             all.extend(points.into_iter().map(|at| Question {
                 at,
                 text: text.clone(),
@@ -198,23 +237,24 @@ fn choices() -> Vec<Question> {
 }
 
 /// The point where a spelling is at home, and those of the targets that have most where it is legal.
-fn with_most(spelling: &Spelling) -> Vec<Point> {
+fn with_most(spelling: &Spelling, reach: &Reach) -> Vec<Point> {
     let gates = spelling.form.form().gates(&spelling.picks);
     let permits = |(version, target): &Point| gates.iter().all(|gate| gate.permits(*version, *target));
-    let mut points: Vec<Point> = RICHEST.into_iter().filter(permits).chain([home(spelling)]).collect();
+    let richest = RICHEST.into_iter().map(|target| (reach.newest, target)).filter(permits);
+    let mut points: Vec<Point> = richest.chain([home(spelling)]).filter(|&point| reach.has(point)).collect();
     points.sort_unstable();
     points.dedup();
     points
 }
 
 /// A spelling of every row, with every word added, and with each of its own left out.
-fn with_words() -> Vec<Question> {
+fn with_words(reach: &Reach) -> Vec<Question> {
     let words: Vec<&str> =
         Mod::ALL.iter().map(|word| word.name()).chain(Type::ALL.iter().map(|ty| ty.name())).collect();
     let mut all = Vec::new();
     for row in rows() {
         let Some(spelling) = spellings_of(row).into_iter().next() else { continue };
-        let points = with_most(&spelling);
+        let points = with_most(&spelling, reach);
         let text = instruction(&spelling, 0);
         let operands = &text[spelling.mnemonic().len()..];
         let opcode = row.opcode.name();
@@ -236,14 +276,14 @@ fn with_words() -> Vec<Question> {
 }
 
 /// Tells which words ptxas knows as modifiers and the table does not.
-fn unknown_words(ptxas: &Oracle, text: &str) -> Result<()> {
+fn unknown_words(ptxas: &Oracle, reach: &Reach, text: &str) -> Result<()> {
     let words: BTreeSet<&str> = text.split_whitespace().map(|word| word.trim_start_matches('.')).collect();
     let new: Vec<&str> = words
         .into_iter()
         .filter(|word| Mod::from_name(word).is_none() && Type::ALL.iter().all(|ty| ty.name() != *word))
         .filter(|word| word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ':' | '_')))
         .collect();
-    let at = (Version::MAX, targets().last().ok_or("no target")?);
+    let at = (reach.newest, *reach.targets.last().ok_or("no target")?);
     let frame = Frame { before: before(at), after: AFTER.to_owned() };
     let lines: Vec<String> = new.iter().map(|word| format!("add.{word}.u32 %u8_1, %u8_1, 1;")).collect();
     for (word, said) in new.iter().zip(ask(ptxas, &frame, &lines)?.lines) {
