@@ -153,7 +153,7 @@ impl<'a> BodyChecker<'_, 'a> {
         if form.action == isa::Action::Effect(Effect::Mov) {
             self.need_for_handle_address(&operands[1], selection.picks.ty(0), &mut complaints);
         }
-        if let Some(span) = crate::inner::wide_tensor_address(form, &operands) {
+        if let Some(span) = crate::expansion::wide_tensor_address(form, &operands) {
             self.modifiers(node, &selection, Stage::Dimension..=Stage::FormGate);
             let message = format!("Arguments mismatch for instruction '{}'", selection.name);
             let help = "an address in tensor memory is in a register of 32 bits";
@@ -168,7 +168,7 @@ impl<'a> BodyChecker<'_, 'a> {
         {
             self.sink().report(Stage::FormGate, 3, Diagnostic::error(code, node.span, message));
         }
-        let own = crate::own::check(node, &context, &operands);
+        let own = crate::opcode_rules::check(node, &context, &operands);
         let not_together = own.iter().map(|finding| &finding.message);
         let not_together =
             not_together.filter(|m| m.contains("cannot be combined") || m.starts_with("Instruction "));
@@ -191,7 +191,7 @@ impl<'a> BodyChecker<'_, 'a> {
         self.sink().enter_at(stage, place);
         crate::ranges::check(self.sink(), &context, target, &checked, &operands, is_right);
         for (stage, complaint) in complaints {
-            let place = if stage == Stage::Own { crate::own::WAY } else { 0 };
+            let place = if stage == Stage::OpcodeRules { crate::opcode_rules::WAY } else { 0 };
             self.sink().report(stage, place.into(), complaint);
         }
         if let Some(span) = negation {

@@ -10,12 +10,12 @@ use smallvec::SmallVec;
 use crate::address::{address_of_parameter, fit_fabric};
 use crate::body::BodyChecker;
 use crate::instruction::Context;
-use crate::likeness::{
+use crate::literal::Const;
+use crate::module::{Operand, RegId, Symbol};
+use crate::near_fit::{
     address_fits, becomes_bits, holds_integers, needs_register, special_vector_fits, special_width_fits,
     sum_fits, symbol_fits, takes_address, vector_fits,
 };
-use crate::literal::Const;
-use crate::module::{Operand, RegId, Symbol};
 use crate::operand::{Lowered, SymbolValue, Value};
 use crate::order::Stage;
 use crate::texture::{fit_geometry, is_texel_access};
@@ -303,7 +303,8 @@ fn fit_mask(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Ve
     let name = place.context.name;
     let size = format!("Argument {} of instruction '{name}': must be 16-bit size", place.index);
     for message in [size, format!("Arguments mismatch for instruction '{name}'")] {
-        complaints.push((Stage::Own, Diagnostic::error(Code::ArgumentsMismatch, lowered.span, message)));
+        complaints
+            .push((Stage::OpcodeRules, Diagnostic::error(Code::ArgumentsMismatch, lowered.span, message)));
     }
     complaints.append(&mut others);
     Verdict::Fits(Operand::Sink)
@@ -565,7 +566,7 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
         // ptxas takes no constant for the predicate of a bf16 comparison, and says so once it has said what the comparison needs.
         Value::Const(_) if ty == Type::Pred && place.compares_bf16() => {
             let message = format!("Arguments mismatch for instruction '{}'", place.context.name);
-            complaints.push((Stage::Own, Diagnostic::error(Code::ArgumentsMismatch, span, message)));
+            complaints.push((Stage::OpcodeRules, Diagnostic::error(Code::ArgumentsMismatch, span, message)));
             Verdict::Fits(Operand::Sink)
         }
         Value::Const(_) if needs_register(place) => Verdict::Mismatch,

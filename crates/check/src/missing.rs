@@ -213,7 +213,7 @@ fn called(form: &Form, one_of: Token) -> Option<&'static str> {
         "global" | "shared" | "shared::cta" | "const" | "local" => "State space modifier",
         "mbarrier::complete_tx::bytes" => ".mbarrier::complete_tx::bytes modifier",
         "add" | "min" | "and" => "Reduction operation is",
-        _ if crate::wording::is_query(modifier) => "Query modifier",
+        _ if crate::messages::is_query(modifier) => "Query modifier",
         _ => return None,
     })
 }

@@ -69,7 +69,7 @@ pub(crate) enum Stage {
     /// What `.ftz` needs.
     ModifierGate,
     /// What it asks of its own spaces, sizes and constants, and of modifiers that some of its forms take.
-    Own,
+    OpcodeRules,
     /// Elements of vectors that are unlike.
     Elements,
     /// More than one Boolean operator.
@@ -149,15 +149,15 @@ impl Stage {
             SelectError::UnknownModifier { index } => return (Stage::Word, index),
             // Modes of votes, and priorities of accesses, are looked at later.
             SelectError::Repeated { index }
-                if opcode == Some(Opcode::Vote) && crate::wording::votes_twice(modifiers, index) =>
+                if opcode == Some(Opcode::Vote) && crate::messages::votes_twice(modifiers, index) =>
             {
-                return (Stage::Own, crate::own::WAY.into());
+                return (Stage::OpcodeRules, crate::opcode_rules::WAY.into());
             }
             SelectError::Repeated { index }
                 if matches!(opcode, Some(Opcode::Ld | Opcode::St))
                     && modifiers.get(index).is_some_and(|word| word.contains("::evict")) =>
             {
-                return (Stage::Own, crate::own::WAY.into());
+                return (Stage::OpcodeRules, crate::opcode_rules::WAY.into());
             }
             // Behind gates.
             SelectError::Repeated { index }
@@ -178,7 +178,7 @@ impl Stage {
                 }
                 Stage::Operation
             }
-            SelectError::Operation { .. } => return (Stage::Own, crate::own::WAY.into()),
+            SelectError::Operation { .. } => return (Stage::OpcodeRules, crate::opcode_rules::WAY.into()),
             SelectError::Illegal { index, .. } if is_dimension(modifiers, index) => Stage::Dimension,
             SelectError::Missing { slot: "op" | "popc", .. }
                 if matches!(opcode, Some(Opcode::Bar | Opcode::Barrier)) =>
@@ -205,28 +205,28 @@ impl Stage {
             SelectError::Missing { slot: "rn" | "frnd2" | "frnd3" | "rna" | "rs", .. } => Stage::Rounding,
             // Levels and dimensions come before sizes, spaces behind them.
             SelectError::Missing { slot: "level" | "dim", .. } if opcode == Some(Opcode::Cp) => {
-                return (Stage::Own, crate::own::DIMENSION.into());
+                return (Stage::OpcodeRules, crate::opcode_rules::DIMENSION.into());
             }
             SelectError::Missing { slot: "global" | "target" | "shared::cta", .. }
                 if opcode == Some(Opcode::Cp) =>
             {
-                return (Stage::Own, crate::own::SPACE.into());
+                return (Stage::OpcodeRules, crate::opcode_rules::SPACE.into());
             }
             SelectError::Missing { slot: "order" | "relaxed", .. } => Stage::Kind,
             SelectError::Missing { slot: "red", .. } => Stage::EarlyModifier,
             SelectError::Missing { slot: "sync", .. } if opcode == Some(Opcode::Setmaxnreg) => return SHAPE,
             SelectError::Missing { slot: "aligned", .. } if opcode == Some(Opcode::Setmaxnreg) => {
-                return (Stage::Own, crate::own::WAY.into());
+                return (Stage::OpcodeRules, crate::opcode_rules::WAY.into());
             }
             SelectError::Missing { slot: "kind" | "cta_group" | "cta_group::1", .. }
                 if opcode == Some(Opcode::Tcgen05) =>
             {
-                return (Stage::Own, crate::own::WAY.into());
+                return (Stage::OpcodeRules, crate::opcode_rules::WAY.into());
             }
             SelectError::Missing { slot: "op" | "bitwise" | "add" | "minmax", .. }
                 if opcode == Some(Opcode::Multimem) =>
             {
-                return (Stage::Own, crate::own::WAY.into());
+                return (Stage::OpcodeRules, crate::opcode_rules::WAY.into());
             }
             SelectError::Missing { slot: "tile", .. } => return (Stage::Modifier, SHAPES - 1),
             // Before shapes.

@@ -15,7 +15,9 @@ use crate::order::Stage;
 pub(crate) fn stage(form: &Form) -> (Stage, u16) {
     let (among_modifiers, place) = crate::order::SHAPE;
     match form.opcode {
-        Opcode::Cp | Opcode::Mbarrier | Opcode::Setmaxnreg => (Stage::Own, crate::own::RANGE),
+        Opcode::Cp | Opcode::Mbarrier | Opcode::Setmaxnreg => {
+            (Stage::OpcodeRules, crate::opcode_rules::RANGE)
+        }
         Opcode::Bar | Opcode::Barrier | Opcode::Tcgen05 | Opcode::Tensormap | Opcode::Wgmma => {
             (among_modifiers, place as u16 - 1)
         }

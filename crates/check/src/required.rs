@@ -24,7 +24,7 @@ pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
             let scale = modifiers.iter().find(|m| m.starts_with("scale_vec::") || BLOCKS.contains(m))?;
             Some(format!("Modifier '.{scale}' requires modifier '.block_scale' for instruction '{name}'"))
         }
-        "atom" | "red" if !has(&["async"]) && !modifiers.iter().any(|m| crate::wording::is_operation(m)) => {
+        "atom" | "red" if !has(&["async"]) && !modifiers.iter().any(|m| crate::messages::is_operation(m)) => {
             Some(format!("Illegal operation '' for instruction '{name}'"))
         }
         // Behind a type it is no mode for ptxas.

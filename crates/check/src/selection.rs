@@ -347,7 +347,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         let special = selection.form.and_then(|form| {
             let at = (self.module.version, self.module.target);
-            crate::wording::special(error, form, &selection.name, &selection.picks, &modifiers, at)
+            crate::messages::special(error, form, &selection.name, &selection.picks, &modifiers, at)
         });
         let messages = special.unwrap_or_else(|| vec![error.message(&selection.name, &modifiers)]);
         for message in messages {
@@ -405,7 +405,7 @@ impl Selection {
     /// `atom.add.f16.global`, `red.and.b64 with generic state space`
     fn atomic_name(&self, types: &str) -> String {
         let mods = self.picks.mods();
-        let operation = mods.iter().find(|m| crate::wording::is_operation(m.name()));
+        let operation = mods.iter().find(|m| crate::messages::is_operation(m.name()));
         let space = mods.iter().find(|m| m.space().is_some()).map(|m| format!(".{}", m.name()));
         format!(
             "{}.{}{types}{}",
@@ -476,7 +476,7 @@ fn hidden(error: &SelectError, all: &[SelectError], modifiers: &[&str]) -> bool 
         && all.iter().any(|error| match error {
             SelectError::Illegal { index, .. } => {
                 let written = modifiers.get(*index).copied().unwrap_or_default();
-                let is_query = Mod::from_name(written).is_some_and(crate::wording::is_query);
+                let is_query = Mod::from_name(written).is_some_and(crate::messages::is_query);
                 let (stage, _) = Stage::of_modifiers(error, None, modifiers, &[]);
                 let comes_later = stage > missing && stage != Stage::Reduction;
                 !matches!(written, "ftz" | "sat") && (is_query || !comes_later)

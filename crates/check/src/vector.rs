@@ -5,12 +5,12 @@ use diag::{Code, Diagnostic, Span};
 use isa::{Access, Action, Effect, Opcode, OperandSpec, Second, Type, register_allowed};
 
 use crate::instruction::Context;
-use crate::likeness::special_width_fits;
 use crate::literal::Const;
 use crate::matching::{
     Complaints, Place, Verdict, complain, fit_destination, fit_source, result_required, special_not_allowed,
 };
 use crate::module::Operand;
+use crate::near_fit::special_width_fits;
 use crate::operand::{Base, Lowered, Value};
 use crate::order::Stage;
 
@@ -268,9 +268,9 @@ fn fit_no_offsets(lowered: &Lowered, place: &Place, count: usize, complaints: &m
     let name = place.context.name;
     let size = format!("Argument {argument} of instruction '{name}': Argument vector size mismatch");
     let expected = format!("Vector expected for argument {argument}");
-    complaints.push((Stage::Own, Diagnostic::error(Code::VectorExpected, lowered.span, expected)));
+    complaints.push((Stage::OpcodeRules, Diagnostic::error(Code::VectorExpected, lowered.span, expected)));
     let size = Diagnostic::error(Code::VectorSize, lowered.span, size);
-    complaints.push((Stage::Own, size.help(format!("write {count} elements"))));
+    complaints.push((Stage::OpcodeRules, size.help(format!("write {count} elements"))));
     complaints.extend(others);
     Verdict::Fits(Operand::Sink)
 }

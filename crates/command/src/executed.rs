@@ -8,7 +8,7 @@ use isa::enumerate::{
 use isa::{FormId, Target, Version};
 use ptxvm::{Arg, Device, Engine, Error, FaultKind, Module};
 
-use super::facts::since;
+use super::evidence::since;
 
 /// Spellings of a row of which one must be an example that the checker takes.
 const TRIED: usize = 64;
@@ -73,7 +73,7 @@ pub fn executes(engine: Engine, module: &Module) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::rows;
+    use crate::evidence::rows;
 
     /// Otherwise `is_executed` would say what the checker thinks of the example, not what the engines do.
     #[test]

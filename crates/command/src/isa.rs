@@ -6,9 +6,9 @@ use std::path::Path;
 use isa::{Action, Form};
 use serde::Serialize;
 
+use super::evidence::{UNVERIFIED, oracles, row_gates, rows, since};
 use super::executed::is_executed;
 use super::explain::explain_opcode;
-use super::facts::{UNVERIFIED, oracles, row_gates, rows, since};
 use super::options::{IsaFormat, IsaOptions};
 use super::report::{Failure, code, print};
 

@@ -18,10 +18,10 @@ mod refusal;
 mod registers;
 mod select;
 mod special;
+mod spelling;
 pub mod texture;
 mod types;
 mod validity;
-mod written;
 
 pub use form::{
     Access, Action, CarryFlag, Choice, Condition, Consequence, Effect, Elements, Fault, Form, FormId,
@@ -37,9 +37,9 @@ pub use select::{
     SelectError, Selected, candidates, is_alternate, mixture, overload, select, select_lenient,
 };
 pub use special::{SpecialRegister, SpecialValue};
+pub use spelling::is_part_of_name;
 pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
 pub use validity::Validity;
-pub use written::is_part_of_name;
 
 /// The number of dimensions of the tensors that an instruction on tensor maps names.
 pub fn tensor_dimensions(picks: &Picks) -> Option<usize> {

@@ -2,7 +2,7 @@
 
 use crate::field::Field;
 use crate::select::{is_operation, is_refused_early, rounds};
-use crate::written::is_part_of_name;
+use crate::spelling::is_part_of_name;
 use crate::{Mod, SelectError, Token, Type, is_alternate};
 
 impl SelectError {

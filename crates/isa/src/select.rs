@@ -3,7 +3,7 @@
 
 use crate::field::Field;
 use crate::form::{Consequence, Elements, Fault, OperandSpec};
-use crate::written::Written;
+use crate::spelling::Written;
 use crate::{Action, Condition, Effect, Form, FormId, Mod, Opcode, Picks, Slot, Token, Type};
 
 /// The form of an instruction and what was picked in its slots.

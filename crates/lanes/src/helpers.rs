@@ -1,8 +1,8 @@
 //! What the interpreter needs besides handlers, compiled for every path: one table of functions for each.
 
 use super::HostPath;
-use super::alike::{lanes_with, match_warps};
 use super::chain::{Factor, Shape, fma_chain};
+use super::equal_lanes::{lanes_with, match_warps};
 use super::gather::{
     copy_rows, deinterleave, gather, interleave, load_strided, load_tiles, narrow_bytes, scatter,
     split_bytes, store_strided, widen_bytes,

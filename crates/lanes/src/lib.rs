@@ -21,7 +21,6 @@
 //! Narrowest tests: `tests/handlers`, `handlers_compute_what_sem_computes`, `all_values_of_short_sources` and `every_form_has_a_handler`,
 //! on every path of the machine; `parts_of_operands` for what one function for many forms is told; `cargo exhaustive`.
 
-mod alike;
 mod alternate;
 mod approx;
 mod approx64;
@@ -37,6 +36,7 @@ mod drive;
 #[cfg(target_arch = "x86_64")]
 mod embedded;
 mod encoding;
+mod equal_lanes;
 mod float;
 mod fragment;
 mod gather;

@@ -519,7 +519,7 @@ impl LaunchObserver for Checker {
     }
 
     fn enter(&mut self, event: &EnterEvent) {
-        self.results.enter(event.chunk, event.window);
+        self.results.enter(event.gang, event.window);
         self.values.enter(event);
     }
 

@@ -27,7 +27,7 @@ use crate::written::{Memory, bounds};
 use flow::each_lane;
 pub use global::{GlobalMemory, is_padding};
 
-/// Lanes of a chunk.
+/// Lanes of a gang.
 const LANES: usize = 1024;
 
 /// What of a value nobody wrote, and where that was born.
@@ -133,7 +133,7 @@ pub(crate) struct Values {
     /// With the address that was read first.
     origins: Vec<(Origin, Option<u64>)>,
     known: HashMap<Origin, u32>,
-    /// By chunk, window and register.
+    /// By gang, window and register.
     registers: HashMap<(usize, u32, u32), Box<[Taint; LANES]>>,
     /// By block: those in flight.
     shared: Vec<([u32; 3], Memory)>,
@@ -440,11 +440,11 @@ impl Values {
 
     /// A function begins: what it may read before it writes it.
     pub fn enter(&mut self, event: &EnterEvent) {
-        let key = (event.chunk, event.window);
+        let key = (event.gang, event.window);
         if event.is_kernel {
-            self.registers.retain(|(chunk, ..), _| *chunk != event.chunk);
+            self.registers.retain(|(gang, ..), _| *gang != event.gang);
         } else {
-            self.registers.retain(|(chunk, window, _), _| (*chunk, *window) != key);
+            self.registers.retain(|(gang, window, _), _| (*gang, *window) != key);
         }
         let unwritten = if self.follows_memory { event.unwritten } else { &[] };
         for (slot, name) in unwritten {

@@ -9,7 +9,7 @@ use vm::{AsyncStep, OperationEvent};
 
 use crate::asynchronous::Issue;
 
-/// Lanes of a chunk.
+/// Lanes of a gang.
 const LANES: usize = 1024;
 
 /// A block and a thread of it.
@@ -50,7 +50,7 @@ struct Written {
     when: Box<[u64; LANES]>,
 }
 
-/// A register: chunk, window and number.
+/// A register: gang, window and number.
 type Register = (usize, u32, u32);
 
 #[derive(Default)]
@@ -91,9 +91,9 @@ impl Results {
     }
 
     /// A function begins with registers of its own.
-    pub fn enter(&mut self, chunk: usize, window: u32) {
-        self.pending.retain(|register, _| (register.0, register.1) != (chunk, window));
-        self.written.retain(|register, _| (register.0, register.1) != (chunk, window));
+    pub fn enter(&mut self, gang: usize, window: u32) {
+        self.pending.retain(|register, _| (register.0, register.1) != (gang, window));
+        self.written.retain(|register, _| (register.0, register.1) != (gang, window));
     }
 
     /// Threads execute an operation; `issue`: whose results come later.
@@ -108,7 +108,7 @@ impl Results {
             event.uses.iter().for_each(|&slot| self.check_fence(event, slot));
         }
         for &slot in event.defs.iter().flatten() {
-            let register = (event.chunk, event.window, slot);
+            let register = (event.gang, event.window, slot);
             match issue {
                 Some(issue) => self.issue(event, register, issue),
                 None => self.write(event, register),
@@ -121,7 +121,7 @@ impl Results {
     }
 
     fn read(&mut self, event: &OperationEvent, slot: u32) {
-        let Some(pending) = self.pending.get(&(event.chunk, event.window, slot)) else { return };
+        let Some(pending) = self.pending.get(&(event.gang, event.window, slot)) else { return };
         let (issue, issued) = (pending.issue, pending.issued);
         let early =
             lanes(event).map(|lane| (pending.group[lane], event.lanes.who(lane))).find(|&(group, thread)| {
@@ -136,7 +136,7 @@ impl Results {
 
     /// A product reads a register.
     fn check_fence(&mut self, event: &OperationEvent, slot: u32) {
-        let Some(written) = self.written.get(&(event.chunk, event.window, slot)) else { return };
+        let Some(written) = self.written.get(&(event.gang, event.window, slot)) else { return };
         let late = lanes(event)
             .map(|lane| (written.when[lane], event.lanes.who(lane)))
             .find(|&(when, thread)| when > self.waits(thread).fenced);

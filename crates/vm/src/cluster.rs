@@ -4,7 +4,7 @@
 //! All blocks of a cluster run in turns on one host thread. So shared memory is touched by no other, and what a block writes to
 //! another's is there when that one has its turn. Whatever they know of each other stands in [`Members`].
 //!
-//! A block finds the memory of another one by the rank in the address (`Shared::memory_at`). No plan is made of such an access, since the
+//! A block finds the memory of another one by the rank in the address (`Shared::memory_at`). No inline cache is made of such an access, since the
 //! other block may end.
 //!
 //! Narrowest tests: `tests/run`: `cluster_*`, `fault_cluster_*`; `tests/tools`: `cluster_*`.
@@ -12,18 +12,18 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::affine::LaneRows;
 use crate::code::Code;
 use crate::cta::{Cta, Progress};
+use crate::cta_batch::CtaBatch;
 use crate::exec::{Observer, Step};
 use crate::fault::Fault;
 use crate::grid::Launch;
 use crate::launch::Place;
-use crate::scalar::LaneRows;
-use crate::team::Team;
 use crate::tensor_memory::TensorMemoryOf;
 use sem::tensor_memory::Misuse;
 
-/// The blocks of a cluster in flight, or of a team, if clusters have one block; reused for the next ones.
+/// The blocks of a cluster in flight, or of a CTA batch, if clusters have one block; reused for the next ones.
 pub(crate) struct Cluster<'l> {
     launch: &'l Launch,
     /// By rank; only one if clusters have one block.
@@ -128,7 +128,7 @@ impl Members {
 }
 
 impl<'l> Cluster<'l> {
-    /// For blocks whose lanes lie in chunks as `rows` says.
+    /// For blocks whose lanes lie in gangs as `rows` says.
     pub fn new(launch: &'l Launch, code: &'l Code, rows: LaneRows) -> Cluster<'l> {
         let mut ctas: Vec<Cta> =
             (0..launch.cluster_blocks()).map(|rank| Cta::new(launch, code, rows, rank)).collect();
@@ -139,17 +139,17 @@ impl<'l> Cluster<'l> {
         Cluster { launch, ctas, members }
     }
 
-    /// Starts the blocks of a team, or of a cluster of several blocks.
-    pub fn start(&mut self, team: Team) -> Step {
+    /// Starts the blocks of a CTA batch, or of a cluster of several blocks.
+    pub fn start(&mut self, batch: CtaBatch) -> Step {
         let Some(members) = &self.members else {
-            return self.ctas.iter_mut().try_for_each(|cta| cta.start(team));
+            return self.ctas.iter_mut().try_for_each(|cta| cta.start(batch));
         };
         members.reset();
-        let cluster = team.first / self.ctas.len() as u64;
+        let cluster = batch.first / self.ctas.len() as u64;
         let mut ranks = (0..).zip(&mut self.ctas);
         ranks.try_for_each(|(rank, cta)| {
             let first = self.launch.block_of_cluster(cluster, rank);
-            cta.start(Team { first, blocks: 1, stride: 1 })
+            cta.start(CtaBatch { first, blocks: 1, stride: 1 })
         })
     }
 

@@ -1,4 +1,4 @@
-//! A block (CTA), or several that run together: chunks, shared memory, barriers.
+//! A block (CTA), or several that run together: gangs, shared memory, barriers.
 //!
 //! A barrier counts arrivals by warp; a warp whose live lanes have all arrived counts as 32 threads. It does not wait for threads that have
 //! ended. Each thread names the barrier and the number of threads itself. A barrier with a number of threads is complete at exactly that
@@ -12,18 +12,18 @@ use std::rc::Rc;
 
 use diag::Span;
 
+use crate::affine::LaneRows;
 use crate::bytes::AlignedBytes;
 use crate::cluster::Members;
 use crate::code::Code;
-use crate::exec::{Chunk, Observer, Step, Turn, Wait, Waiting};
+use crate::cta_batch::CtaBatch;
+use crate::exec::{Gang, Observer, Step, Turn, Wait, Waiting};
 use crate::fault::{Fault, FaultKind};
 use crate::grid::Launch;
 use crate::launch::Place;
 use crate::limits::Stop;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::{shared_base, shared_rank};
-use crate::scalar::LaneRows;
-use crate::team::Team;
 use crate::tensor_memory::TensorMemoryOf;
 use sem::tensor_memory::Misuse;
 
@@ -353,7 +353,7 @@ impl Shared {
         self.complete_all();
     }
 
-    /// The same of warps that are not those of the chunk, each with its lanes that end.
+    /// The same of warps that are not those of the gang, each with its lanes that end.
     pub fn end_warps(&mut self, warps: impl Iterator<Item = (usize, u32)>) {
         warps.for_each(|(warp, lanes)| self.alive[warp] &= !lanes);
         self.complete_all();
@@ -411,38 +411,38 @@ pub(crate) enum Progress {
 pub(crate) struct Cta<'l> {
     launch: &'l Launch,
     pub shared: Shared,
-    chunks: Vec<Chunk<'l>>,
-    /// In which chunks get their turns.
+    gangs: Vec<Gang<'l>>,
+    /// In which gangs get their turns.
     order: Vec<usize>,
     random: u64,
 }
 
 impl<'l> Cta<'l> {
-    /// For blocks of a rank in their cluster, whose lanes lie in chunks as `rows` says.
+    /// For blocks of a rank in their cluster, whose lanes lie in gangs as `rows` says.
     pub fn new(launch: &'l Launch, code: &'l Code, rows: LaneRows, rank: u32) -> Cta<'l> {
         let threads = launch.config.block_threads() as usize * rows.blocks();
-        let chunks: Vec<_> = (0..threads)
+        let gangs: Vec<_> = (0..threads)
             .step_by(code.lanes)
-            .map(|first| Chunk::new(launch, code, rows, rank, first as u32, code.lanes.min(threads - first)))
+            .map(|first| Gang::new(launch, code, rows, rank, first as u32, code.lanes.min(threads - first)))
             .collect();
         let shared = Shared::new(launch, rows.blocks(), rank);
-        let order = (0..chunks.len()).collect();
-        Cta { launch, shared, chunks, order, random: 0 }
+        let order = (0..gangs.len()).collect();
+        Cta { launch, shared, gangs, order, random: 0 }
     }
 
-    /// Starts the blocks of a team.
-    pub fn start(&mut self, team: Team) -> Step {
-        self.shared.reset(team.blocks, self.launch.config.block_threads() as usize);
+    /// Starts the blocks of a CTA batch.
+    pub fn start(&mut self, batch: CtaBatch) -> Step {
+        self.shared.reset(batch.blocks, self.launch.config.block_threads() as usize);
         self.random =
-            self.launch.config.schedule.unwrap_or(0) ^ team.first.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.chunks.iter_mut().try_for_each(|chunk| chunk.start(team, &mut self.shared))
+            self.launch.config.schedule.unwrap_or(0) ^ batch.first.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.gangs.iter_mut().try_for_each(|gang| gang.start(batch, &mut self.shared))
     }
 
-    /// Gives every chunk a turn.
+    /// Gives every gang a turn.
     pub fn step(&mut self, observer: &mut impl Observer) -> Step<Progress> {
         let result = self.give_turns(observer);
         if let Err(fault) = &result {
-            self.chunks.iter_mut().for_each(|chunk| chunk.print_until(fault));
+            self.gangs.iter_mut().for_each(|gang| gang.print_until(fault));
         }
         result
     }
@@ -460,11 +460,11 @@ impl<'l> Cta<'l> {
             let index = self.order[i];
             let mut budget =
                 if self.launch.shuffled { 1 + (self.next_random() % 8) as i64 } else { crate::exec::BUDGET };
-            match self.chunks[index].turn(&mut self.shared, &mut budget, observer)? {
+            match self.gangs[index].turn(&mut self.shared, &mut budget, observer)? {
                 Turn::Done => done += 1,
                 Turn::Blocked => {}
                 Turn::Stopped => {
-                    if let Some((stop, place)) = self.chunks[index].stopped {
+                    if let Some((stop, place)) = self.gangs[index].stopped {
                         return Ok(Progress::Stopped(stop, place));
                     }
                 }
@@ -474,7 +474,7 @@ impl<'l> Cta<'l> {
                 }
             }
         }
-        if done == self.chunks.len() {
+        if done == self.gangs.len() {
             return self.check_tensor_memory().map(|()| Progress::Finished);
         }
         let waits_for_grid = !running && self.waits_for_grid();
@@ -498,16 +498,16 @@ impl<'l> Cta<'l> {
             kind: FaultKind::TensorMemory,
             kernel: self.launch.kernel_name().to_owned(),
             span: memory.span,
-            block: self.chunks.first().map_or([0; 3], |chunk| chunk.block_of(0)),
+            block: self.gangs.first().map_or([0; 3], |gang| gang.block_of(0)),
             thread: [0; 3],
             access: None,
             notes: vec![(Misuse::Leak.to_string(), None)],
         }))
     }
 
-    /// Some path can run: a barrier completed after its chunk's turn.
+    /// Some path can run: a barrier completed after its gang's turn.
     fn can_go_on(&self) -> bool {
-        self.chunks.iter().flat_map(Chunk::waiting).any(|(path, _)| match path.wait {
+        self.gangs.iter().flat_map(Gang::waiting).any(|(path, _)| match path.wait {
             Wait::Ready => true,
             Wait::Barrier { block, index, generation, .. } => {
                 self.shared.barrier(block.into(), index.into()).generation != generation
@@ -519,7 +519,7 @@ impl<'l> Cta<'l> {
 
     /// All threads that are left wait at the barrier of the grid, and others may still come to it.
     fn waits_for_grid(&self) -> bool {
-        let mut paths = self.chunks.iter().flat_map(Chunk::waiting).peekable();
+        let mut paths = self.gangs.iter().flat_map(Gang::waiting).peekable();
         paths.peek().is_some()
             && paths.all(|(path, _)| matches!(path.wait, Wait::Grid { .. }))
             && !self.launch.grid_barrier.is_stuck()
@@ -530,7 +530,7 @@ impl<'l> Cta<'l> {
         let at_barrier =
             |wait: Wait| matches!(wait, Wait::Barrier { index, .. } if usize::from(index) == CLUSTER_BARRIER);
         self.shared.cluster.is_some()
-            && self.chunks.iter().flat_map(Chunk::waiting).any(|(path, _)| at_barrier(path.wait))
+            && self.gangs.iter().flat_map(Gang::waiting).any(|(path, _)| at_barrier(path.wait))
     }
 
     /// The fault of a block that was stuck when nobody could help it any more.
@@ -542,8 +542,8 @@ impl<'l> Cta<'l> {
         let mut kind = FaultKind::Deadlock;
         let mut first: Option<([u32; 3], usize, Span)> = None;
         let mut places: Vec<(String, Span, u32)> = Vec::new();
-        for chunk in &self.chunks {
-            for (path, span) in chunk.waiting() {
+        for gang in &self.gangs {
+            for (path, span) in gang.waiting() {
                 let what = match path.wait {
                     Wait::Barrier { index, .. } if usize::from(index) == CLUSTER_BARRIER => {
                         "at the barrier of the cluster".to_owned()
@@ -557,7 +557,7 @@ impl<'l> Cta<'l> {
                 }
                 let lane = path.mask.lowest().unwrap_or(0);
                 if path.wait == Wait::Warp || first.is_none() {
-                    first = Some((chunk.block_of(lane), chunk.thread_of(lane), span));
+                    first = Some((gang.block_of(lane), gang.thread_of(lane), span));
                 }
                 match places.iter_mut().find(|(w, s, _)| *w == what && *s == span) {
                     Some((_, _, count)) => *count += path.mask.count(),
@@ -586,12 +586,12 @@ impl<'l> Cta<'l> {
 
     /// Thread-instructions executed since the last call.
     pub fn take_instructions(&mut self) -> u64 {
-        self.chunks.iter_mut().map(Chunk::take_instructions).sum()
+        self.gangs.iter_mut().map(Gang::take_instructions).sum()
     }
 
     /// Where some thread stands, if any is left.
     pub fn place(&self) -> Option<Place> {
-        self.chunks.iter().find_map(Chunk::any_place)
+        self.gangs.iter().find_map(Gang::any_place)
     }
 
     fn next_random(&mut self) -> u64 {

@@ -1,10 +1,10 @@
 //! Blocks that observers of their own watch on several host threads, as long as none depends on another.
 //!
-//! What each team of blocks reads and writes of global memory is noted meanwhile, word by word. If two have the same word and one of them
-//! writes it, all of it is undone. Blocks of one team go side by side on one host thread, as they would if nobody else ran.
+//! What each CTA batch of blocks reads and writes of global memory is noted meanwhile, word by word. If two have the same word and one of them
+//! writes it, all of it is undone. Blocks of one CTA batch go side by side on one host thread, as they would if nobody else ran.
 //!
-//! Atomic operations without results on the same word exclude nothing. If teams depend on each other, or an observer has found something,
-//! the launch runs again from the start on one host thread, watched by one observer. Teams are the same ones for every number of host
+//! Atomic operations without results on the same word exclude nothing. If CTA batches depend on each other, or an observer has found something,
+//! the launch runs again from the start on one host thread, watched by one observer. CtaBatches are the same ones for every number of host
 //! threads. So findings do not depend on that number. Narrowest test: `ptxvm`: `checked`.
 
 use std::collections::HashMap;
@@ -59,7 +59,7 @@ impl Words {
         }
     }
 
-    /// It matters whether a team does something to words before another one has done what is noted here.
+    /// It matters whether a CTA batch does something to words before another one has done what is noted here.
     fn excludes(&self, index: usize, words: u64, touch: Touch) -> bool {
         let (read, written, combined) = (self.read[index], self.written[index], self.combined[index]);
         let excluded = match touch {
@@ -118,8 +118,8 @@ impl Saved {
 
 struct Page {
     number: u64,
-    /// The team that accessed it last, by its first block; what it did, and what others did before.
-    team: [u32; 3],
+    /// The CTA batch that accessed it last, by its first block; what it did, and what others did before.
+    batch: [u32; 3],
     own: Words,
     others: Words,
     saved: Vec<Saved>,
@@ -132,34 +132,34 @@ pub(crate) struct Footprint {
     pages: Vec<Page>,
     /// The page looked at last.
     latest: usize,
-    /// One team depends on another.
+    /// One CTA batch depends on another.
     depends: bool,
 }
 
 impl Footprint {
-    fn page(&mut self, number: u64, team: [u32; 3]) -> &mut Page {
+    fn page(&mut self, number: u64, batch: [u32; 3]) -> &mut Page {
         if self.pages.get(self.latest).is_none_or(|page| page.number != number) {
             let next = self.pages.len();
             self.latest = *self.indices.entry(number).or_insert(next);
             if self.latest == next {
                 let (own, others) = (Words::default(), Words::default());
-                self.pages.push(Page { number, team, own, others, saved: Vec::new() });
+                self.pages.push(Page { number, batch, own, others, saved: Vec::new() });
             }
         }
         &mut self.pages[self.latest]
     }
 
-    /// A team of blocks, by its first, is about to access global memory.
-    pub fn note(&mut self, launch: &Launch, team: [u32; 3], touch: Touch, address: u64, bytes: u64) {
+    /// A CTA batch of blocks, by its first, is about to access global memory.
+    pub fn note(&mut self, launch: &Launch, batch: [u32; 3], touch: Touch, address: u64, bytes: u64) {
         let (mut at, end) = (address, address.saturating_add(bytes));
         let mut depends = false;
         while at < end {
             let next = (at | (PAGE - 1)).saturating_add(1).min(end);
-            let page = self.page(at / PAGE, team);
-            if page.team != team {
+            let page = self.page(at / PAGE, batch);
+            if page.batch != batch {
                 let own = std::mem::take(&mut page.own);
                 page.others.join(&own);
-                page.team = team;
+                page.batch = batch;
             }
             if touch != Touch::Read && !page.saved.iter().any(|saved| saved.has(at)) {
                 page.saved.extend(Saved::new(launch, at));
@@ -177,7 +177,7 @@ impl Footprint {
         self.depends |= depends;
     }
 
-    /// A team depends on another, of the same host thread or of another one.
+    /// A CTA batch depends on another, of the same host thread or of another one.
     pub fn any_depends(all: &[Footprint]) -> bool {
         let mut sums: HashMap<u64, Words> = HashMap::new();
         all.iter().any(|footprint| footprint.depends)
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_touches_of_two_teams_exclude_each_other() {
+    fn which_touches_of_two_batches_exclude_each_other() {
         let all = [Touch::Read, Touch::Write, Touch::Combine];
         for (before, after) in all.into_iter().flat_map(|a| all.map(|b| (a, b))) {
             let mut words = Words::default();

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use isa::Space;
 
+use crate::affine::LaneRows;
 use crate::block_memory::BlockMemory;
 use crate::cluster::Cluster;
 use crate::code::Code;
 use crate::cooperative::Workspace;
 use crate::cta::{Progress, next_random};
+use crate::cta_batch::CtaBatches;
 use crate::exec::{Observer, Recorder, Watcher};
 use crate::footprint::Footprint;
 use crate::grid_barrier::GridBarrier;
@@ -24,11 +26,9 @@ use crate::memory::{Extent, HEAP_BASE, Heap, Table, resolve, shared_rank};
 use crate::observer::ObserverHandle;
 use crate::panics::caught;
 use crate::pool;
-use crate::scalar::LaneRows;
 use crate::shared::{SharedLayout, SharedOwner};
 use crate::standstill::{Share, Standstill};
 use crate::stopwatch::Stopwatch;
-use crate::team::Teams;
 use crate::texture::{Object, ObjectTable};
 use lanes::HostPath;
 
@@ -46,11 +46,11 @@ const GRACE: u32 = 64;
 /// Turns of a block, each of which uses up its budget, before others get theirs: a loop that seems to compute may wait for another block by
 /// weak loads.
 const PATIENCE: u32 = 8;
-/// With a schedule, so many teams that follow each other are started in a shuffled order: fewer than may be in flight.
+/// With a schedule, so many CTA batches that follow each other are started in a shuffled order: fewer than may be in flight.
 const WINDOW: u64 = 256;
 /// With a schedule, others get their turns at any time while so few blocks are in flight.
 const MOST_SHUFFLED: usize = 32;
-/// Launches that are checked have the teams that would be fair to so many host threads, whatever their number: which blocks go side by side
+/// Launches that are checked have the CTA batches that would be fair to so many host threads, whatever their number: which blocks go side by side
 /// must not depend on it.
 const CHECKED_THREADS: usize = 8;
 /// For so long, in which others would hardly have begun.
@@ -73,7 +73,7 @@ pub struct Launch {
     pub(crate) params: Vec<u8>,
     /// Static and dynamic shared memory.
     pub(crate) shared: Arc<SharedLayout>,
-    /// `--schedule`: chunks of one warp in a shuffled order.
+    /// `--schedule`: gangs of one warp in a shuffled order.
     pub(crate) shuffled: bool,
     pub(crate) grid_barrier: GridBarrier,
     pub(crate) limits: Limits,
@@ -243,24 +243,24 @@ impl Launch {
         let mut host_threads = self.config.host_threads();
         let mut fair_to = host_threads;
         if let Some(observer) = &self.config.observer {
-            observer.tell(|observer| observer.begin(self));
+            observer.notify(|observer| observer.begin(self));
             if host_threads > 1 && self.run_apart(observer, host_threads)? {
-                observer.tell(|observer| observer.end(self));
+                observer.notify(|observer| observer.end(self));
                 return Ok(self.report());
             }
-            if observer.tell(|observer| observer.wants_one_thread()) {
+            if observer.notify(|observer| observer.wants_one_thread()) {
                 host_threads = 1;
                 fair_to = CHECKED_THREADS;
             }
         }
-        let (teams, code) = self.teams(fair_to);
-        let work = Work::new(self, &code, teams, host_threads);
+        let (batches, code) = self.batches(fair_to);
+        let work = Work::new(self, &code, batches, host_threads);
         let host_threads = work.host_threads(host_threads);
         match (&self.config.profile, &self.config.observer) {
             (None, None) => work.run(host_threads, || (), |()| ()),
             (_, Some(observer)) => {
                 work.run(host_threads, || Watcher::new(observer.clone()), |_| ());
-                observer.tell(|observer| observer.end(self));
+                observer.notify(|observer| observer.end(self));
             }
             (Some(profile), None) => work.run(
                 host_threads,
@@ -281,9 +281,9 @@ impl Launch {
     }
 
     /// Which of its blocks go side by side, and their code.
-    fn teams(&self, fair_to: usize) -> (Teams, Arc<Code>) {
-        let teams = Teams::of(self, fair_to);
-        (teams, self.kernel.code(&self.image, teams.lanes, self.path, &self.shared))
+    fn batches(&self, fair_to: usize) -> (CtaBatches, Arc<Code>) {
+        let batches = CtaBatches::of(self, fair_to);
+        (batches, self.kernel.code(&self.image, batches.lanes, self.path, &self.shared))
     }
 
     /// Runs all blocks on several host threads, each watched by an observer of its own. False if nothing has been done: blocks may depend on
@@ -296,12 +296,12 @@ impl Launch {
         if host_threads < 2 || !self.may_be_undone() {
             return Ok(false);
         }
-        let fork = || observer.tell(|observer| observer.fork(self));
+        let fork = || observer.notify(|observer| observer.fork(self));
         let Some(forks) = (0..host_threads).map(|_| fork()).collect::<Option<Vec<_>>>() else {
             return Ok(false);
         };
-        let (teams, code) = self.teams(CHECKED_THREADS);
-        let work = Work::new(self, &code, teams, host_threads);
+        let (batches, code) = self.batches(CHECKED_THREADS);
+        let work = Work::new(self, &code, batches, host_threads);
         let host_threads = work.host_threads(host_threads);
         if host_threads < 2 {
             return Ok(false);
@@ -321,7 +321,7 @@ impl Launch {
         let (forks, footprints): (Vec<_>, Vec<_>) = watchers.into_iter().map(Watcher::into_parts).unzip();
         let footprints: Vec<Footprint> = footprints.into_iter().flatten().collect();
         let found = forks.iter().any(|fork| {
-            fork.tell(|fork| {
+            fork.notify(|fork| {
                 fork.end(self);
                 fork.has_found()
             })
@@ -330,7 +330,7 @@ impl Launch {
             return Ok(true);
         }
         Footprint::undo(footprints, self);
-        observer.tell(|observer| observer.undone());
+        observer.notify(|observer| observer.undone());
         self.limits.restart();
         Ok(false)
     }
@@ -357,11 +357,11 @@ fn place_beside(base: u64, size: u64, address: u64, bytes: u64) -> String {
 struct Work<'l> {
     launch: &'l Launch,
     code: &'l Code,
-    /// How the lanes of a chunk lie in one block or several.
+    /// How the lanes of a gang lie in one block or several.
     rows: LaneRows,
-    teams: Teams,
+    batches: CtaBatches,
     next: AtomicU64,
-    /// Teams that a host thread takes at a time.
+    /// CtaBatches that a host thread takes at a time.
     share: u64,
     /// Blocks from this one on need not run any more.
     end: AtomicU64,
@@ -371,14 +371,14 @@ struct Work<'l> {
 }
 
 impl<'l> Work<'l> {
-    fn new(launch: &'l Launch, code: &'l Code, teams: Teams, host_threads: usize) -> Work<'l> {
+    fn new(launch: &'l Launch, code: &'l Code, batches: CtaBatches, host_threads: usize) -> Work<'l> {
         Work {
             launch,
             code,
-            rows: LaneRows::of(launch.config.block, teams.lanes, teams.blocks),
-            teams,
+            rows: LaneRows::of(launch.config.block, batches.lanes, batches.blocks),
+            batches,
             next: AtomicU64::new(0),
-            share: (teams.count() / (64 * host_threads as u64)).clamp(1, 16),
+            share: (batches.count() / (64 * host_threads as u64)).clamp(1, 16),
             end: AtomicU64::new(u64::MAX),
             standstill: Standstill::default(),
             error: Mutex::new(None),
@@ -387,7 +387,7 @@ impl<'l> Work<'l> {
 
     /// Of so many host threads those that have something to do.
     fn host_threads(&self, most: usize) -> usize {
-        (most as u64).min(self.teams.count()).max(1) as usize
+        (most as u64).min(self.batches.count()).max(1) as usize
     }
 
     /// Runs all blocks on so many host threads; each has an observer of its own, which comes back in the end.
@@ -426,7 +426,7 @@ impl<'l> Work<'l> {
     /// What is left takes hardly longer than waking others, if it goes on as it began.
     fn nearly_done(&self) -> bool {
         let begun = self.next.load(Ordering::Relaxed);
-        self.teams.count().saturating_sub(begun) < 2 * begun
+        self.batches.count().saturating_sub(begun) < 2 * begun
     }
 
     /// Ends the launch with an error. Blocks below one that faulted go on for a while: they may fault, too, and the lowest
@@ -453,7 +453,7 @@ enum Until {
     Full,
 }
 
-/// A team, or a cluster of several blocks, that has started.
+/// A CTA batch, or a cluster of several blocks, that has started.
 struct Flight<'l> {
     /// Its first block.
     block: u64,
@@ -485,7 +485,7 @@ impl Flight<'_> {
 struct Runner<'w, 'l, O> {
     observer: O,
     work: &'w Work<'l>,
-    /// Teams that it has taken and not started.
+    /// CtaBatches that it has taken and not started.
     taken: Range<u64>,
     #[expect(clippy::vec_box, reason = "they go to and fro")]
     idle: Vec<Box<Cluster<'l>>>,
@@ -497,7 +497,7 @@ struct Runner<'w, 'l, O> {
     start_more: bool,
     /// Thread-instructions that [`Launch::limits`] do not know yet.
     steps: u64,
-    /// Of launches with a schedule: the state of its random numbers, and the teams of a window, which begins with the first number, in their order.
+    /// Of launches with a schedule: the state of its random numbers, and the CTA batches of a window, which begins with the first number, in their order.
     random: u64,
     window: (u64, Vec<u64>),
 }
@@ -557,19 +557,19 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     fn keep_below(&mut self, end: u64) {
         self.flight.retain(|flight| flight.block < end && !flight.spinning);
         self.stuck = 0;
-        let teams = &self.work.teams;
-        while self.taken.end > self.taken.start && teams.members(self.taken.end - 1).first >= end {
+        let batches = &self.work.batches;
+        while self.taken.end > self.taken.start && batches.members(self.taken.end - 1).first >= end {
             self.taken.end -= 1;
         }
         self.start_more |= self.flight.is_empty();
     }
 
-    /// There are teams that have not started.
+    /// There are CTA batches that have not started.
     fn are_left(&self) -> bool {
-        !self.taken.is_empty() || self.work.next.load(Ordering::Relaxed) < self.work.teams.count()
+        !self.taken.is_empty() || self.work.next.load(Ordering::Relaxed) < self.work.batches.count()
     }
 
-    /// It may start another team.
+    /// It may start another CTA batch.
     #[inline]
     fn has_room(&self) -> bool {
         let blocks = self.flight.len();
@@ -577,18 +577,18 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         blocks < launch.config.resident_blocks() || self.stuck == blocks && launch.grid_barrier.all_resident
     }
 
-    /// The next team that is to be started.
+    /// The next CTA batch that is to be started.
     fn take(&mut self) -> Option<u64> {
         if self.taken.is_empty() && self.work.end.load(Ordering::Relaxed) == u64::MAX {
-            let Work { next, share, teams, .. } = self.work;
-            let teams = teams.count();
+            let Work { next, share, batches, .. } = self.work;
+            let batches = batches.count();
             // Who has some that wait may have no room for more.
             let share = if self.flight.is_empty() { *share } else { 1 };
-            let first = next.fetch_add(share, Ordering::Relaxed).min(teams);
-            self.taken = first..(first + share).min(teams);
+            let first = next.fetch_add(share, Ordering::Relaxed).min(batches);
+            self.taken = first..(first + share).min(batches);
         }
-        let team = self.taken.next()?;
-        Some(if self.shuffles_blocks() { self.shuffle(team) } else { team })
+        let batch = self.taken.next()?;
+        Some(if self.shuffles_blocks() { self.shuffle(batch) } else { batch })
     }
 
     /// Blocks begin in a shuffled order, and give way at any time. `--deterministic` promises another order.
@@ -597,12 +597,12 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         launch.shuffled && !launch.config.deterministic
     }
 
-    /// The team that is started in the place of another one. Blocks may wait for lower ones: those of a window, which may all run at the same
+    /// The CTA batch that is started in the place of another one. Blocks may wait for lower ones: those of a window, which may all run at the same
     /// time, change places, the same on all host threads.
-    fn shuffle(&mut self, team: u64) -> u64 {
-        let first = team / WINDOW * WINDOW;
+    fn shuffle(&mut self, batch: u64) -> u64 {
+        let first = batch / WINDOW * WINDOW;
         if self.window.0 != first || self.window.1.is_empty() {
-            let end = (first + WINDOW).min(self.work.teams.count());
+            let end = (first + WINDOW).min(self.work.batches.count());
             let mut all: Vec<u64> = (first..end).collect();
             let mut state = self.work.launch.config.schedule.unwrap_or(0) ^ first;
             for i in (1..all.len()).rev() {
@@ -610,7 +610,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             }
             self.window = (first, all);
         }
-        self.window.1.get((team - first) as usize).copied().unwrap_or(team)
+        self.window.1.get((batch - first) as usize).copied().unwrap_or(batch)
     }
 
     fn next_random(&mut self) -> u64 {
@@ -638,12 +638,12 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         let Work { launch, code, rows, .. } = *self.work;
         if self.start_more
             && self.has_room()
-            && let Some(team) = self.take()
+            && let Some(batch) = self.take()
         {
-            let team = self.work.teams.members(team);
-            let (block, blocks) = (team.first, team.blocks);
+            let batch = self.work.batches.members(batch);
+            let (block, blocks) = (batch.first, batch.blocks);
             let mut cluster = self.idle.pop().unwrap_or_else(|| Box::new(Cluster::new(launch, code, rows)));
-            cluster.start(team).map_err(|fault| (block, LaunchError::Fault(fault)))?;
+            cluster.start(batch).map_err(|fault| (block, LaunchError::Fault(fault)))?;
             let flight = Flight {
                 block,
                 blocks,

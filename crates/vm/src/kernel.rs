@@ -1,6 +1,6 @@
 //! What all launches of a kernel have in common: found once, and kept with the loaded module.
 //!
-//! That is which functions the kernel reaches, why it is refused, whether its blocks run in teams, and its code, by lanes of a chunk, path
+//! That is which functions the kernel reaches, why it is refused, whether its blocks run in CTA batches, and its code, by lanes of a gang, path
 //! of the host, and gap between shared variables. What launches differ in besides (parameters, extents, special registers) is looked up
 //! while they run. So a launch of a small kernel costs about 2 microseconds (benches/RESULTS.md, "Launches that own what they need").
 
@@ -12,16 +12,16 @@ use lanes::HostPath;
 
 use crate::builtin::Builtin;
 use crate::code::{Code, array_bytes, build};
+use crate::cta_batch::{keeps_blocks_apart, sees_warps};
 use crate::footprint::Undoable;
 use crate::launch::LaunchError;
 use crate::loaded::{Image, KernelAttributes};
 use crate::shared::{RESERVED_SHARED_BYTES, SharedLayout, SharedVariable, append};
-use crate::team::{keeps_blocks_apart, sees_warps};
 use crate::undefined::undefined;
 
 /// Threads of a block.
 pub(crate) const BLOCK_LIMIT: u64 = 1024;
-/// Codes that are kept of a kernel. More are needed only where chunks of many sizes are launched in turns.
+/// Codes that are kept of a kernel. More are needed only where gangs of many sizes are launched in turns.
 const MOST_CODES: usize = 16;
 
 /// A kernel of a loaded module.
@@ -34,7 +34,7 @@ pub(crate) struct Kernel {
     /// Offset of each parameter, and bytes of all.
     pub param_offsets: Vec<u64>,
     pub param_bytes: u64,
-    /// Its blocks do not run together in a team.
+    /// Its blocks do not run together in a CTA batch.
     pub apart: bool,
     /// It may call `vprintf`.
     pub prints: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Kernel {
 /// What code depends on, besides the kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct CodeKey {
-    /// Lanes of a chunk.
+    /// Lanes of a gang.
     lanes: usize,
     path: HostPath,
     /// Bytes between shared variables: decides where they lie.
@@ -115,7 +115,7 @@ impl Kernel {
         }
     }
 
-    /// The most bytes that the registers of one of its functions take, in a chunk of so many lanes.
+    /// The most bytes that the registers of one of its functions take, in a gang of so many lanes.
     pub fn most_register_bytes(&self, lanes: usize) -> u64 {
         let bytes = |widths: &[(Width, usize); 4]| -> u64 {
             widths.iter().map(|&(width, count)| (array_bytes(width, lanes) * count) as u64).sum()
@@ -123,7 +123,7 @@ impl Kernel {
         self.widths.iter().map(bytes).max().unwrap_or(0)
     }
 
-    /// Its code for chunks of so many lanes: built when it is first asked for.
+    /// Its code for gangs of so many lanes: built when it is first asked for.
     pub fn code(&self, image: &Image, lanes: usize, path: HostPath, shared: &SharedLayout) -> Arc<Code> {
         let key = CodeKey { lanes, path, gap: shared.gap };
         let codes = || self.codes.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,7 +5,7 @@
 //! launch for the blocks above; those below that are in flight go on for some turns, since the fault of the lowest block counts. Apart from
 //! that, what may differ from run to run is what races, and what clocks say.
 //!
-//! With `--schedule` every warp is a chunk of its own, warps take their turns in a shuffled order with small budgets, blocks start in a
+//! With `--schedule` every warp is a gang of its own, warps take their turns in a shuffled order with small budgets, blocks start in a
 //! shuffled order, and while few are in flight they give their turns away at any time.
 
 use std::fmt;
@@ -58,9 +58,9 @@ pub struct LaunchConfig {
     /// Without it the same holds for what a kernel computes without races; but blocks run next to each other, also on one
     /// host thread. Which fault of several is reported may then differ from run to run and from machine to machine. A block that
     /// faults ends the launch for those above it; those below that are in flight go on for some turns, and the lowest that has
-    /// faulted by then is named. Small blocks that run together, as a team, go from instruction to instruction side by side,
+    /// faulted by then is named. Small blocks that run together, as a CTA batch, go from instruction to instruction side by side,
     /// and all of them end where the first one faults: so a block is named that faults at an earlier instruction than one
-    /// below it, and of those that fault at the same instruction the lowest. What the blocks of a team print comes out block by block, up to
+    /// below it, and of those that fault at the same instruction the lowest. What the blocks of a CTA batch print comes out block by block, up to
     /// the one that faulted; where it faulted in a path of its own, those below it run to their ends first.
     pub deterministic: bool,
     /// Run warps in an order shuffled by this seed, with small budgets: brings out missing barriers.

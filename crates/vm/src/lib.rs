@@ -5,6 +5,7 @@
 //! results or says which thread faulted where. `unsafe` stands here and nowhere before: kernel memory is reached
 //! through raw pointers, since kernels race on it by design, and vector handlers work on raw arrays.
 
+mod affine;
 mod block_memory;
 mod builtin;
 mod bytes;
@@ -13,6 +14,7 @@ mod cluster_size;
 mod code;
 mod cooperative;
 mod cta;
+mod cta_batch;
 mod device;
 mod exec;
 mod fault;
@@ -34,11 +36,9 @@ mod pool;
 pub mod printf;
 mod profile;
 mod registers;
-mod scalar;
 mod shared;
 mod standstill;
 mod stopwatch;
-mod team;
 mod tensor_memory;
 mod texture;
 mod undefined;

@@ -1,6 +1,6 @@
 //! What ends a launch from outside: its limit of thread-instructions, and whoever launched it.
 //!
-//! A chunk looks every 64 blocks of code whether its launch was cancelled. With a limit of thread-instructions it looks before every block,
+//! A gang looks every 64 blocks of code whether its launch was cancelled. With a limit of thread-instructions it looks before every block,
 //! so that the limit is kept and the place is known; so it does with `--schedule`, whose budgets are small.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::launch::{LaunchConfig, LaunchError, Place};
 
-/// Blocks of code that a chunk executes before it looks whether it may go on; a power of two.
+/// Blocks of code that a gang executes before it looks whether it may go on; a power of two.
 const INTERVAL: i64 = 1 << 6;
 
 /// Why a launch stops.
@@ -46,7 +46,7 @@ impl Limits {
         self.max_steps.is_some()
     }
 
-    /// The bits of a budget, which goes down by one for each block of code, that are zero where a chunk looks. A limit is
+    /// The bits of a budget, which goes down by one for each block of code, that are zero where a gang looks. A limit is
     /// kept to the block of code, and small budgets may end before any that is round.
     pub fn look_mask(&self, small_budgets: bool) -> i64 {
         if self.count_steps() || small_budgets { 0 } else { INTERVAL - 1 }

@@ -1,17 +1,17 @@
-//! Sets of lanes of a chunk.
+//! Sets of lanes of a gang.
 
 use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Not};
 
-/// The most lanes that a chunk has.
-pub const CHUNK_LANES: usize = lanes::MAX_LANES;
+/// The most lanes that a gang has.
+pub const GANG_LANES: usize = lanes::MAX_LANES;
 /// Words of a mask.
-const WORDS: usize = CHUNK_LANES / 64;
+const WORDS: usize = GANG_LANES / 64;
 /// Lanes are processed in groups: predicates are stored as one `u16` a group.
 pub const GROUP_LANES: usize = 16;
 /// Lanes of a warp.
 pub const WARP_LANES: usize = 32;
 
-/// A set of lanes of a chunk: bit `i` of the little-endian number is lane `i`.
+/// A set of lanes of a gang: bit `i` of the little-endian number is lane `i`.
 ///
 /// This is also how a predicate register lies in the register file.
 #[derive(Clone, Copy, Debug, Default, Eq)]
@@ -197,9 +197,7 @@ impl Mask {
 
     /// The warps that have lanes in the set, and these lanes.
     pub fn warps(self) -> impl Iterator<Item = (usize, u32)> {
-        (0..CHUNK_LANES / WARP_LANES)
-            .map(move |warp| (warp, self.warp(warp)))
-            .filter(|&(_, lanes)| lanes != 0)
+        (0..GANG_LANES / WARP_LANES).map(move |warp| (warp, self.warp(warp))).filter(|&(_, lanes)| lanes != 0)
     }
 
     /// Of each warp it has all the lanes that `all` has, or none.
@@ -343,7 +341,7 @@ mod tests {
 
     #[test]
     fn spans_and_iteration_agree_with_membership() {
-        for n in [0, 1, 15, 16, 17, 33, 64, 100, 255, 256, 900, CHUNK_LANES] {
+        for n in [0, 1, 15, 16, 17, 33, 64, 100, 255, 256, 900, GANG_LANES] {
             let mask = Mask::first(n);
             assert_eq!(mask.count() as usize, n);
             assert_eq!(mask.into_iter().collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
@@ -352,8 +350,7 @@ mod tests {
             (mask | Mask::single(950)).for_each(|lane| lanes.push(lane));
             assert_eq!(lanes, (mask | Mask::single(950)).into_iter().collect::<Vec<_>>());
         }
-        for (first, end) in [(0, 64), (0, CHUNK_LANES), (32, 96), (100, 101), (64, 128), (5, 5), (960, 1024)]
-        {
+        for (first, end) in [(0, 64), (0, GANG_LANES), (32, 96), (100, 101), (64, 128), (5, 5), (960, 1024)] {
             assert_eq!(Mask::range(first, end), Mask::first(end).without(Mask::first(first)));
         }
         let mask = Mask::single(40) | Mask::single(130);
@@ -361,13 +358,12 @@ mod tests {
         assert_eq!(mask.warp(1), 1 << 8);
         assert_eq!(mask.group(8), 1 << 2);
         assert_eq!(Mask::EMPTY.group_span(), (0, 0));
-        assert_eq!(Mask::ALL.group_span(), (0, CHUNK_LANES / GROUP_LANES));
+        assert_eq!(Mask::ALL.group_span(), (0, GANG_LANES / GROUP_LANES));
     }
 
     #[test]
     fn lanes_are_brought_together_and_apart() {
-        let every =
-            |step: usize| (0..CHUNK_LANES).step_by(step).fold(Mask::EMPTY, |m, i| m | Mask::single(i));
+        let every = |step: usize| (0..GANG_LANES).step_by(step).fold(Mask::EMPTY, |m, i| m | Mask::single(i));
         let some = [Mask::EMPTY, Mask::ALL, Mask::first(128), Mask::range(130, 200), every(2), every(9)];
         for all in some.into_iter().chain([!every(7), Mask::single(1023)]) {
             for lanes in [Mask::EMPTY, Mask::ALL, Mask::range(3, 777), every(3), every(16)] {
@@ -402,6 +398,6 @@ mod tests {
         mask.set_warp(3, 0x0f);
         assert_eq!(mask.warp(2), !0);
         assert_eq!(mask.warp(3), 0x0f);
-        assert_eq!(mask.count(), CHUNK_LANES as u32 - 28);
+        assert_eq!(mask.count(), GANG_LANES as u32 - 28);
     }
 }

@@ -612,7 +612,7 @@ pub struct OperationEvent<'a> {
     /// The instruction.
     pub span: Span,
     /// Which lanes: the same number for those that can execute together.
-    pub chunk: usize,
+    pub gang: usize,
     /// The registers of a call of a function.
     pub window: u32,
     /// How results depend on what is read.
@@ -673,7 +673,7 @@ impl OperationEvent<'_> {
 #[derive(Clone, Copy)]
 pub struct EnterEvent<'a> {
     /// As of [`OperationEvent`].
-    pub chunk: usize,
+    pub gang: usize,
     /// As of [`OperationEvent`].
     pub window: u32,
     /// A kernel begins, and with it a block.
@@ -697,7 +697,7 @@ impl ObserverHandle {
     }
 
     /// Tells it something.
-    pub(crate) fn tell<T>(&self, event: impl FnOnce(&mut dyn LaunchObserver) -> T) -> T {
+    pub(crate) fn notify<T>(&self, event: impl FnOnce(&mut dyn LaunchObserver) -> T) -> T {
         event(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

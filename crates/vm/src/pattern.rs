@@ -1,6 +1,6 @@
 //! What the addresses in an array have in common.
 
-use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
+use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
 use lanes::{Helpers, Spread};
 
 /// What the values of a slot have in common in some lanes: found once for all accesses that use it as an address.
@@ -15,7 +15,7 @@ pub(crate) struct Pattern {
     /// The step that all groups share, if they are whole and do: rows of a matrix, or one value for each group.
     pub common_step: Option<u64>,
     /// For each group, the step from lane to lane, or [`Spread::NO_STEP`]; of all its lanes.
-    steps: [u32; CHUNK_LANES / GROUP_LANES],
+    steps: [u32; GANG_LANES / GROUP_LANES],
 }
 
 impl Pattern {

@@ -1,9 +1,9 @@
-//! The register file of a chunk.
+//! The register file of a gang.
 //!
 //! Registers are structures of arrays: a slot is one array with an element a lane. Beside its array each slot has
-//! a *scalar form*: if the lanes' values step evenly along the rows and columns of the block, that is noted, and the
+//! a *affine form*: if the lanes' values step evenly along the rows and columns of the block, that is noted, and the
 //! array is only filled when some operation wants to read it. So work that is the same for all threads of a block, or
-//! steps evenly from thread to thread (indices, addresses), is done once a chunk and not once a lane. And what was
+//! steps evenly from thread to thread (indices, addresses), is done once a gang and not once a lane. And what was
 //! loaded may stay in memory until the one operation that reads it.
 //!
 //! The memory of the registers stays with the host thread for its next launch. An array is cleared when it is first written in part, so no
@@ -11,18 +11,18 @@
 
 use ir::Width;
 
+use crate::affine::{Affine, LaneRows};
 use crate::bytes::{AlignedBytes, load, load_unaligned, store};
-use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
+use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
 use crate::pattern::Pattern;
-use crate::scalar::{LaneRows, Scalar};
+use compacted::{Compaction, is_compacted_only};
 use lanes::{Factor, Helpers, HostPath};
-use packed::{Packing, is_packed_only};
 
-mod packed;
+mod compacted;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use packed::PACKED_LANES;
+pub(crate) use compacted::COMPACTED_LANES;
 
 /// The width in the terms of the vector handlers.
 pub(crate) fn lane_width(width: Width) -> lanes::LaneWidth {
@@ -37,7 +37,7 @@ pub(crate) fn lane_width(width: Width) -> lanes::LaneWidth {
 /// Where a slot lies, relative to its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotRef {
-    /// Index of its scalar form.
+    /// Index of its affine form.
     pub index: u32,
     /// Byte offset of its array.
     pub offset: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Window {
 /// Which forms of a slot are valid.
 mod form {
     pub const ARRAY: u8 = 1;
-    pub const SCALAR: u8 = 2;
+    pub const AFFINE: u8 = 2;
     /// The pattern of the array is known.
     pub const PATTERN: u8 = 4;
     /// The first group of the array holds the value that all lanes share.
@@ -75,14 +75,14 @@ mod form {
     pub const MEMORY: u8 = 16;
     /// They stand in memory in rows: [`State::memory`].
     pub const ROWS: u8 = 32;
-    /// The values of the packed lanes stand one after the other; see [`super::packed`].
-    pub const PACKED: u8 = 64;
+    /// The values of the compacted lanes stand one after the other; see [`super::compacted`].
+    pub const COMPACTED: u8 = 64;
 }
 
 /// What decides how a vector handler reads it.
 #[inline]
 pub(crate) fn without_pattern(forms: u8) -> u8 {
-    forms & !(form::PATTERN | form::PACKED)
+    forms & !(form::PATTERN | form::COMPACTED)
 }
 
 /// Its values stand in rows of memory.
@@ -101,7 +101,7 @@ pub(crate) fn is_memory(forms: u8) -> bool {
 #[derive(Clone, Copy)]
 struct State {
     forms: u8,
-    scalar: Scalar,
+    affine: Affine,
     memory: Factor,
     /// All lanes of its array have been written in this launch, so that no lane tells of an earlier one.
     written: bool,
@@ -109,7 +109,7 @@ struct State {
 
 impl State {
     const ZERO: State =
-        State { forms: form::SCALAR, scalar: Scalar::uniform(0), memory: Factor::NONE, written: false };
+        State { forms: form::AFFINE, affine: Affine::uniform(0), memory: Factor::NONE, written: false };
 }
 
 /// Values of lanes as vector handlers read them: groups of 16, the first at `array`, each `step` bytes after the one
@@ -128,10 +128,10 @@ impl Groups {
     }
 }
 
-/// Registers of all calls in progress of a chunk, in bytes.
+/// Registers of all calls in progress of a gang, in bytes.
 pub(crate) const REGISTER_LIMIT: u64 = 1 << 30;
 /// Bytes of an array of the widest lanes.
-const SCRATCH_BYTES: usize = 8 * CHUNK_LANES;
+const SCRATCH_BYTES: usize = 8 * GANG_LANES;
 
 pub(crate) struct Registers {
     /// The arrays of the slots; at the end two for results that are merged into their slots afterwards.
@@ -142,8 +142,8 @@ pub(crate) struct Registers {
     /// There have been calls in this launch: what lies behind the kernel's own slots was cleared.
     has_calls: bool,
     patterns: Vec<Option<Box<Pattern>>>,
-    /// If lanes have been packed.
-    packing: Option<Box<Packing>>,
+    /// If lanes have been compacted.
+    compaction: Option<Box<Compaction>>,
     /// Lanes of an array.
     rows: LaneRows,
     helpers: &'static Helpers,
@@ -158,7 +158,7 @@ impl Registers {
             states: Vec::new(),
             has_calls: false,
             patterns: Vec::new(),
-            packing: None,
+            compaction: None,
             rows,
             helpers: lanes::helpers(path),
         }
@@ -222,17 +222,17 @@ impl Registers {
         unsafe { self.states.get_unchecked_mut(index as usize) }
     }
 
-    /// The scalar form, if the slot has one.
+    /// The affine form, if the slot has one.
     #[inline]
-    pub fn scalar(&self, w: Window, slot: SlotRef) -> Option<Scalar> {
+    pub fn affine(&self, w: Window, slot: SlotRef) -> Option<Affine> {
         let state = self.state(w, slot);
-        (state.forms & form::SCALAR != 0).then_some(state.scalar)
+        (state.forms & form::AFFINE != 0).then_some(state.affine)
     }
 
-    /// The slot has a scalar form.
+    /// The slot has a affine form.
     #[inline]
     pub fn has_scalar(&self, w: Window, slot: SlotRef) -> bool {
-        self.state(w, slot).forms & form::SCALAR != 0
+        self.state(w, slot).forms & form::AFFINE != 0
     }
 
     /// Which forms are valid; for [`without_pattern`] and [`is_memory`].
@@ -241,11 +241,11 @@ impl Registers {
         self.state(w, slot).forms
     }
 
-    /// The scalar form, if the slot has one, in place.
+    /// The affine form, if the slot has one, in place.
     #[inline]
-    pub fn scalar_if_known(&self, w: Window, slot: SlotRef) -> Option<&Scalar> {
+    pub fn affine_if_known(&self, w: Window, slot: SlotRef) -> Option<&Affine> {
         let state = self.state(w, slot);
-        (state.forms & form::SCALAR != 0).then_some(&state.scalar)
+        (state.forms & form::AFFINE != 0).then_some(&state.affine)
     }
 
     /// The forms at a place of the file, which must be one of some window and slot.
@@ -264,28 +264,28 @@ impl Registers {
         unsafe { self.states.get_unchecked_mut(place as usize).forms = form::ARRAY }
     }
 
-    /// The scalar form of a slot that has one.
+    /// The affine form of a slot that has one.
     #[inline]
-    pub fn known_scalar(&self, w: Window, slot: SlotRef) -> &Scalar {
-        &self.state(w, slot).scalar
+    pub fn known_affine(&self, w: Window, slot: SlotRef) -> &Affine {
+        &self.state(w, slot).affine
     }
 
     /// The value that all lanes share, if they do and it is noted.
     #[inline]
     pub fn uniform(&self, w: Window, slot: SlotRef) -> Option<u64> {
-        self.scalar(w, slot).filter(|s| s.is_uniform()).map(|s| s.base)
+        self.affine(w, slot).filter(|s| s.is_uniform()).map(|s| s.base)
     }
 
-    /// Sets all lanes to a scalar form.
+    /// Sets all lanes to a affine form.
     #[inline]
-    pub fn set_scalar(&mut self, w: Window, slot: SlotRef, scalar: Scalar) {
+    pub fn set_affine(&mut self, w: Window, slot: SlotRef, affine: Affine) {
         let bits = slot.width.truncate(u64::MAX);
-        let scalar = scalar.map(|part| part & bits);
+        let affine = affine.map(|part| part & bits);
         let state = self.state_mut(w, slot);
         // What has been made of the same value before is still right.
-        if state.forms & form::GROUP == 0 || state.scalar != scalar {
-            state.forms = form::SCALAR;
-            state.scalar = scalar;
+        if state.forms & form::GROUP == 0 || state.affine != affine {
+            state.forms = form::AFFINE;
+            state.affine = affine;
         }
     }
 
@@ -363,17 +363,17 @@ impl Registers {
         }
     }
 
-    /// The values of a slot that has a scalar form only, or stands in rows of memory.
+    /// The values of a slot that has a affine form only, or stands in rows of memory.
     #[inline(never)]
     fn other_source(&mut self, w: Window, slot: SlotRef) -> Groups {
-        let State { forms, scalar, .. } = *self.state(w, slot);
+        let State { forms, affine, .. } = *self.state(w, slot);
         let array = self.array(w, slot).cast_const();
-        if slot.width == Width::Pred || forms & form::SCALAR == 0 || !scalar.is_uniform() {
+        if slot.width == Width::Pred || forms & form::AFFINE == 0 || !affine.is_uniform() {
             self.fill(w, slot);
             return Groups { array, step: usize::from(slot.group_bytes) };
         }
         // SAFETY: the array has at least one group.
-        unsafe { (self.helpers.fill)(array.cast_mut(), lane_width(slot.width), scalar.base, GROUP_LANES) }
+        unsafe { (self.helpers.fill)(array.cast_mut(), lane_width(slot.width), affine.base, GROUP_LANES) }
         self.state_mut(w, slot).forms |= form::GROUP;
         Groups { array, step: 0 }
     }
@@ -381,14 +381,14 @@ impl Registers {
     #[cold]
     #[inline(never)]
     fn fill(&mut self, w: Window, slot: SlotRef) {
-        let State { forms, scalar, memory, .. } = *self.state(w, slot);
-        if is_packed_only(forms) {
-            return self.unpack_slot(w, slot);
+        let State { forms, affine, memory, .. } = *self.state(w, slot);
+        if is_compacted_only(forms) {
+            return self.expand_slot(w, slot);
         }
         let array = self.array(w, slot);
         let (rows, width) = (self.rows, lane_width(slot.width));
         // SAFETY: the slot's array has `lanes` elements of its width. So has the memory: the load that noted it checked it for all
-        // lanes; allocations live as long as the launch, shared memory as long as the chunk, and of the device heap nothing is noted.
+        // lanes; allocations live as long as the launch, shared memory as long as the gang, and of the device heap nothing is noted.
         unsafe {
             if forms & form::MEMORY != 0 {
                 let bytes = usize::from(slot.group_bytes);
@@ -404,23 +404,23 @@ impl Registers {
                     let from = memory.array.wrapping_add(block.wrapping_mul(memory.block_stride));
                     (self.helpers.copy_rows)(to, width, from, of_block, memory.splat);
                 }
-            } else if scalar.is_uniform() {
-                (self.helpers.fill)(array, width, scalar.base, rows.lanes);
-            } else if scalar.is_linear(scalar.step, rows) {
-                (self.helpers.ramp)(array, width, scalar.base, scalar.step, rows.lanes);
+            } else if affine.is_uniform() {
+                (self.helpers.fill)(array, width, affine.base, rows.lanes);
+            } else if affine.is_linear(affine.step, rows) {
+                (self.helpers.ramp)(array, width, affine.base, affine.step, rows.lanes);
             } else {
                 for row in 0..rows.count() {
                     let lane = row * rows.width();
-                    let (start, room) = (scalar.at(lane, rows), rows.lanes - lane);
+                    let (start, room) = (affine.at(lane, rows), rows.lanes - lane);
                     let to = array.add(lane * slot.width.bytes());
                     // Rows are filled in ascending order: what is filled behind their ends is filled again.
                     let filled = rows.width().next_multiple_of(GROUP_LANES);
                     if filled <= room {
-                        (self.helpers.ramp)(to, width, start, scalar.step, filled);
+                        (self.helpers.ramp)(to, width, start, affine.step, filled);
                         continue;
                     }
                     for column in 0..rows.width() {
-                        let value = start.wrapping_add(scalar.step.wrapping_mul(column as u64));
+                        let value = start.wrapping_add(affine.step.wrapping_mul(column as u64));
                         store(to, slot.width, column, value);
                     }
                 }
@@ -510,9 +510,9 @@ impl Registers {
     #[inline]
     pub fn get(&self, w: Window, slot: SlotRef, lane: usize) -> u64 {
         let state = self.state(w, slot);
-        if state.forms & form::SCALAR != 0 {
-            let uniform = state.scalar.is_uniform();
-            let value = if uniform { state.scalar.base } else { state.scalar.at(lane, self.rows) };
+        if state.forms & form::AFFINE != 0 {
+            let uniform = state.affine.is_uniform();
+            let value = if uniform { state.affine.base } else { state.affine.at(lane, self.rows) };
             return slot.width.truncate(value);
         }
         if state.forms & form::MEMORY != 0 {
@@ -531,8 +531,8 @@ impl Registers {
             // SAFETY: as above.
             return unsafe { load_unaligned(at, slot.width, if splat { 0 } else { in_group }) };
         }
-        if is_packed_only(state.forms)
-            && let Some(value) = self.get_packed(slot, lane)
+        if is_compacted_only(state.forms)
+            && let Some(value) = self.get_compacted(slot, lane)
         {
             return value;
         }
@@ -543,7 +543,7 @@ impl Registers {
     /// The values of the first lanes as 64-bit numbers. Changes nothing: for those who watch.
     pub fn peek(&self, w: Window, slot: SlotRef, values: &mut [u64]) {
         let forms = self.state(w, slot).forms;
-        let in_array = forms & (form::SCALAR | form::MEMORY | form::ROWS) == 0 && !is_packed_only(forms);
+        let in_array = forms & (form::AFFINE | form::MEMORY | form::ROWS) == 0 && !is_compacted_only(forms);
         match slot.width {
             Width::W32 if in_array => {
                 let array = self.array(w, slot).cast::<u32>();
@@ -590,8 +590,8 @@ impl Registers {
     #[inline]
     pub fn predicate(&self, w: Window, slot: SlotRef) -> Mask {
         let state = self.state(w, slot);
-        if state.forms & form::SCALAR != 0 {
-            return if state.scalar.base != 0 { Mask::ALL } else { Mask::EMPTY };
+        if state.forms & form::AFFINE != 0 {
+            return if state.affine.base != 0 { Mask::ALL } else { Mask::EMPTY };
         }
         // SAFETY: the array of a predicate is a `Mask`: `array_bytes` gives it the size, and every array is aligned as one.
         unsafe { *self.array(w, slot).cast::<Mask>() }
@@ -652,7 +652,7 @@ impl Registers {
     #[inline]
     pub fn set_all(&mut self, w: Window, slot: SlotRef, value: u64, mask: Mask, whole: bool) {
         if whole {
-            self.set_scalar(w, slot, Scalar::uniform(value));
+            self.set_affine(w, slot, Affine::uniform(value));
         } else if slot.width == Width::Pred {
             let value = if value & 1 != 0 { Mask::ALL } else { Mask::EMPTY };
             self.set_predicate(w, slot, value, mask);

@@ -12,8 +12,8 @@ use isa::{Consequence, OperandKind, OperandType, Picks, Token, Type};
 use serde_json::json;
 
 use super::alone::{help, words};
+use super::evidence::{oracles, row_gates, rows, since_text, spelling};
 use super::executed::is_executed;
-use super::facts::{oracles, row_gates, rows, since_text, spelling};
 use super::options::{ExplainOptions, Format};
 use super::report::{Failure, print};
 use near::unknown;

@@ -2,7 +2,7 @@
 
 use isa::{Form, FormId, SpecialRegister, Token};
 
-use super::super::facts::rows;
+use super::super::evidence::rows;
 use super::super::report::Failure;
 use super::{all_tokens, forms_page};
 

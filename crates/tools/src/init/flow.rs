@@ -16,7 +16,7 @@ impl Values {
         if !self.are_any_undefined() {
             return;
         }
-        let key = |slot: u32| (event.chunk, event.window, slot);
+        let key = |slot: u32| (event.gang, event.window, slot);
         for slot in event.decides {
             let Some(lanes) = self.registers.get(&key(*slot)).cloned() else { continue };
             let matter = if event.kind == OperationKind::Decide { Matter::Decides } else { Matter::Address };
@@ -136,12 +136,12 @@ impl Values {
     /// Gives the results their taints, by index and lane.
     fn define(&mut self, event: &OperationEvent, taint: impl Fn(usize, usize) -> Taint) {
         let guards = event.guard.and_then(|guard| {
-            let lanes = self.registers.get(&(event.chunk, event.window, guard.slot))?;
+            let lanes = self.registers.get(&(event.gang, event.window, guard.slot))?;
             Some((guard.lanes, lanes.clone()))
         });
         for (index, slot) in event.defs.iter().enumerate() {
             let Some(slot) = slot else { continue };
-            let key = (event.chunk, event.window, *slot);
+            let key = (event.gang, event.window, *slot);
             let mut lanes = self.registers.get(&key).cloned();
             let before = guards.is_some().then(|| lanes.clone()).flatten();
             let is_predicate = event.predicates >> index.min(31) & 1 != 0;

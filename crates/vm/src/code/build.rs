@@ -21,7 +21,7 @@ use crate::shared::SharedLayout;
 use lanes::HostPath;
 use sem::texture::{Lookup, SurfaceAccess};
 
-/// The code of a kernel for chunks of so many lanes, with its shared variables where a layout has them.
+/// The code of a kernel for gangs of so many lanes, with its shared variables where a layout has them.
 pub(crate) fn build(
     image: &Image,
     kernel: &Kernel,
@@ -254,7 +254,7 @@ impl<'a> Builder<'a> {
         Address { space: address.space, base, offset, place }
     }
 
-    /// Who watches makes no plans.
+    /// Who watches makes no inline caches.
     fn watched(&self, ir::Address { space, base, offset }: ir::Address) -> Address {
         let (base, offset) = self.base(base, offset);
         Address { space, base, offset, place: usize::MAX }
@@ -315,7 +315,7 @@ impl<'a> Builder<'a> {
                         in_place: std::array::from_fn(|i| i <= last && dst.contains(&Some(at(i)))),
                         linear: Linear::of(form, picks),
                         linear_src: [at(0), at(1.min(last)), at(last)],
-                        plan: next(&self.counts.pure_operations),
+                        cached: next(&self.counts.pure_operations),
                     }))
                 }
                 _ => Kind::Unsupported { opcode: form.opcode },
@@ -351,7 +351,7 @@ impl<'a> Builder<'a> {
                     in_place: [a, b, p, q, a].map(|slot| slot == dst),
                     linear: Linear::No,
                     linear_src: [a; 3],
-                    plan: next(&self.counts.pure_operations),
+                    cached: next(&self.counts.pure_operations),
                 }))
             }
             ir::OpKind::Unpack { dst, src, bits } => {

@@ -4,7 +4,7 @@
 //! block counts as a reader and reads registers only. A result that is only stored goes to memory without a register of its own.
 //!
 //! Narrowest tests (`tests/run`): `block_end_reads`, `loads_kept_apart`, `store_over_sources`, `store_own_address`; results that handlers
-//! store themselves (`exec/plan.rs`, `lanes/drive.rs`): `store_over_narrow_sources`.
+//! store themselves (`exec/inline cache.rs`, `lanes/drive.rs`): `store_over_narrow_sources`.
 
 use ir::{OpKind, Slot, SlotKind, Touch};
 

@@ -3,7 +3,7 @@
 use ir::Width;
 use isa::{CmpOp, Form, Mod, Opcode, Picks, Type};
 
-use crate::scalar::{LaneRows, Scalar};
+use crate::affine::{Affine, LaneRows};
 
 /// The range of an integer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Linear {
     /// The result for these sources, if it steps evenly too; an instruction reads as many of them as it has. `width` is
     /// the result's.
     #[inline]
-    pub fn apply(self, [&a, &b, &c]: [&Scalar; 3], width: Width, rows: LaneRows) -> Option<Scalar> {
+    pub fn apply(self, [&a, &b, &c]: [&Affine; 3], width: Width, rows: LaneRows) -> Option<Affine> {
         Some(match self {
             Linear::Add => a.plus(&b),
             Linear::Sub => a.plus(&scaled(b, u64::MAX)),
@@ -95,7 +95,7 @@ impl Linear {
                 let (_, high) = split(a, b.base as u32, rows)?;
                 let shift = |v: u64| (v as i64 >> b.base) as u64;
                 let base = if range.signed { shift(high.base) } else { high.base >> b.base };
-                Scalar { base, ..high.map(shift) }
+                Affine { base, ..high.map(shift) }
             }
             Linear::And(range) => {
                 let (value, mask) = if b.is_uniform() { (a, b.base) } else { (b, a.base) };
@@ -128,40 +128,40 @@ impl Linear {
     }
 }
 
-fn scaled(a: Scalar, factor: u64) -> Scalar {
+fn scaled(a: Affine, factor: u64) -> Affine {
     a.map(|part| part.wrapping_mul(factor))
 }
 
-fn product(a: Scalar, b: Scalar) -> Option<Scalar> {
+fn product(a: Affine, b: Affine) -> Option<Affine> {
     if b.is_uniform() { Some(scaled(a, b.base)) } else { a.is_uniform().then(|| scaled(b, a.base)) }
 }
 
 /// The lowest bit that a lane of a value may have, and one past the highest. The value has been extended to 64 bits.
-fn bits_in_use(value: Scalar, rows: LaneRows) -> Option<(u32, u32)> {
+fn bits_in_use(value: Affine, rows: LaneRows) -> Option<(u32, u32)> {
     let (_, greatest) = value.span(rows)?;
     let most = value.base.checked_add_signed(greatest)?;
-    let Scalar { base, step, pitch, block_stride } = value;
+    let Affine { base, step, pitch, block_stride } = value;
     Some(((base | step | pitch | block_stride).trailing_zeros(), u64::BITS - most.leading_zeros()))
 }
 
 /// The low `bits` bits of a value and the rest, if both step evenly: each is stepped by some of column, row and block,
 /// and the low one does not carry. The value has been extended to 64 bits.
-fn split(value: Scalar, bits: u32, rows: LaneRows) -> Option<(Scalar, Scalar)> {
+fn split(value: Affine, bits: u32, rows: LaneRows) -> Option<(Affine, Affine)> {
     let mask = if bits >= 64 { !0 } else { (1u64 << bits) - 1 };
     if value.is_uniform() {
-        return Some((Scalar::uniform(value.base & mask), Scalar::uniform(value.base & !mask)));
+        return Some((Affine::uniform(value.base & mask), Affine::uniform(value.base & !mask)));
     }
     let base = value.base & mask;
-    let low = Scalar { base, ..value.map(|step| if step & mask == 0 { 0 } else { step }) };
+    let low = Affine { base, ..value.map(|step| if step & mask == 0 { 0 } else { step }) };
     let high =
-        Scalar { base: value.base & !mask, ..value.map(|step| if step & mask == 0 { step } else { 0 }) };
+        Affine { base: value.base & !mask, ..value.map(|step| if step & mask == 0 { step } else { 0 }) };
     let (least, greatest) = low.span(rows)?;
     let inside = |end: i64| base.checked_add_signed(end).is_some_and(|v| v <= mask);
     (inside(least) && inside(greatest)).then_some((low, high))
 }
 
 #[inline(always)]
-fn compare(op: CmpOp, range: Range, a: Scalar, b: Scalar, rows: LaneRows) -> Option<Scalar> {
+fn compare(op: CmpOp, range: Range, a: Affine, b: Affine, rows: LaneRows) -> Option<Affine> {
     let (a, b) = (extend(a, range, rows)?, extend(b, range, rows)?);
     // The difference steps evenly too: its ends are at corners. These are their signs.
     let (least, greatest) = if range.bits <= 32 {
@@ -175,7 +175,7 @@ fn compare(op: CmpOp, range: Range, a: Scalar, b: Scalar, rows: LaneRows) -> Opt
         let difference = |a: u64, b: u64| Some((a as i64).checked_sub(b as i64)? as u64);
         let (step, pitch) = (difference(a.step, b.step)?, difference(a.pitch, b.pitch)?);
         let (least, greatest) =
-            Scalar { base: 0, step, pitch, block_stride: difference(a.block_stride, b.block_stride)? }
+            Affine { base: 0, step, pitch, block_stride: difference(a.block_stride, b.block_stride)? }
                 .span(rows)?;
         let wide = |v: u64| if range.signed { i128::from(v as i64) } else { i128::from(v) };
         let first = wide(a.base) - wide(b.base);
@@ -198,22 +198,22 @@ fn compare(op: CmpOp, range: Range, a: Scalar, b: Scalar, rows: LaneRows) -> Opt
         CmpOp::Ge | CmpOp::Hs => holds(least >= 0, greatest >= 0)?,
         _ => return None,
     };
-    Some(Scalar::uniform(u64::from(result)))
+    Some(Affine::uniform(u64::from(result)))
 }
 
-/// A base and steps below this reach no end of a range of 32 bits in the lanes of a chunk.
+/// A base and steps below this reach no end of a range of 32 bits in the lanes of a gang.
 const SMALL: u64 = 1 << 20;
 
 /// A value of this range, extended to 64 bits: possible if no lane leaves the range on the way.
 #[inline]
-fn extend(value: Scalar, range: Range, rows: LaneRows) -> Option<Scalar> {
+fn extend(value: Affine, range: Range, rows: LaneRows) -> Option<Affine> {
     let shift = 64 - range.bits.min(64);
     let signed = |v: u64| ((v << shift) as i64 >> shift) as u64;
     let base = if range.signed { signed(value.base) } else { value.base << shift >> shift };
     if value.is_uniform() {
-        return Some(Scalar::uniform(base));
+        return Some(Affine::uniform(base));
     }
-    let extended = Scalar { base, ..value.map(signed) };
+    let extended = Affine { base, ..value.map(signed) };
     // Small numbers, stepping up: most are.
     let largest = base.max(extended.step).max(extended.pitch).max(extended.block_stride);
     if largest < SMALL && range.bits >= 32 {
@@ -238,7 +238,7 @@ fn extend(value: Scalar, range: Range, rows: LaneRows) -> Option<Scalar> {
 mod tests {
     use super::*;
 
-    /// A chunk of one row of a block with one.
+    /// A gang of one row of a block with one.
     fn row(lanes: usize) -> LaneRows {
         LaneRows::of([lanes as u32, 1, 1], lanes, 1)
     }
@@ -246,48 +246,48 @@ mod tests {
     const U32: Range = Range { bits: 32, signed: false };
     const S32: Range = Range { bits: 32, signed: true };
 
-    fn lane(s: Scalar, i: usize, rows: LaneRows) -> u64 {
+    fn lane(s: Affine, i: usize, rows: LaneRows) -> u64 {
         s.at(i, rows)
     }
 
     #[test]
     fn widening_is_refused_where_a_lane_wraps() {
-        let near_top = |rows| Scalar::linear(0xffff_fff0, 1, rows);
+        let near_top = |rows| Affine::linear(0xffff_fff0, 1, rows);
         assert_eq!(extend(near_top(row(16)), U32, row(16)), Some(near_top(row(16))));
         assert_eq!(extend(near_top(row(48)), U32, row(48)), None);
         // The same bits are small negative numbers, and cross zero freely.
         let got = extend(near_top(row(256)), S32, row(256)).unwrap();
         assert_eq!(lane(got, 16, row(256)), 0);
         assert_eq!(lane(got, 0, row(256)), -16i64 as u64);
-        assert_eq!(extend(Scalar::linear(0x7fff_fff0, 1, row(48)), S32, row(48)), None);
+        assert_eq!(extend(Affine::linear(0x7fff_fff0, 1, row(48)), S32, row(48)), None);
     }
 
     #[test]
     fn a_comparison_is_uniform_only_if_no_lane_differs() {
         let less = |n: u64, lanes| {
-            let tid = Scalar::linear(0, 1, row(lanes));
-            Linear::Compare(CmpOp::Lt, U32).apply([&tid, &Scalar::uniform(n), &tid], Width::Pred, row(lanes))
+            let tid = Affine::linear(0, 1, row(lanes));
+            Linear::Compare(CmpOp::Lt, U32).apply([&tid, &Affine::uniform(n), &tid], Width::Pred, row(lanes))
         };
-        assert_eq!(less(256, 256), Some(Scalar::uniform(1)));
+        assert_eq!(less(256, 256), Some(Affine::uniform(1)));
         assert_eq!(less(255, 256), None);
         // Lane 0 is equal, the others are greater: less in none.
-        assert_eq!(less(0, 256), Some(Scalar::uniform(0)));
-        let tid = Scalar::linear(0, 1, row(256));
+        assert_eq!(less(0, 256), Some(Affine::uniform(0)));
+        let tid = Affine::linear(0, 1, row(256));
         let equal = |b| Linear::Compare(CmpOp::Eq, S32).apply([&tid, &b, &b], Width::Pred, row(256));
-        assert_eq!(equal(tid), Some(Scalar::uniform(1)));
-        assert_eq!(equal(Scalar::uniform(17)), None);
-        assert_eq!(equal(Scalar::uniform(u64::from(u32::MAX))), Some(Scalar::uniform(0)));
+        assert_eq!(equal(tid), Some(Affine::uniform(1)));
+        assert_eq!(equal(Affine::uniform(17)), None);
+        assert_eq!(equal(Affine::uniform(u64::from(u32::MAX))), Some(Affine::uniform(0)));
     }
 
     #[test]
     fn products_of_two_stepping_values_are_not_linear() {
-        let tid = Scalar::linear(0, 1, row(256));
+        let tid = Affine::linear(0, 1, row(256));
         assert_eq!(Linear::Mul.apply([&tid; 3], Width::W32, row(256)), None);
-        let four = Scalar::uniform(4);
+        let four = Affine::uniform(4);
         let got = Linear::MulWide(U32).apply([&tid, &four, &four], Width::W64, row(256)).unwrap();
-        assert_eq!(got, Scalar::linear(0, 4, row(256)));
+        assert_eq!(got, Affine::linear(0, 4, row(256)));
         // A factor of all ones is -1 when signed.
-        let minus = Scalar::uniform(0xffff_ffff);
+        let minus = Affine::uniform(0xffff_ffff);
         let got = Linear::MulWide(S32).apply([&tid, &minus, &minus], Width::W64, row(256)).unwrap();
         assert_eq!(lane(got, 3, row(256)), -3i64 as u64);
     }
@@ -366,7 +366,7 @@ mod tests {
             };
             for rows in shapes {
                 for _ in 0..400 {
-                    let cut = |s: Scalar| Scalar {
+                    let cut = |s: Affine| Affine {
                         base: source.truncate(s.base),
                         step: source.truncate(s.step),
                         pitch: if rows.in_block() > 1 { source.truncate(s.pitch) } else { 0 },
@@ -375,12 +375,12 @@ mod tests {
                     let any = |pick: &mut dyn FnMut(&[u64]) -> u64| {
                         let [base, step, pitch, block_stride] =
                             [&bases[..], &steps, &steps, &steps].map(pick);
-                        cut(Scalar { base, step, pitch, block_stride })
+                        cut(Affine { base, step, pitch, block_stride })
                     };
                     let a = any(&mut pick);
                     let b = match shift {
-                        true => Scalar::uniform(pick(&bases) % 64),
-                        false if pick(&[0, 1]) == 0 => cut(Scalar::uniform(pick(&bases).wrapping_sub(1))),
+                        true => Affine::uniform(pick(&bases) % 64),
+                        false if pick(&[0, 1]) == 0 => cut(Affine::uniform(pick(&bases).wrapping_sub(1))),
                         false => any(&mut pick),
                     };
                     let sources = if unary { &[a][..] } else { &[a, b][..] };
@@ -401,7 +401,7 @@ mod tests {
     }
 
     /// As the register file keeps it: every part cut to the width.
-    fn result_at(s: Scalar, width: Width, lane: usize, rows: LaneRows) -> u64 {
+    fn result_at(s: Affine, width: Width, lane: usize, rows: LaneRows) -> u64 {
         s.map(|part| width.truncate(part)).at(lane, rows)
     }
 }

@@ -1,7 +1,7 @@
 //! Executable code: lowered functions with every place resolved.
 //!
-//! Made when a kernel is first launched with chunks of some size, and kept with the loaded module: slots get byte offsets for the number
-//! of lanes of a chunk, variables their addresses, pure operations their vector handler and their function in `sem`. What
+//! Made when a kernel is first launched with gangs of some size, and kept with the loaded module: slots get byte offsets for the number
+//! of lanes of a gang, variables their addresses, pure operations their vector handler and their function in `sem`. What
 //! launches differ in (parameters, extents) is looked up when they run.
 
 mod build;
@@ -97,7 +97,7 @@ pub(crate) struct Pure {
     pub linear: Linear,
     pub linear_src: [SlotRef; 3],
     /// Index of the operation in the code.
-    pub plan: usize,
+    pub cached: usize,
 }
 
 impl Pure {
@@ -589,7 +589,7 @@ pub(crate) struct Code {
     /// By `FuncId`: the number of its signature; `None` for kernels, which nobody calls.
     pub callable: Vec<Option<u32>>,
     pub signatures: Signatures,
-    /// Lanes of a chunk.
+    /// Lanes of a gang.
     pub lanes: usize,
     /// Number of accesses and of pure operations.
     pub accesses: usize,

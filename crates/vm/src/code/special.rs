@@ -2,9 +2,9 @@
 
 use isa::{SpecialRegister, SpecialValue};
 
+use crate::affine::{Affine, LaneRows};
 use crate::grid::Launch;
 use crate::mask::WARP_LANES;
-use crate::scalar::{LaneRows, Scalar};
 use crate::shared::{RESERVED_FOR_GROUPS, RESERVED_SHARED_BYTES};
 
 /// Extents of a launch's blocks and grid, by axis.
@@ -116,30 +116,30 @@ impl Special {
         matches!(self, Ctaid(_) | ClusterId(_) | ClusterCtaid(_) | ClusterRank | BlockMemory)
     }
 
-    /// Its value in all lanes of a chunk, if it steps evenly. `ctaids` are those of its first and last block; `along` is the axis along which
+    /// Its value in all lanes of a gang, if it steps evenly. `ctaids` are those of its first and last block; `along` is the axis along which
     /// `%ctaid` steps by one from block to block, if there is one.
-    pub fn scalar(
+    pub fn affine(
         self,
         launch: &Launch,
         (ctaids, along): ([[u32; 3]; 2], Option<usize>),
         first_thread: u32,
         rows: LaneRows,
-    ) -> Option<Scalar> {
+    ) -> Option<Affine> {
         let [nx, ny, nz] = launch.config.block.map(u64::from);
         let first = u64::from(first_thread);
         let count = rows.in_block() as u64;
         let last = first + count * rows.width() as u64 - 1;
-        // Rows of the chunk are rows of the block.
+        // Rows of the gang are rows of the block.
         let same_rows = nx == rows.width() as u64;
-        let by_row = |base: u64| Scalar { base, step: 0, pitch: 1, block_stride: 0 };
+        let by_row = |base: u64| Affine { base, step: 0, pitch: 1, block_stride: 0 };
         match self {
-            Special::Uniform(of) => Some(Scalar::uniform(of(launch))),
-            // Blocks of clusters of several have a chunk of their own.
+            Special::Uniform(of) => Some(Affine::uniform(of(launch))),
+            // Blocks of clusters of several have a gang of their own.
             Special::ClusterId(axis) if launch.cluster_blocks() == 1 => {
-                Special::Ctaid(axis).scalar(launch, (ctaids, along), first_thread, rows)
+                Special::Ctaid(axis).affine(launch, (ctaids, along), first_thread, rows)
             }
             Special::ClusterId(_) | Special::ClusterCtaid(_) | Special::ClusterRank => {
-                Some(Scalar::uniform(self.value(launch, ctaids[0], first_thread)))
+                Some(Affine::uniform(self.value(launch, ctaids[0], first_thread)))
             }
             Special::Ctaid(axis) => {
                 let [first, last] = ctaids;
@@ -147,27 +147,27 @@ impl Special {
                 // Where blocks go over the ends of rows, those of a plane have the same `%ctaid.z`.
                 let same =
                     launch.config.grid[axis] <= 1 || (axis..3).all(|other| first[other] == last[other]);
-                let scalar = Scalar { block_stride, ..Scalar::uniform(first[axis].into()) };
-                (along.is_some() || same).then_some(scalar)
+                let affine = Affine { block_stride, ..Affine::uniform(first[axis].into()) };
+                (along.is_some() || same).then_some(affine)
             }
-            Special::Tid(0) if same_rows => Some(Scalar { base: 0, step: 1, pitch: 0, block_stride: 0 }),
+            Special::Tid(0) if same_rows => Some(Affine { base: 0, step: 1, pitch: 0, block_stride: 0 }),
             Special::Tid(0) if first / nx == last / nx || ny * nz == 1 => {
-                Some(Scalar::linear(first % nx, 1, rows))
+                Some(Affine::linear(first % nx, 1, rows))
             }
-            Special::Tid(1) if ny == 1 => Some(Scalar::uniform(0)),
-            Special::Tid(1) if first / nx == last / nx => Some(Scalar::uniform(first / nx % ny)),
+            Special::Tid(1) if ny == 1 => Some(Affine::uniform(0)),
+            Special::Tid(1) if first / nx == last / nx => Some(Affine::uniform(first / nx % ny)),
             Special::Tid(1) if same_rows && first / nx % ny + count <= ny => Some(by_row(first / nx % ny)),
-            Special::Tid(2) if nz == 1 => Some(Scalar::uniform(0)),
+            Special::Tid(2) if nz == 1 => Some(Affine::uniform(0)),
             Special::Tid(2) if first / (nx * ny) == last / (nx * ny) => {
-                Some(Scalar::uniform(first / (nx * ny)))
+                Some(Affine::uniform(first / (nx * ny)))
             }
             Special::Tid(2) if same_rows && ny == 1 => Some(by_row(first / nx)),
             Special::LaneId
                 if rows.width() <= WARP_LANES && (rows.count() == 1 || rows.width() == WARP_LANES) =>
             {
-                Some(Scalar { base: 0, step: 1, pitch: 0, block_stride: 0 })
+                Some(Affine { base: 0, step: 1, pitch: 0, block_stride: 0 })
             }
-            Special::WarpId if count == 1 && rows.width() <= WARP_LANES => Some(Scalar::uniform(first / 32)),
+            Special::WarpId if count == 1 && rows.width() <= WARP_LANES => Some(Affine::uniform(first / 32)),
             Special::WarpId if rows.width() == WARP_LANES => Some(by_row(first / 32)),
             _ => None,
         }

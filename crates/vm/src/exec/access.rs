@@ -13,16 +13,16 @@ use lanes::LaneWidth;
 use smallvec::SmallVec;
 
 use super::addresses::{Addresses, Each, Even, Region, address_of};
-use super::plan::AccessPlan;
+use super::inline_cache::AccessCache;
 use super::pure::group_offset;
 use super::strong::{Words, element, read_words, write_words};
 use super::transfer::{Transfer, extend};
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::bytes::store;
 use crate::code::{Address, Base, Load, Store};
 use crate::cta::Shared;
 use crate::fault::{Access, FaultKind};
-use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
+use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
 use crate::memory::resolve;
 use crate::registers::{SlotRef, lane_width};
 
@@ -44,7 +44,7 @@ pub(super) enum Resolved {
     Local(u64),
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// Addresses that step evenly; if they do not, the register that they stand in.
     #[inline]
     pub(super) fn even(&self, address: &Address, active: &Active) -> Result<Even, SlotRef> {
@@ -55,8 +55,8 @@ impl Chunk<'_> {
         };
         // 32-bit addresses wrap at 32 bits.
         let narrow = slot.width != Width::W64;
-        let scalar = self.registers.scalar(active.window, slot).ok_or(slot)?;
-        let even = Even::new(scalar, address.offset, narrow, rows).ok_or(slot)?;
+        let affine = self.registers.affine(active.window, slot).ok_or(slot)?;
+        let even = Even::new(affine, address.offset, narrow, rows).ok_or(slot)?;
         // Addresses of groups that have lanes of several blocks are better looked at one by one.
         if even.group_step().is_some() { Ok(even) } else { Err(slot) }
     }
@@ -171,7 +171,7 @@ impl Chunk<'_> {
         Some(Resolved::Host(memory.wrapping_add(offset as usize)))
     }
 
-    /// Checks the access of one lane of the chunk's first block.
+    /// Checks the access of one lane of the gang's first block.
     pub(super) fn place(
         &self,
         shared: &Shared,
@@ -236,7 +236,7 @@ impl Chunk<'_> {
         mut f: impl FnMut(&mut Self, usize, Resolved),
     ) -> Step {
         // `f` may write the register that the addresses stand in.
-        let mut all = [0; CHUNK_LANES];
+        let mut all = [0; GANG_LANES];
         mask.for_each(|lane| all[lane] = address_of(addresses, lane));
         let of = |lane: usize| all[lane];
         for lane in mask {
@@ -264,7 +264,7 @@ impl Chunk<'_> {
             None => self.active_region(shared, request, even, mask),
             found => found,
         }?;
-        even.scalar.block_stride = even.scalar.block_stride.wrapping_add(region.stride as u64);
+        even.affine.block_stride = even.affine.block_stride.wrapping_add(region.stride as u64);
         Some(region)
     }
 
@@ -276,7 +276,7 @@ impl Chunk<'_> {
     }
 
     /// The region of an access whose lanes are all aligned and in bounds; changes even addresses as
-    /// [`Chunk::even_region`] does.
+    /// [`Gang::even_region`] does.
     pub(super) fn checked_region(
         &self,
         shared: &Shared,
@@ -298,7 +298,7 @@ impl Chunk<'_> {
 
     #[inline(never)]
     pub(super) fn load(&mut self, op: &Load, active: &Active, shared: &mut Shared, span: Span) -> Step {
-        if self.load_planned(op, active) {
+        if self.load_cached(op, active) {
             return Ok(());
         }
         self.load_unplanned(op, active, shared, span)
@@ -316,14 +316,14 @@ impl Chunk<'_> {
             return self.load_each(op, active, shared, &request, &addresses, read_words);
         };
         if let Addresses::Even(even) = &addresses {
-            if even.scalar.is_uniform() {
+            if even.affine.is_uniform() {
                 // SAFETY: the region holds all elements of the access.
-                self.load_uniform(op, active, unsafe { region.at(even.scalar.base) }, read_words);
+                self.load_uniform(op, active, unsafe { region.at(even.affine.base) }, read_words);
                 return Ok(());
             }
-            if let Some(plan) = AccessPlan::new(even, region, bytes, &op.address, active) {
-                self.access_plans[op.address.place] = plan;
-                if self.load_planned(op, active) {
+            if let Some(cached) = AccessCache::new(even, region, bytes, &op.address, active) {
+                self.access_caches[op.address.place] = cached;
+                if self.load_cached(op, active) {
                     return Ok(());
                 }
             }
@@ -448,15 +448,15 @@ impl Chunk<'_> {
         if first == end || !first.is_multiple_of(GROUP_LANES) {
             return None;
         }
-        if let Some((plan, start)) = self.planned(&op.address, active) {
-            return plan.is_consecutive().then_some(start);
+        if let Some((cached, start)) = self.cached(&op.address, active) {
+            return cached.is_consecutive().then_some(start);
         }
         let bytes = u64::from(op.bytes);
         let request = Request { space: op.address.space, bytes, write: true, span };
-        let mut even = self.even(&op.address, active).ok().filter(|even| even.scalar.step == bytes)?;
+        let mut even = self.even(&op.address, active).ok().filter(|even| even.affine.step == bytes)?;
         let region = self.even_region(shared, &request, &mut even, active.mask)?;
-        if let Some(plan) = AccessPlan::new(&even, region, bytes, &op.address, active) {
-            self.access_plans[op.address.place] = plan;
+        if let Some(cached) = AccessCache::new(&even, region, bytes, &op.address, active) {
+            self.access_caches[op.address.place] = cached;
         }
         if !even.consecutive(bytes) {
             return None;
@@ -481,7 +481,7 @@ impl Chunk<'_> {
             .iter()
             .map(|slot| slot.map(|slot| (self.registers.update(active.window, slot), slot)))
             .collect();
-        self.each_place(shared, request, addresses, active.mask, |chunk, lane, place| {
+        self.each_place(shared, request, addresses, active.mask, |gang, lane, place| {
             let words = match place {
                 // SAFETY: the place holds all elements of the access.
                 Resolved::Host(at) => unsafe { read(at, request.bytes as u32) },
@@ -492,7 +492,7 @@ impl Chunk<'_> {
                 let value = match place {
                     Resolved::Host(_) => element(&words, i, op.bytes, op.signed),
                     Resolved::Local(at) => {
-                        let value = chunk.local.read(lane, at + (i as u64) * u64::from(op.bytes), op.bytes);
+                        let value = gang.local.read(lane, at + (i as u64) * u64::from(op.bytes), op.bytes);
                         extend(value, op.bytes, op.signed)
                     }
                 };
@@ -504,7 +504,7 @@ impl Chunk<'_> {
 
     #[inline(never)]
     pub(super) fn store(&mut self, op: &Store, active: &Active, shared: &mut Shared, span: Span) -> Step {
-        if self.store_planned(op, active) {
+        if self.store_cached(op, active) {
             return Ok(());
         }
         if let [slot] = op.src[..]
@@ -545,7 +545,7 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    /// The reverse of [`Chunk::load_vectors`].
+    /// The reverse of [`Gang::load_vectors`].
     fn store_vectors(&mut self, op: &Store, active: &Active, transfer: &Transfer) -> bool {
         let (count, bytes) = (op.src.len(), op.bytes as usize);
         let fits = |slot: &SlotRef| slot.width.bytes() == bytes;

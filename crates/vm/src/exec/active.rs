@@ -1,9 +1,9 @@
 //! Which lanes execute an operation.
 
 use crate::mask::{GROUP_LANES, Mask};
-use crate::registers::{PACKED_LANES, Window};
+use crate::registers::{COMPACTED_LANES, Window};
 
-/// Lanes are packed where operations have so many times as many otherwise.
+/// Lanes are compacted where operations have so many times as many otherwise.
 const LEAST_GAIN: usize = 2;
 /// And where they have run an operation for so many of them, and so many operations.
 const LANES_BY_OPERATION: usize = 32;
@@ -21,12 +21,12 @@ pub(crate) struct Active {
     pub range: (usize, usize),
     /// All lanes of these groups are active.
     pub whole_groups: bool,
-    /// All lanes of the chunk are active.
+    /// All lanes of the gang are active.
     pub all_lanes: bool,
     /// No other path needs anything: results may be written in all lanes.
     pub alone: bool,
     pub window: Window,
-    /// The window and the groups, for plans.
+    /// The window and the groups, for inline caches.
     pub place: [u32; 4],
     pub frame: u32,
     /// They are a path's, and few of a wide span.
@@ -34,7 +34,7 @@ pub(crate) struct Active {
     /// Operations of the blocks that they have run together.
     pub operations: usize,
     /// Pure operations have them one after the other.
-    pub packs: bool,
+    pub compacts: bool,
     /// A guard holds for some lanes of the path only: the others keep their values.
     pub guarded: bool,
 }
@@ -54,7 +54,7 @@ impl Active {
             frame,
             few: false,
             operations: 0,
-            packs: false,
+            compacts: false,
             guarded: false,
         }
     }
@@ -64,7 +64,7 @@ impl Active {
         (self.groups.0 * GROUP_LANES, self.groups.1 * GROUP_LANES)
     }
 
-    /// The lanes of a mask, in a chunk of so many lanes.
+    /// The lanes of a mask, in a gang of so many lanes.
     pub fn set_mask(&mut self, mask: Mask, lanes: usize) {
         self.mask = mask;
         self.count = mask.count() as usize;
@@ -76,13 +76,13 @@ impl Active {
         self.place[2..].copy_from_slice(&[self.groups.0 as u32, self.groups.1 as u32]);
     }
 
-    /// The lanes of a path in a chunk of so many lanes.
+    /// The lanes of a path in a gang of so many lanes.
     pub fn set_path(&mut self, mask: Mask, lanes: usize) {
         self.set_mask(mask, lanes);
-        let packed = self.count.next_multiple_of(GROUP_LANES);
+        let compacted = self.count.next_multiple_of(GROUP_LANES);
         let span = (self.groups.1 - self.groups.0) * GROUP_LANES;
-        self.few = packed <= PACKED_LANES && LEAST_GAIN * packed <= span;
-        (self.operations, self.packs) = (0, false);
+        self.few = compacted <= COMPACTED_LANES && LEAST_GAIN * compacted <= span;
+        (self.operations, self.compacts) = (0, false);
     }
 
     /// They are about to run so many operations. To bring registers together pays where lanes stay together: those of a loop that
@@ -90,21 +90,21 @@ impl Active {
     #[inline]
     pub fn expect(&mut self, operations: usize) {
         self.operations += operations;
-        self.packs = self.few && self.operations >= LEAST_OPERATIONS.max(self.count / LANES_BY_OPERATION);
+        self.compacts = self.few && self.operations >= LEAST_OPERATIONS.max(self.count / LANES_BY_OPERATION);
     }
 
-    /// All threads of a chunk.
+    /// All threads of a gang.
     pub fn set_everyone(&mut self, everyone: &Everyone) {
         (self.mask, self.count, self.groups) =
             (everyone.mask, everyone.threads, (0, everyone.threads.div_ceil(GROUP_LANES)));
         self.range = (0, everyone.threads);
-        (self.few, self.packs) = (false, false);
+        (self.few, self.compacts) = (false, false);
         (self.whole_groups, self.all_lanes) = (everyone.whole_groups, everyone.all_lanes);
         self.place[2..].copy_from_slice(&[0, self.groups.1 as u32]);
     }
 }
 
-/// The threads of a chunk.
+/// The threads of a gang.
 pub(crate) struct Everyone {
     pub mask: Mask,
     pub threads: usize,

@@ -3,9 +3,9 @@
 use std::mem::MaybeUninit;
 
 use super::Active;
-use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
+use crate::affine::{Affine, LaneRows};
+use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
 use crate::pattern::Pattern;
-use crate::scalar::{LaneRows, Scalar};
 
 /// The addresses of the active lanes.
 #[derive(Clone, Copy)]
@@ -18,8 +18,8 @@ pub(super) enum Addresses {
 }
 
 /// Room for an address of every lane.
-pub(super) type Room = [MaybeUninit<u64>; CHUNK_LANES];
-pub(super) const ROOM: Room = [MaybeUninit::uninit(); CHUNK_LANES];
+pub(super) type Room = [MaybeUninit<u64>; GANG_LANES];
+pub(super) const ROOM: Room = [MaybeUninit::uninit(); GANG_LANES];
 
 impl Addresses {
     /// Those of all lanes up to the last active group; of lanes that are not active, anything.
@@ -53,7 +53,7 @@ impl Addresses {
 #[derive(Clone, Copy)]
 pub(super) struct Even {
     /// Steps are 64 bits wide.
-    pub scalar: Scalar,
+    pub affine: Affine,
     pub rows: LaneRows,
     /// The least and the greatest address of all lanes, active or not.
     pub bounds: (u64, u64),
@@ -62,42 +62,42 @@ pub(super) struct Even {
 impl Even {
     /// The addresses `value + offset`, if none wraps; `narrow` ones wrap at 32 bits.
     #[inline]
-    pub fn new(value: Scalar, offset: u64, narrow: bool, rows: LaneRows) -> Option<Even> {
+    pub fn new(value: Affine, offset: u64, narrow: bool, rows: LaneRows) -> Option<Even> {
         let base = value.base.wrapping_add(offset);
         let extend = |step: u64| if narrow { step as i32 as u64 } else { step };
         let (base, limit) = if narrow { (base & 0xffff_ffff, u64::from(u32::MAX)) } else { (base, u64::MAX) };
-        let scalar = Scalar { base, ..value.map(extend) };
-        let (least, greatest) = scalar.span(rows)?;
+        let affine = Affine { base, ..value.map(extend) };
+        let (least, greatest) = affine.span(rows)?;
         let bounds = (base.checked_add_signed(least)?, base.checked_add_signed(greatest)?);
-        (bounds.1 <= limit).then_some(Even { scalar, rows, bounds })
+        (bounds.1 <= limit).then_some(Even { affine, rows, bounds })
     }
 
     pub fn uniform(address: u64, rows: LaneRows) -> Even {
-        Even { scalar: Scalar::uniform(address), rows, bounds: (address, address) }
+        Even { affine: Affine::uniform(address), rows, bounds: (address, address) }
     }
 
     #[inline]
     pub fn at(&self, lane: usize) -> u64 {
-        self.scalar.at(lane, self.rows)
+        self.affine.at(lane, self.rows)
     }
 
     /// That of the first lane of a block.
     #[inline]
     pub fn of_block(&self, block: usize) -> u64 {
-        self.scalar.base.wrapping_add(self.scalar.block_stride.wrapping_mul(block as u64))
+        self.affine.base.wrapping_add(self.affine.block_stride.wrapping_mul(block as u64))
     }
 
     /// The least and the greatest address of the lanes of a mask: where addresses step evenly, those of the first and the
     /// last lane.
     pub fn bounds_of(&self, mask: Mask) -> Option<(u64, u64)> {
-        let (rows, Scalar { base, step, block_stride, .. }) = (self.rows, self.scalar);
+        let (rows, Affine { base, step, block_stride, .. }) = (self.rows, self.affine);
         let join = |(a, b): (u64, u64), (c, d): (u64, u64)| (a.min(c), b.max(d));
         let order = |first: u64, last: u64| (first.min(last), first.max(last));
         if !rows.has_whole_groups() {
             return mask.into_iter().map(|lane| (self.at(lane), self.at(lane))).reduce(join);
         }
-        let lanes = if rows.blocks() == 1 { CHUNK_LANES } else { rows.block_lanes() };
-        if self.scalar.is_linear_in_block(step, rows) && lanes.is_multiple_of(64) {
+        let lanes = if rows.blocks() == 1 { GANG_LANES } else { rows.block_lanes() };
+        if self.affine.is_linear_in_block(step, rows) && lanes.is_multiple_of(64) {
             let blocks = mask.words().chunks(lanes / 64).enumerate();
             let of_block = |(block, words): (usize, &[u64])| {
                 let (first, last) =
@@ -123,26 +123,26 @@ impl Even {
     /// All lanes are aligned to `bytes`, a power of two.
     #[inline]
     pub fn aligned(&self, bytes: u64) -> bool {
-        let Scalar { base, step, pitch, block_stride } = self.scalar;
+        let Affine { base, step, pitch, block_stride } = self.affine;
         (base | step | pitch | block_stride) & (bytes - 1) == 0
     }
 
     /// The step from lane to lane that all groups have.
     #[inline]
     pub fn group_step(&self) -> Option<u64> {
-        let Scalar { step, .. } = self.scalar;
-        (self.rows.has_whole_groups() || self.scalar.is_linear(step, self.rows)).then_some(step)
+        let Affine { step, .. } = self.affine;
+        (self.rows.has_whole_groups() || self.affine.is_linear(step, self.rows)).then_some(step)
     }
 
     /// The elements of `bytes` bytes stand one after the other in each block.
     pub fn consecutive_in_block(&self, bytes: u64) -> bool {
-        self.scalar.is_linear_in_block(bytes, self.rows)
+        self.affine.is_linear_in_block(bytes, self.rows)
     }
 
     /// The elements of `bytes` bytes stand one after the other, in the order of the lanes.
     #[inline]
     pub fn consecutive(&self, bytes: u64) -> bool {
-        self.scalar.is_linear(bytes, self.rows)
+        self.affine.is_linear(bytes, self.rows)
     }
 }
 
@@ -240,14 +240,14 @@ mod tests {
             let rows = LaneRows::of(block, lanes, blocks);
             let steps = [0, 4, 64, 4u64.wrapping_neg()];
             for (step, pitch, block_stride) in steps.iter().flat_map(|&step| {
-                let linear = Scalar::linear(0, step, rows).pitch;
+                let linear = Affine::linear(0, step, rows).pitch;
                 [(step, linear, 0), (step, linear, 4096), (step, 1000, 8), (step, 4, 0)]
             }) {
-                let scalar = Scalar { base: 1 << 20, step, pitch, block_stride };
-                let even = Even::new(scalar, 0, false, rows).unwrap();
+                let affine = Affine { base: 1 << 20, step, pitch, block_stride };
+                let even = Even::new(affine, 0, false, rows).unwrap();
                 for mask in masks {
                     let all = || mask.into_iter().map(|lane| even.at(lane));
-                    assert_eq!(even.bounds_of(mask), all().min().zip(all().max()), "{scalar:?} {block:?}");
+                    assert_eq!(even.bounds_of(mask), all().min().zip(all().max()), "{affine:?} {block:?}");
                 }
                 assert_eq!(even.bounds_of(Mask::EMPTY), None);
             }

@@ -16,12 +16,12 @@ use super::access::{Request, Resolved};
 use super::addresses::{Addresses, Each, ROOM, Region, address_of};
 use super::transfer::{read, write};
 use super::warp::ones;
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::bytes::store;
 use crate::code::{Atomic, Base};
 use crate::cta::Shared;
 use crate::fault::FaultKind;
-use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
+use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 use crate::memory::resolve;
 
 /// So few lanes are looked at one by one.
@@ -30,21 +30,21 @@ const FEW_LANES: usize = 32;
 /// The operands of an atomic operation, one for each lane.
 pub(super) struct Operands {
     /// Where the lane's element stands, from a base on.
-    offsets: [u64; CHUNK_LANES],
-    a: [u64; CHUNK_LANES],
-    b: [u64; CHUNK_LANES],
+    offsets: [u64; GANG_LANES],
+    a: [u64; GANG_LANES],
+    b: [u64; GANG_LANES],
     /// The element before the operation.
-    old: [u64; CHUNK_LANES],
+    old: [u64; GANG_LANES],
 }
 
 impl Operands {
     pub fn new() -> Box<Operands> {
-        let none = [0; CHUNK_LANES];
+        let none = [0; GANG_LANES];
         Box::new(Operands { offsets: none, a: none, b: none, old: none })
     }
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     #[inline(never)]
     pub(super) fn atomic(&mut self, op: &Atomic, active: &Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = op.ty.bytes();
@@ -135,12 +135,12 @@ impl Chunk<'_> {
         }
         let mut operands = self.operands.take().unwrap_or_else(Operands::new);
         if let Addresses::Even(even) = addresses
-            && even.scalar.is_uniform()
+            && even.affine.is_uniform()
         {
             self.take_operands(op, active, &mut operands);
             let update = Update::new(op.op, op.ty, op.flush && !own);
             // SAFETY: the region holds the element, which is aligned.
-            unsafe { update.one_element(&mut operands, active, region.at(even.scalar.base)) };
+            unsafe { update.one_element(&mut operands, active, region.at(even.affine.base)) };
             self.write_old_values(op, active, &operands);
             self.operands = Some(operands);
             return;
@@ -255,9 +255,9 @@ impl Chunk<'_> {
         let old_values = self.registers.scratch(1);
         // Shared memory is touched by this host thread alone.
         let own = |at: *const u8| shared.has(at);
-        self.each_place(shared, request, addresses, active.mask, |chunk, lane, place| {
-            let a = chunk.registers.get(active.window, op.a, lane);
-            let b = op.b.map_or(0, |slot| chunk.registers.get(active.window, slot, lane));
+        self.each_place(shared, request, addresses, active.mask, |gang, lane, place| {
+            let a = gang.registers.get(active.window, op.a, lane);
+            let b = op.b.map_or(0, |slot| gang.registers.get(active.window, slot, lane));
             let old = match place {
                 Resolved::Host(at) if !own(at) => {
                     // SAFETY: the place holds `bytes` aligned bytes.
@@ -270,8 +270,8 @@ impl Chunk<'_> {
                     old
                 },
                 Resolved::Local(at) => {
-                    let old = chunk.local.read(lane, at, bytes);
-                    chunk.local.write(lane, at, bytes, update.apply(old, a, b));
+                    let old = gang.local.read(lane, at, bytes);
+                    gang.local.write(lane, at, bytes, update.apply(old, a, b));
                     old
                 }
             };
@@ -324,7 +324,7 @@ fn find_offsets(
     region: Region,
     helpers: &Helpers,
     active: &Active,
-    offsets: &mut [u64; CHUNK_LANES],
+    offsets: &mut [u64; GANG_LANES],
 ) -> *mut u8 {
     match addresses {
         Addresses::Even(_) => {

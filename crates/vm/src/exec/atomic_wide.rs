@@ -6,13 +6,13 @@ use diag::Span;
 use portable_atomic::AtomicU128;
 
 use super::access::{Request, Resolved};
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::code::AtomicWide;
 use crate::cta::Shared;
-use crate::mask::CHUNK_LANES;
+use crate::mask::GANG_LANES;
 use crate::registers::SlotRef;
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// `atom.exch.b128`, `atom.cas.b128`.
     #[inline(never)]
     pub(super) fn atomic_wide(
@@ -25,10 +25,10 @@ impl Chunk<'_> {
         let request = Request { space: op.address.space, bytes: 16, write: true, span };
         let addresses = self.addresses(&op.address, active);
         let own = |at: *const u8| shared.has(at);
-        let mut old_values = [0u128; CHUNK_LANES];
-        self.each_place(shared, &request, &addresses, active.mask, |chunk, lane, place| {
+        let mut old_values = [0u128; GANG_LANES];
+        self.each_place(shared, &request, &addresses, active.mask, |gang, lane, place| {
             let value = |halves: [SlotRef; 2]| {
-                let [low, high] = halves.map(|half| chunk.registers.get(active.window, half, lane));
+                let [low, high] = halves.map(|half| gang.registers.get(active.window, half, lane));
                 u128::from(low) | u128::from(high) << 64
             };
             let (compare, new) = (op.compare.map(value), value(op.new));
@@ -51,11 +51,11 @@ impl Chunk<'_> {
                     old
                 },
                 Resolved::Local(at) => {
-                    let half = |offset: u64| u128::from(chunk.local.read(lane, at + offset, 8));
+                    let half = |offset: u64| u128::from(gang.local.read(lane, at + offset, 8));
                     let old = half(0) | half(8) << 64;
                     let new = update(old);
-                    chunk.local.write(lane, at, 8, new as u64);
-                    chunk.local.write(lane, at + 8, 8, (new >> 64) as u64);
+                    gang.local.write(lane, at, 8, new as u64);
+                    gang.local.write(lane, at + 8, 8, (new >> 64) as u64);
                     old
                 }
             };

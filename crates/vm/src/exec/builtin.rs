@@ -6,7 +6,7 @@ use isa::Space;
 use lanes::memory;
 
 use super::access::{Request, Resolved};
-use super::{Active, Chunk, Path, Step, Wait};
+use super::{Active, Gang, Path, Step, Wait};
 use crate::builtin::{Builtin, why_missing};
 use crate::code::{Argument, Call, Callee, Returned};
 use crate::cta::Shared;
@@ -27,7 +27,7 @@ struct Site<'c> {
     span: Span,
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// Calls a function that has no body in the module. Returns why the threads cannot go on at once.
     pub(super) fn call_builtin(
         &mut self,
@@ -109,7 +109,7 @@ impl Chunk<'_> {
     }
 
     /// What threads have just called and got, one lane after the other, if it is one of CUDA's functions that observers are told of.
-    pub(super) fn called(&self, call: &Call, active: &Active, mut tell: impl FnMut(usize, DeviceFunction)) {
+    pub(super) fn called(&self, call: &Call, active: &Active, mut notify: impl FnMut(usize, DeviceFunction)) {
         let Callee::Direct(index) = call.callee else { return };
         let module = &self.launch.program().module;
         if self.function(index).is_some() {
@@ -135,7 +135,7 @@ impl Chunk<'_> {
                     return;
                 }
             };
-            tell(lane, function);
+            notify(lane, function);
         }
     }
 
@@ -190,7 +190,7 @@ impl Chunk<'_> {
                 if text.len() > printf::MOST {
                     self.print_text(block, &std::mem::take(&mut text));
                 }
-                let mut values = Values { chunk: self, shared, lane, at: buffer, span: site.span };
+                let mut values = Values { gang: self, shared, lane, at: buffer, span: site.span };
                 let result = printf::Arguments::string(&mut values, format, usize::MAX)
                     .and_then(|format| printf::print(&format, &mut values, &mut text));
                 if result.is_err() {
@@ -210,7 +210,7 @@ impl Chunk<'_> {
             if address == 0 {
                 return Ok("?".to_owned());
             }
-            let mut values = Values { chunk: self, shared, lane, at: 0, span: site.span };
+            let mut values = Values { gang: self, shared, lane, at: 0, span: site.span };
             let bytes = printf::Arguments::string(&mut values, address, 4096)?;
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
@@ -233,7 +233,7 @@ impl Chunk<'_> {
 
 /// The argument buffer of one thread's `vprintf`.
 struct Values<'a, 'l> {
-    chunk: &'a Chunk<'l>,
+    gang: &'a Gang<'l>,
     shared: &'a Shared,
     lane: usize,
     /// Where the next value is looked for.
@@ -247,14 +247,14 @@ impl printf::Arguments for Values<'_, '_> {
     fn next(&mut self, bytes: u32) -> Step<u64> {
         let at = self.at.checked_next_multiple_of(bytes.into()).unwrap_or(0);
         self.at = at.wrapping_add(bytes.into());
-        self.chunk.read_generic(self.shared, self.lane, at, bytes, self.span)
+        self.gang.read_generic(self.shared, self.lane, at, bytes, self.span)
     }
 
     fn string(&mut self, address: u64, limit: usize) -> Step<Vec<u8>> {
         let mut text = Vec::new();
         while text.len() < limit {
             let at = address.wrapping_add(text.len() as u64);
-            match self.chunk.read_generic(self.shared, self.lane, at, 1, self.span)? {
+            match self.gang.read_generic(self.shared, self.lane, at, 1, self.span)? {
                 0 => break,
                 byte => text.push(byte as u8),
             }
@@ -264,6 +264,6 @@ impl printf::Arguments for Values<'_, '_> {
 
     fn too_long(&self, bytes: usize) -> Box<Fault> {
         let note = printf::why_too_long(bytes);
-        self.chunk.fault(FaultKind::PrintfTooLong, self.span, Mask::single(self.lane), None, &note)
+        self.gang.fault(FaultKind::PrintfTooLong, self.span, Mask::single(self.lane), None, &note)
     }
 }

@@ -2,7 +2,7 @@
 
 use lanes::{Factor, Shape};
 
-use super::{Active, Chunk};
+use super::{Active, Gang};
 use crate::code::Link;
 use crate::mask::GROUP_LANES;
 use crate::registers::{SlotRef, is_memory, is_rows};
@@ -27,13 +27,13 @@ impl Chain {
     }
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// Notes what a link multiplies, and computes the sum if nothing can wait any longer.
     #[inline(never)]
     pub(super) fn link(&mut self, link: &Link, active: &Active) {
         let (pure, index) = (&link.pure, link.index);
         let begins = self.chains[index.chain].begin.is_none();
-        if !(active.alone && active.all_lanes) || begins && self.all_scalar(pure, active) {
+        if !(active.alone && active.all_lanes) || begins && self.all_affine(pure, active) {
             // Which lanes run does not change within a block: no link waits.
             return self.pure(pure, active);
         }
@@ -77,7 +77,7 @@ impl Chunk<'_> {
         let (groups, rows, blocks) = self.registers.rows().groups();
         let shape = Shape { groups, rows, blocks };
         // SAFETY: factors are registers that have not been written since, or memory that the load checked and nothing in this
-        // block writes before the chain ends; both live as long as the chunk. A register that is the target steps as it does.
+        // block writes before the chain ends; both live as long as the gang. A register that is the target steps as it does.
         unsafe { (self.registers.helpers().fma_chain)(target, first, products, shape) }
     }
 }

@@ -6,12 +6,12 @@ use lanes::Helpers;
 use smallvec::SmallVec;
 
 use super::frame::CallRecord;
-use super::{Active, Chunk, Path, Step, Wait};
+use super::{Active, Gang, Path, Step, Wait};
 use crate::bytes::load;
 use crate::code::{Argument, Barrier, Block, Call, Callee, Code, Reduction, Terminator};
 use crate::cta::{BARRIERS, CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
-use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask, WARP_LANES};
+use crate::mask::{GANG_LANES, GROUP_LANES, Mask, WARP_LANES};
 use crate::memory::{CODE_STRIDE, CODE_WINDOW};
 use crate::registers::{SlotRef, Window, lane_width};
 
@@ -21,7 +21,7 @@ pub(super) type Values = SmallVec<[(u64, Mask); 4]>;
 /// Barriers, the number of threads that each is said to wait for, and the lanes that say so.
 pub(super) type Arrivals = SmallVec<[(u64, Option<u32>, Mask); 2]>;
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// Does what ends a block. True if the path goes on at its new place; false if it has ended (its mask is
     /// empty then) or must be scheduled anew.
     pub(super) fn terminate(
@@ -132,7 +132,7 @@ impl Chunk<'_> {
             return [(value, active.mask)].into_iter().collect();
         }
         let (mut rest, helpers) = (active.mask, self.registers.helpers());
-        let mut values = [0; CHUNK_LANES];
+        let mut values = [0; GANG_LANES];
         let (array, width) = match self.registers.array_if_read(active.window, slot) {
             Some(array) if slot.width != Width::Pred => (array, slot.width),
             _ => {
@@ -277,12 +277,12 @@ impl Chunk<'_> {
 
     // Barriers.
 
-    /// The warps of the blocks are those of the chunk.
+    /// The warps of the blocks are those of the gang.
     fn has_whole_warps(&self) -> bool {
         self.registers.rows().block_lanes().is_multiple_of(WARP_LANES)
     }
 
-    /// Of a set of lanes, those of a warp of the blocks, which are counted through, and need not be warps of the chunk.
+    /// Of a set of lanes, those of a warp of the blocks, which are counted through, and need not be warps of the gang.
     fn warp_of_blocks(&self, mask: Mask, warp: usize) -> u32 {
         let threads = self.registers.rows().block_lanes();
         let warps = threads.div_ceil(WARP_LANES);
@@ -324,7 +324,7 @@ impl Chunk<'_> {
         for (number, threads, together) in self.arrivals(barrier, &active) {
             let Some(threads) = threads.filter(|_| number < BARRIERS as u64) else { continue };
             for (block, mask) in self.parts(together) {
-                // Warps are those of the block, which need not be those of the chunk.
+                // Warps are those of the block, which need not be those of the gang.
                 let all = self.block_masks[block];
                 let (first, end) = (all.lowest().unwrap_or(0), all.highest().map_or(0, |lane| lane + 1));
                 let warps = (first..end).step_by(WARP_LANES).enumerate();

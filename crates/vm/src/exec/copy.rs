@@ -18,11 +18,11 @@ use super::access::{Request, Resolved};
 use super::addresses::{ROOM, address_of};
 use super::atomic::reduce_elements;
 use super::transfer::Transfer;
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::code::{Address, BulkMask, CopyAsync, CopyBulk, StoreAsync, StoreBulk, TryCancel};
 use crate::cta::Shared;
 use crate::fault::FaultKind;
-use crate::mask::{CHUNK_LANES, Mask};
+use crate::mask::{GANG_LANES, Mask};
 use crate::memory::{map_shared, rank_of_address};
 
 /// Bytes of the longest copy.
@@ -69,7 +69,7 @@ impl Default for Places {
 enum Commits {
     /// All so often.
     All(u32),
-    Each(Box<[u32; CHUNK_LANES]>),
+    Each(Box<[u32; GANG_LANES]>),
 }
 
 impl Commits {
@@ -85,7 +85,7 @@ impl Commits {
         match self {
             Commits::All(count) if all => *count += 1,
             Commits::All(count) => {
-                *self = Commits::Each(Box::new([*count; CHUNK_LANES]));
+                *self = Commits::Each(Box::new([*count; GANG_LANES]));
                 self.add(lanes, false);
             }
             Commits::Each(counts) => lanes.for_each(|lane| counts[lane] += 1),
@@ -168,7 +168,7 @@ impl Batch {
         let whole = lanes == self.lanes;
         let data = self.copies.bytes.as_ptr().cast::<[u8; N]>();
         // SAFETY (of all accesses here): the places were checked for so many bytes when the copies were issued. They are the block's
-        // shared memory, which this host thread alone touches, and which lives longer than the chunk. Of every lane there is data.
+        // shared memory, which this host thread alone touches, and which lives longer than the gang. Of every lane there is data.
         match &self.copies.places {
             Places::Row(start) => {
                 let start = start.cast::<[u8; N]>();
@@ -206,7 +206,7 @@ impl Batch {
     }
 }
 
-/// The copies of a chunk's threads, in the order in which they were issued.
+/// The copies of a gang's threads, in the order in which they were issued.
 pub(super) struct Copies {
     pending: Vec<Batch>,
     commits: Commits,
@@ -275,7 +275,7 @@ pub(super) fn ranks(blocks: Option<u64>) -> SmallVec<[Option<u32>; 16]> {
     }
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     #[inline(never)]
     pub(super) fn copy_async(
         &mut self,
@@ -368,9 +368,9 @@ impl Chunk<'_> {
         shared: &mut Shared,
         span: Span,
     ) -> Step {
-        let at = |chunk: &mut Self, address: &Address| {
+        let at = |gang: &mut Self, address: &Address| {
             let mut room = ROOM;
-            chunk.addresses(address, active).all(active, &mut room).to_vec()
+            gang.addresses(address, active).all(active, &mut room).to_vec()
         };
         let (to, from) = (at(self, &op.dst), at(self, &op.src));
         let objects = op.mbarrier.as_ref().map(|address| (at(self, address), address.space));

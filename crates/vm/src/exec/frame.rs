@@ -11,15 +11,15 @@ use std::ops::{Index, IndexMut};
 use diag::Span;
 use smallvec::SmallVec;
 
-use super::plan::PurePlan;
+use super::inline_cache::PureCache;
 use super::windows::Windows;
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
+use crate::affine::Affine;
 use crate::code::{Function, Returned};
 use crate::cta::Shared;
 use crate::fault::FaultKind;
 use crate::mask::Mask;
 use crate::registers::{REGISTER_LIMIT, SlotRef, Window};
-use crate::scalar::Scalar;
 
 /// Local memory that a thread may have, in bytes: what GPUs allow.
 pub(super) const LOCAL_LIMIT: u64 = 512 * 1024;
@@ -50,7 +50,7 @@ pub(crate) struct Frame {
     users: u32,
 }
 
-/// All calls in progress of a chunk.
+/// All calls in progress of a gang.
 #[derive(Default)]
 pub(crate) struct Frames {
     frames: Vec<Option<Frame>>,
@@ -129,7 +129,7 @@ pub(crate) struct CallRecord<'c> {
     pub span: Span,
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// The frame of the kernel; everything starts in it.
     pub(super) fn enter_kernel(&mut self, shared: &mut Shared) -> Step<u32> {
         let index = self.launch.kernel.entry.0;
@@ -229,7 +229,7 @@ impl Chunk<'_> {
             return Err(self.fault(FaultKind::StackOverflow, span, mask, None, &note));
         };
         if self.registers.open(window, function.slots as usize, function.bytes as usize) {
-            self.pure_plans.fill_with(|| PurePlan::NONE);
+            self.pure_caches.fill_with(|| PureCache::NONE);
         }
         Ok(window)
     }
@@ -246,7 +246,7 @@ impl Chunk<'_> {
     /// Sets the slots of a window that hold something on entry.
     fn initialise(&mut self, function: &Function, window: Window) {
         for &(slot, value) in &function.constants {
-            self.registers.set_scalar(window, slot, Scalar::uniform(value));
+            self.registers.set_affine(window, slot, Affine::uniform(value));
         }
         for &(slot, special) in &function.specials {
             self.set_special(window, slot, special);

@@ -11,7 +11,7 @@ use lanes::LaneWidth;
 use super::access::Request;
 use super::addresses::{Addresses, ROOM};
 use super::transfer::extend;
-use super::{Active, Chunk};
+use super::{Active, Gang};
 use crate::bytes::{load, store};
 use crate::code::{Load, Store};
 use crate::memory::resolve_generic;
@@ -25,7 +25,7 @@ enum Place {
     Each(u64, u64),
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// Where an access goes, if it is to local memory, aligned and in bounds in all active lanes.
     fn local_place(&self, request: &Request, addresses: &Addresses, active: &Active) -> Option<Place> {
         if !matches!(request.space, Space::Local | Space::Generic) || !request.bytes.is_power_of_two() {

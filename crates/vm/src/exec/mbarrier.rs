@@ -10,11 +10,11 @@ use smallvec::SmallVec;
 use super::access::{Request, Resolved};
 use super::addresses::address_of;
 use super::copy::ranks;
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::code::Mbarrier;
 use crate::cta::Shared;
 use crate::fault::{Fault, FaultKind};
-use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
+use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 
 /// Bytes of the object, and its alignment.
 const BYTES: u64 = 8;
@@ -138,7 +138,7 @@ impl Waiting {
     }
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     #[inline(never)]
     pub(super) fn mbarrier(
         &mut self,
@@ -147,7 +147,7 @@ impl Chunk<'_> {
         shared: &mut Shared,
         span: Span,
     ) -> Step {
-        let mut results = [0; CHUNK_LANES];
+        let mut results = [0; GANG_LANES];
         let Some(address) = &op.address else {
             for lane in active.mask {
                 let state = op.value.map_or(0, |slot| self.registers.get(active.window, slot, lane));
@@ -164,9 +164,9 @@ impl Chunk<'_> {
             }
         }
         let test = matches!(op.op, MbarrierOp::Test { .. });
-        let mut reports = [0; CHUNK_LANES];
+        let mut reports = [0; GANG_LANES];
         let addresses = self.addresses(address, active);
-        let mut all = [0; CHUNK_LANES];
+        let mut all = [0; GANG_LANES];
         for lane in active.mask {
             all[lane] = address_of(&addresses, lane);
         }
@@ -273,7 +273,7 @@ impl Chunk<'_> {
         Some(Foreseen { exists, completes, over, later: later as u32 })
     }
 
-    fn write_results(&mut self, op: &Mbarrier, active: &Active, results: &[u64; CHUNK_LANES]) {
+    fn write_results(&mut self, op: &Mbarrier, active: &Active, results: &[u64; GANG_LANES]) {
         if let Some(dst) = op.dst {
             self.write_lanes(dst, active, |_, lane| results[lane]);
         }
@@ -286,7 +286,7 @@ impl Chunk<'_> {
         let Shared { waiting, alive, .. } = shared;
         waiting.lanes.resize(warps, 0);
         let first = self.first_thread as usize / WARP_LANES;
-        for (warp, waiting) in waiting.lanes[first..].iter_mut().enumerate().take(CHUNK_LANES / WARP_LANES) {
+        for (warp, waiting) in waiting.lanes[first..].iter_mut().enumerate().take(GANG_LANES / WARP_LANES) {
             *waiting |= lanes.warp(warp);
         }
         let tried = |warp: usize| waiting.lanes[warp] | blocked[warp];

@@ -1,17 +1,17 @@
 //! The block-vectorised interpreter.
 //!
-//! A [`Chunk`] holds threads of a block, or of several blocks, and runs each instruction for all of them before the next.
-//! Threads that took different ways are different [`Path`]s: a place and a set of lanes. The chunk runs the path
+//! A [`Gang`] holds threads of a block, or of several blocks, and runs each instruction for all of them before the next.
+//! Threads that took different ways are different [`Path`]s: a place and a set of lanes. The gang runs the path
 //! that stands deepest in calls and lowest in layout order, so that others meet it where their ways join
 //! (see [`ir::Function::blocks`]).
 //!
-//! A chunk has up to 1024 lanes. An operation under a partial mask writes all lanes of a slot, unless the slot is live where another path
+//! A gang has up to 1024 lanes. An operation under a partial mask writes all lanes of a slot, unless the slot is live where another path
 //! waits; only then are its results merged. So one handler serves full and partial masks.
 //!
-//! A path gives its turn to the others of its chunk on a backward branch when its budget is used up, and at once if the loop may wait for
-//! another thread: if it has atomics, fences or volatile loads. Chunks of a block and blocks of a grid (`grid.rs`) take turns in the same
-//! way, so spin locks make progress between lanes, chunks and blocks. Each further block in flight needs registers and memory of the host,
-//! which costs more than many turns. So a chunk whose loop may wait gives its turn away after 32 turns of the loop, and only after 1024 if
+//! A path gives its turn to the others of its gang on a backward branch when its budget is used up, and at once if the loop may wait for
+//! another thread: if it has atomics, fences or volatile loads. Gangs of a block and blocks of a grid (`grid.rs`) take turns in the same
+//! way, so spin locks make progress between lanes, gangs and blocks. Each further block in flight needs registers and memory of the host,
+//! which costs more than many turns. So a gang whose loop may wait gives its turn away after 32 turns of the loop, and only after 1024 if
 //! all that the loop has is `red`, which tells it nothing.
 //!
 //! Narrowest tests (`tests/run`): partial masks `second_result_waits`, `loop_divergent`, `call_waits`; lanes of the last guard
@@ -25,22 +25,22 @@ mod atomic_wide;
 mod builtin;
 mod chain;
 mod control;
+mod convergence;
 mod copy;
 mod frame;
+mod inline_cache;
 mod local;
 mod matrix;
 mod mbarrier;
-mod meet;
 mod moves;
+mod notify;
 mod observe;
 mod path;
-mod plan;
 mod print;
 mod pure;
 mod resolve;
 mod stack;
 mod strong;
-mod tell;
 mod tensor;
 mod texture;
 mod transfer;
@@ -51,8 +51,10 @@ mod windows;
 use diag::Span;
 use isa::Opcode;
 
+use crate::affine::LaneRows;
 use crate::code::{Block, Code, Function, Guard, Kind, Op, Terminator};
 use crate::cta::Shared;
+use crate::cta_batch::{CtaBatch, axis_along};
 use crate::fault::{Access, Fault, FaultKind};
 use crate::grid::Launch;
 use crate::launch::Place;
@@ -60,29 +62,27 @@ use crate::limits::Stop;
 use crate::mask::{GROUP_LANES, Mask};
 use crate::memory::{LocalMemory, shared_base};
 use crate::registers::{Registers, SlotRef};
-use crate::scalar::LaneRows;
-use crate::team::{Team, axis_along};
 use active::{Active, Everyone};
 use copy::Copies;
 use frame::Frames;
+use inline_cache::{AccessCache, PureCache};
 pub(crate) use mbarrier::Waiting;
 pub(crate) use observe::{Observer, Recorder};
 use path::Path;
 pub(crate) use path::Wait;
-use plan::{AccessPlan, PurePlan};
 pub(crate) use watch::Watcher;
 
 /// Result of running something that may fault.
 pub(crate) type Step<T = ()> = Result<T, Box<Fault>>;
 
-/// What a chunk's turn came to.
+/// What a gang's turn came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// All its threads have ended.
     Done,
     /// All its threads wait.
     Blocked,
-    /// The launch ends: [`Chunk::stopped`].
+    /// The launch ends: [`Gang::stopped`].
     Stopped,
     /// Its budget is used up.
     OutOfBudget {
@@ -96,11 +96,11 @@ pub(crate) const SPIN_COST: i64 = BUDGET / 32;
 /// The same if it learns of others by weak loads at most: 1024 turns. Whoever gives his turn away has other blocks start, which need
 /// registers and memory of their own.
 pub(crate) const REDUCTION_COST: i64 = BUDGET / 1024;
-/// Blocks that a chunk runs before it gives its turn away.
+/// Blocks that a gang runs before it gives its turn away.
 pub(crate) const BUDGET: i64 = 1 << 16;
 
 /// Threads of a block, or all threads of several blocks, with their registers and private memory.
-pub(crate) struct Chunk<'l> {
+pub(crate) struct Gang<'l> {
     launch: &'l Launch,
     code: &'l Code,
     registers: Registers,
@@ -120,7 +120,7 @@ pub(crate) struct Chunk<'l> {
     /// The lanes of each block.
     block_masks: Vec<Mask>,
     /// Its blocks, or the one that it has a part of.
-    team: Team,
+    batch: CtaBatch,
     /// `%ctaid` of the first and of the last block.
     ctaids: [[u32; 3]; 2],
     /// The axis along which `%ctaid` steps by one from block to block; none where blocks follow each other over the ends of rows.
@@ -134,9 +134,9 @@ pub(crate) struct Chunk<'l> {
     /// Window 0 holds already what is the same in all blocks.
     prepared: bool,
     /// By [`crate::code::Address::place`].
-    access_plans: Vec<AccessPlan>,
-    /// By [`crate::code::Pure::plan`].
-    pure_plans: Vec<PurePlan>,
+    access_caches: Vec<AccessCache>,
+    /// By [`crate::code::Pure::inline cache`].
+    pure_caches: Vec<PureCache>,
     /// By [`crate::code::Link::chain`].
     chains: Vec<chain::Chain>,
     /// Thread-instructions executed, and those of them that have been reported.
@@ -164,8 +164,8 @@ pub(crate) struct Chunk<'l> {
     put_off: Option<print::PutOff>,
 }
 
-impl<'l> Chunk<'l> {
-    /// A chunk of so many threads of blocks of a rank in their cluster, or of fewer threads where there are fewer blocks.
+impl<'l> Gang<'l> {
+    /// A gang of so many threads of blocks of a rank in their cluster, or of fewer threads where there are fewer blocks.
     pub fn new(
         launch: &'l Launch,
         code: &'l Code,
@@ -173,9 +173,9 @@ impl<'l> Chunk<'l> {
         rank: u32,
         first_thread: u32,
         threads: usize,
-    ) -> Chunk<'l> {
+    ) -> Gang<'l> {
         let lanes = threads.next_multiple_of(GROUP_LANES);
-        Chunk {
+        Gang {
             launch,
             code,
             registers: Registers::new(rows, launch.path),
@@ -194,15 +194,15 @@ impl<'l> Chunk<'l> {
                     (0..blocks).map(|block| Mask::range(block * lanes, (block + 1) * lanes)).collect()
                 }
             },
-            team: Team::default(),
+            batch: CtaBatch::default(),
             ctaids: [[0; 3]; 2],
             along: None,
             shared_base: shared_base(rank),
             needed: Vec::new(),
             needed_changed: false,
             prepared: false,
-            access_plans: (0..code.accesses).map(|_| AccessPlan::NONE).collect(),
-            pure_plans: (0..code.pure_operations).map(|_| PurePlan::NONE).collect(),
+            access_caches: (0..code.accesses).map(|_| AccessCache::NONE).collect(),
+            pure_caches: (0..code.pure_operations).map(|_| PureCache::NONE).collect(),
             chains: (0..code.chains).map(|_| chain::Chain::default()).collect(),
             instructions: 0,
             slept: 0,
@@ -224,15 +224,15 @@ impl<'l> Chunk<'l> {
         self.code.functions.get(index as usize)?.as_ref()
     }
 
-    /// Starts the blocks of a team, or part of one: all threads at the kernel's entry.
-    pub fn start(&mut self, team: Team, shared: &mut Shared) -> Step {
-        self.team = team;
-        self.ctaids = [self.launch.ctaid(team.first); 2];
-        self.along = axis_along(self.launch.config.grid, self.ctaids[0], team);
-        self.ctaids[1] = self.ctaid_of(team.blocks - 1);
+    /// Starts the blocks of a CTA batch, or part of one: all threads at the kernel's entry.
+    pub fn start(&mut self, batch: CtaBatch, shared: &mut Shared) -> Step {
+        self.batch = batch;
+        self.ctaids = [self.launch.ctaid(batch.first); 2];
+        self.along = axis_along(self.launch.config.grid, self.ctaids[0], batch);
+        self.ctaids[1] = self.ctaid_of(batch.blocks - 1);
         let rows = self.registers.rows();
-        if rows.blocks() > 1 && self.everyone.threads != team.blocks * rows.block_lanes() {
-            self.everyone = Everyone::new(team.blocks * rows.block_lanes(), self.lanes);
+        if rows.blocks() > 1 && self.everyone.threads != batch.blocks * rows.block_lanes() {
+            self.everyone = Everyone::new(batch.blocks * rows.block_lanes(), self.lanes);
         }
         self.alive = self.everyone.mask;
         self.begins = true;
@@ -264,7 +264,7 @@ impl<'l> Chunk<'l> {
         let mut path = Path { mask: Mask::EMPTY, frame: 0, block: 0, wait: Wait::Ready, yields: 0 };
         while self.pick(shared, &mut path) {
             let result = self.run_path(&mut path, shared, budget, &mut spinning, observer);
-            self.registers.unpack();
+            self.registers.expand();
             let yielded = result.or_else(|fault| self.end_blocks(fault, &mut path).map(|()| false))?;
             if yielded {
                 path.yields += 1;
@@ -339,7 +339,7 @@ impl<'l> Chunk<'l> {
             let passes =
                 !O::WATCHES && block.ops.is_empty() && matches!(block.terminator, Terminator::Jump(_));
             if !passes && std::mem::take(&mut changed) && active.mask != path.mask {
-                self.registers.unpack();
+                self.registers.expand();
                 if path.mask == self.everyone.mask {
                     active.set_everyone(&self.everyone);
                 } else {
@@ -557,10 +557,10 @@ impl<'l> Chunk<'l> {
         self.ctaid_of(self.registers.rows().block_of(lane))
     }
 
-    /// `%ctaid` of one of the chunk's blocks.
+    /// `%ctaid` of one of the gang's blocks.
     fn ctaid_of(&self, block: usize) -> [u32; 3] {
         // Divisions are slow.
-        let Some(along) = self.along else { return self.launch.ctaid(self.team.block(block)) };
+        let Some(along) = self.along else { return self.launch.ctaid(self.batch.block(block)) };
         let mut ctaid = self.ctaids[0];
         ctaid[along] += block as u32;
         ctaid
@@ -572,13 +572,13 @@ impl<'l> Chunk<'l> {
         if rows.blocks() > 1 { lane % rows.block_lanes() } else { self.first_thread as usize + lane }
     }
 
-    /// The blocks of the chunk that have lanes in a mask, and these lanes.
+    /// The blocks of the gang that have lanes in a mask, and these lanes.
     fn parts(&self, mask: Mask) -> impl Iterator<Item = (usize, Mask)> + use<'_> {
         let parts = self.block_masks.iter().map(move |&block| mask & block).enumerate();
         parts.filter(|(_, part)| !part.is_empty())
     }
 
-    /// Places where threads of this chunk wait, for the report of a deadlock.
+    /// Places where threads of this gang wait, for the report of a deadlock.
     pub fn waiting(&self) -> Vec<(Path, Span)> {
         self.paths.iter().filter_map(|p| self.span(p).map(|s| (*p, s))).collect()
     }

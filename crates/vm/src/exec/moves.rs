@@ -1,25 +1,25 @@
-//! Copies, packing, addresses as values, special registers.
+//! Copies, compaction, addresses as values, special registers.
 
 use ir::{Clock, Width};
 use isa::Space;
 use smallvec::SmallVec;
 
-use super::{Active, Chunk};
+use super::{Active, Gang};
+use crate::affine::Affine;
 use crate::code::{Base, Special};
 use crate::launch::MAX_SLEEP;
 use crate::mask::{GROUP_LANES, Mask};
 use crate::memory::{map_shared, rank_of_address, resolve_generic, shared_base, shared_object, shared_rank};
 use crate::registers::{Groups, Registers, SlotRef, Window, lane_width};
-use crate::scalar::Scalar;
 
-impl Chunk<'_> {
+impl Gang<'_> {
     #[inline(never)]
     pub(super) fn copy(&mut self, dst: SlotRef, src: SlotRef, active: &Active) {
         let whole = self.whole(active, dst);
         let moves = !whole || !self.registers.has_scalar(active.window, src);
-        if active.packs && moves && dst.width != Width::Pred {
+        if active.compacts && moves && dst.width != Width::Pred {
             let bytes = usize::from(dst.group_bytes);
-            return self.produce_packed(dst, src, active, |_, target, source, lanes| {
+            return self.produce_compacted(dst, src, active, |_, target, source, lanes| {
                 for group in 0..lanes / GROUP_LANES {
                     // SAFETY: both have so many groups, or the source one that stands for all; they are the same or do not overlap.
                     unsafe { std::ptr::copy(source.at_group(group), target.add(group * bytes), bytes) }
@@ -39,10 +39,10 @@ impl Chunk<'_> {
         mask: Mask,
         whole: bool,
     ) {
-        match self.registers.scalar(from, src) {
-            Some(scalar) if whole => return self.registers.set_scalar(to, dst, scalar),
-            Some(scalar) if scalar.is_uniform() => {
-                return self.registers.set_all(to, dst, scalar.base, mask, false);
+        match self.registers.affine(from, src) {
+            Some(affine) if whole => return self.registers.set_affine(to, dst, affine),
+            Some(affine) if affine.is_uniform() => {
+                return self.registers.set_all(to, dst, affine.base, mask, false);
             }
             _ => {}
         }
@@ -66,7 +66,7 @@ impl Chunk<'_> {
         if let Some(uniform) = self.registers.uniform(active.window, src)
             && self.whole(active, dst)
         {
-            return self.registers.set_scalar(active.window, dst, Scalar::uniform(uniform ^ 1));
+            return self.registers.set_affine(active.window, dst, Affine::uniform(uniform ^ 1));
         }
         let mask = if self.whole(active, dst) { Mask::ALL } else { active.mask };
         self.registers.set_predicate(active.window, dst, value, mask);
@@ -82,8 +82,8 @@ impl Chunk<'_> {
             let whole = self.whole(active, dst);
             return self.registers.set_all(active.window, dst, extend(value), active.mask, whole);
         }
-        if active.packs {
-            return self.produce_packed(dst, src, active, |registers, target, source, lanes| {
+        if active.compacts {
+            return self.produce_compacted(dst, src, active, |registers, target, source, lanes| {
                 // SAFETY: they have so many elements of their widths, and scratch has no fewer.
                 unsafe {
                     registers.resize((target, dst.width), (source.array, src.width), bits, signed, lanes)
@@ -99,11 +99,11 @@ impl Chunk<'_> {
 
     #[inline(never)]
     pub(super) fn offset(&mut self, dst: SlotRef, src: SlotRef, addend: u64, active: &Active) {
-        if let Some(scalar) = self.registers.scalar(active.window, src)
+        if let Some(affine) = self.registers.affine(active.window, src)
             && self.whole(active, dst)
         {
-            let base = scalar.base.wrapping_add(addend);
-            return self.registers.set_scalar(active.window, dst, Scalar { base, ..scalar });
+            let base = affine.base.wrapping_add(addend);
+            return self.registers.set_affine(active.window, dst, Affine { base, ..affine });
         }
         // SAFETY: both arrays have `lanes` elements of this width, and are the same or do not overlap.
         let add = |source: *const u8, target: *mut u8, lanes: usize| unsafe {
@@ -112,8 +112,8 @@ impl Chunk<'_> {
                 _ => map(source, target, lanes, |v: u32| v.wrapping_add(addend as u32)),
             }
         };
-        if active.packs && self.registers.uniform(active.window, src).is_none() {
-            return self.produce_packed(dst, src, active, |_, target, source, lanes| {
+        if active.compacts && self.registers.uniform(active.window, src).is_none() {
+            return self.produce_compacted(dst, src, active, |_, target, source, lanes| {
                 add(source.array, target, lanes);
             });
         }
@@ -231,8 +231,8 @@ impl Chunk<'_> {
         }
     }
 
-    /// Lets `f` write a slot in the packed lanes, so many of them, from another.
-    fn produce_packed(
+    /// Lets `f` write a slot in the compacted lanes, so many of them, from another.
+    fn produce_compacted(
         &mut self,
         dst: SlotRef,
         src: SlotRef,
@@ -240,10 +240,10 @@ impl Chunk<'_> {
         f: impl FnOnce(&Registers, *mut u8, Groups, usize),
     ) {
         let whole = self.whole(active, dst);
-        let lanes = self.registers.pack(active.window, &active.mask) * GROUP_LANES;
-        let source = self.registers.packed_source(active.window, src);
-        f(&self.registers, self.registers.packed_target(dst), source, lanes);
-        self.registers.set_packed(active.window, dst, whole);
+        let lanes = self.registers.compact(active.window, &active.mask) * GROUP_LANES;
+        let source = self.registers.compacted_source(active.window, src);
+        f(&self.registers, self.registers.compacted_target(dst), source, lanes);
+        self.registers.set_compacted(active.window, dst, whole);
     }
 
     /// Start of an address that does not come from a slot.
@@ -260,9 +260,9 @@ impl Chunk<'_> {
 
     #[inline(never)]
     pub(super) fn is_space(&mut self, dst: SlotRef, src: SlotRef, space: Space, own: bool, active: &Active) {
-        self.write_lanes(dst, active, |chunk, lane| {
-            let (at, inner) = resolve_generic(chunk.registers.get(active.window, src, lane));
-            u64::from(at == space && (!own || shared_base(shared_rank(inner).0) == chunk.shared_base))
+        self.write_lanes(dst, active, |gang, lane| {
+            let (at, inner) = resolve_generic(gang.registers.get(active.window, src, lane));
+            u64::from(at == space && (!own || shared_base(shared_rank(inner).0) == gang.shared_base))
         });
     }
 
@@ -284,8 +284,8 @@ impl Chunk<'_> {
             let value = map_shared(address, to as u32, generic);
             return self.registers.set_all(active.window, dst, value, active.mask, whole);
         }
-        self.write_lanes(dst, active, |chunk, lane| {
-            let (address, to) = (number(&chunk.registers, src, lane), number(&chunk.registers, rank, lane));
+        self.write_lanes(dst, active, |gang, lane| {
+            let (address, to) = (number(&gang.registers, src, lane), number(&gang.registers, rank, lane));
             map_shared(address, to as u32, generic)
         });
     }
@@ -293,16 +293,16 @@ impl Chunk<'_> {
     /// The object of `tcgen05.commit`.
     #[inline(never)]
     pub(super) fn shared_object(&mut self, dst: SlotRef, src: SlotRef, active: &Active) {
-        self.write_lanes(dst, active, |chunk, lane| {
-            shared_object(chunk.registers.get(active.window, src, lane))
+        self.write_lanes(dst, active, |gang, lane| {
+            shared_object(gang.registers.get(active.window, src, lane))
         });
     }
 
     /// `getctarank`
     #[inline(never)]
     pub(super) fn rank_of(&mut self, dst: SlotRef, src: SlotRef, generic: bool, active: &Active) {
-        self.write_lanes(dst, active, |chunk, lane| {
-            rank_of_address(chunk.registers.get(active.window, src, lane), generic).into()
+        self.write_lanes(dst, active, |gang, lane| {
+            rank_of_address(gang.registers.get(active.window, src, lane), generic).into()
         });
     }
 
@@ -343,8 +343,8 @@ impl Chunk<'_> {
     /// Sets the slot of a special register.
     pub(super) fn set_special(&mut self, window: Window, slot: SlotRef, special: Special) {
         let (ctaids, rows) = ((self.ctaids, self.along), self.registers.rows());
-        match special.scalar(self.launch, ctaids, self.first_thread, rows) {
-            Some(scalar) => self.registers.set_scalar(window, slot, scalar),
+        match special.affine(self.launch, ctaids, self.first_thread, rows) {
+            Some(affine) => self.registers.set_affine(window, slot, affine),
             None if special.depends_on_block() => {
                 for block in 0..rows.blocks() {
                     let value = special.value(self.launch, self.ctaid_of(block), 0);

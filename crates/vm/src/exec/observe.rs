@@ -1,12 +1,12 @@
 //! Who watches the interpreter: nobody, the profiler, or an observer from outside (`watch.rs`).
 //!
-//! What runs a chunk is generic over who watches it ([`Observer`]). Nobody, `()`, costs nothing. The profiler counts and measures by block
+//! What runs a gang is generic over who watches it ([`Observer`]). Nobody, `()`, costs nothing. The profiler counts and measures by block
 //! and operation, and sorts its counts by instruction (`profile.rs`) when its host thread is done.
 
 use diag::Span;
 use isa::Space;
 
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::code::{Access, Block, Callee, Code, Extent, Start, Terminator};
 use crate::cta::Shared;
 use crate::grid::Launch;
@@ -21,9 +21,9 @@ pub(crate) trait Observer {
     const WATCHES: bool = true;
     /// Blocks of a cooperative launch give their turns away wherever they may tell others something.
     const GIVES_WAY: bool = false;
-    /// Blocks begin: a chunk has its threads at the entry of the kernel, in this frame.
+    /// Blocks begin: a gang has its threads at the entry of the kernel, in this frame.
     #[inline(always)]
-    fn start(&mut self, _chunk: &Chunk, _frame: u32, _mask: Mask) {}
+    fn start(&mut self, _gang: &Gang, _frame: u32, _mask: Mask) {}
     /// A path comes to a block.
     #[inline(always)]
     fn enter(&mut self, _function: u32, _block: u32, _mask: Mask) {}
@@ -31,7 +31,7 @@ pub(crate) trait Observer {
     #[inline(always)]
     fn before(
         &mut self,
-        _chunk: &Chunk,
+        _gang: &Gang,
         _shared: &Shared,
         _block: &Block,
         _op: usize,
@@ -41,7 +41,7 @@ pub(crate) trait Observer {
     }
     /// Lanes meet at `bar.warp.sync` from different places, each with its member mask.
     #[inline(always)]
-    fn warp_sync(&mut self, _chunk: &Chunk, _span: Span, _mask: Mask, _members: impl Fn(usize) -> u32) {}
+    fn warp_sync(&mut self, _gang: &Gang, _span: Span, _mask: Mask, _members: impl Fn(usize) -> u32) {}
     /// It has run.
     #[inline(always)]
     fn after(&mut self) {}
@@ -50,12 +50,12 @@ pub(crate) trait Observer {
     fn fault(&mut self) {}
     /// The block is about to end.
     #[inline(always)]
-    fn before_end(&mut self, _chunk: &Chunk, _shared: &Shared, _block: &Block, _active: &Active) -> Step {
+    fn before_end(&mut self, _gang: &Gang, _shared: &Shared, _block: &Block, _active: &Active) -> Step {
         Ok(())
     }
     /// It has ended.
     #[inline(always)]
-    fn after_end(&mut self, _chunk: &Chunk, _shared: &Shared, _block: &Block, _active: &Active) -> Step {
+    fn after_end(&mut self, _gang: &Gang, _shared: &Shared, _block: &Block, _active: &Active) -> Step {
         Ok(())
     }
 }
@@ -213,12 +213,12 @@ impl Observer for Recorder<'_> {
         record.threads += self.threads;
     }
 
-    fn before(&mut self, chunk: &Chunk, _: &Shared, block: &Block, index: usize, active: &Active) -> Step {
+    fn before(&mut self, gang: &Gang, _: &Shared, block: &Block, index: usize, active: &Active) -> Step {
         let op = &block.ops[index];
         let record = &mut self.blocks[self.function][self.block].ops[self.op];
         let mut mask = active.mask;
         if let Some(guard) = op.guard {
-            mask &= chunk.holds(guard, active);
+            mask &= gang.holds(guard, active);
             if record.has_guard {
                 record.guarded_off += u64::from(active.mask.count() - mask.count());
             }
@@ -227,7 +227,7 @@ impl Observer for Recorder<'_> {
         if record.has_access
             && let Some(access) = block.accesses[index].first()
         {
-            chunk.classify(access, mask, active, &mut record.accesses);
+            gang.classify(access, mask, active, &mut record.accesses);
         }
         self.began = ticks(&self.start);
         Ok(())
@@ -245,20 +245,20 @@ impl Observer for Recorder<'_> {
         record.faulted.1 += self.threads;
     }
 
-    fn before_end(&mut self, chunk: &Chunk, _: &Shared, block: &Block, active: &Active) -> Step {
-        self.blocks[self.function][self.block].diverged += chunk.diverging_warps(block, active);
+    fn before_end(&mut self, gang: &Gang, _: &Shared, block: &Block, active: &Active) -> Step {
+        self.blocks[self.function][self.block].diverged += gang.diverging_warps(block, active);
         self.began = ticks(&self.start);
         Ok(())
     }
 
-    fn after_end(&mut self, _: &Chunk, _: &Shared, _: &Block, _: &Active) -> Step {
+    fn after_end(&mut self, _: &Gang, _: &Shared, _: &Block, _: &Active) -> Step {
         let ticks = self.elapsed();
         self.blocks[self.function][self.block].time.add(ticks);
         Ok(())
     }
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// Counts the accesses of the warps of `mask` by kind. Changes nothing in the registers, so that an observed
     /// operation runs as it does unobserved.
     fn classify(&self, access: &Access, mut mask: Mask, active: &Active, counts: &mut Accesses) {

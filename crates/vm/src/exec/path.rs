@@ -1,12 +1,12 @@
-//! The paths of a chunk: lanes that are at the same place, who runs next, and what the others need.
+//! The paths of a gang: lanes that are at the same place, who runs next, and what the others need.
 //!
 //! Ready paths at the same place become one. What the others need is found when an operation runs, not for blocks that only lead to
 //! another.
 //!
-//! Narrowest tests: `tests/run`: `divergence_nested`, `call_waits`, `barrier_guarded`, `barrier_and_others`; unit tests of `scalar.rs` (the
+//! Narrowest tests: `tests/run`: `divergence_nested`, `call_waits`, `barrier_guarded`, `barrier_and_others`; unit tests of `affine.rs` (the
 //! block of a lane).
 
-use super::Chunk;
+use super::Gang;
 use crate::cta::Shared;
 use crate::mask::Mask;
 
@@ -15,7 +15,7 @@ use crate::mask::Mask;
 pub(crate) enum Wait {
     /// It could.
     Ready,
-    /// At barrier `index` of a block of the chunk, until its generation is no longer `generation`.
+    /// At barrier `index` of a block of the gang, until its generation is no longer `generation`.
     Barrier {
         block: u8,
         index: u8,
@@ -42,7 +42,7 @@ pub(crate) struct Path {
     pub yields: u32,
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// Adds a path to the others: to one that is ready at the same place, if it is too. Those that wait at a guarded barrier stand where
     /// those go on for which the guard does not hold.
     pub(super) fn put(&mut self, path: &Path) {

@@ -1,10 +1,10 @@
 //! What blocks print that run together: it comes out as if they had run one after the other.
 //!
-//! The lowest block of a team that has not ended prints at once; what the others print waits for it. Where a block faults in a path of its
+//! The lowest block of a CTA batch that has not ended prints at once; what the others print waits for it. Where a block faults in a path of its
 //! own, the blocks below it go on to their ends before the fault is reported, and what those above have printed is forgotten. Narrowest
 //! test (`tests/run`): `print_of_teams`.
 
-use super::{Chunk, Path, Step};
+use super::{Gang, Path, Step};
 use crate::fault::Fault;
 use crate::mask::Mask;
 
@@ -13,7 +13,7 @@ const MOST_WAITING: usize = 16 << 20;
 /// Turns, in which they wait for others, that blocks below one that has faulted get to end.
 const GRACE: u32 = 64;
 
-/// What the blocks of a chunk have printed.
+/// What the blocks of a gang have printed.
 #[derive(Default)]
 pub(super) struct Printed {
     /// By block: what waits for blocks below.
@@ -31,7 +31,7 @@ pub(super) struct PutOff {
     grace: u32,
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// A thread of a block has printed some text.
     pub(super) fn print_text(&mut self, block: usize, text: &[u8]) {
         let output = &self.launch.config.output;
@@ -47,7 +47,7 @@ impl Chunk<'_> {
         }
     }
 
-    /// The blocks of the chunk start.
+    /// The blocks of the gang start.
     pub(super) fn begin_printing(&mut self) {
         self.printed.first = 0;
         self.put_off = None;
@@ -88,9 +88,9 @@ impl Chunk<'_> {
         }
     }
 
-    /// The block of the chunk with this `%ctaid`.
+    /// The block of the gang with this `%ctaid`.
     fn block_at(&self, ctaid: [u32; 3]) -> Option<usize> {
-        (0..self.team.blocks).find(|&block| self.ctaid_of(block) == ctaid)
+        (0..self.batch.blocks).find(|&block| self.ctaid_of(block) == ctaid)
     }
 
     /// What to do about a fault in a path: the blocks from that of the fault on end. Those below go on, and the fault is reported when they
@@ -127,7 +127,7 @@ impl Chunk<'_> {
     }
 }
 
-impl Drop for Chunk<'_> {
+impl Drop for Gang<'_> {
     /// Its blocks end because the launch does.
     fn drop(&mut self) {
         // A second panic would end the process: an output may be what panicked.

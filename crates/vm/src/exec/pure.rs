@@ -1,4 +1,4 @@
-//! Pure operations: in scalar form where the sources allow it, else by a vector handler, else lane by lane.
+//! Pure operations: in affine form where the sources allow it, else by a vector handler, else lane by lane.
 //!
 //! Uniform sources are computed once for all lanes, floating point by one lane of the handler. Narrowest test (`tests/run`):
 //! `uniform_numbers`.
@@ -8,84 +8,84 @@ use std::mem::MaybeUninit;
 use diag::Span;
 use smallvec::SmallVec;
 
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
+use crate::affine::Affine;
 use crate::bytes::{load, store};
 use crate::code::{Linear, MAX_SOURCES, Pure, PureStore};
 use crate::cta::Shared;
 use crate::mask::{GROUP_LANES, Mask};
 use crate::registers::SlotRef;
-use crate::scalar::Scalar;
 use lanes::{LaneArgs, LaneFn};
 
-impl Chunk<'_> {
+impl Gang<'_> {
     #[inline]
     pub(super) fn pure(&mut self, op: &Pure, active: &Active) {
         if op.linear != Linear::No && self.pure_linear(op, active) {
             return;
         }
-        if active.packs
+        if active.compacts
             && let Some(handler) = op.lanes
         {
-            return self.pure_packed(op, handler, active);
+            return self.pure_compacted(op, handler, active);
         }
         if !self.pure_planned(op, active) {
-            self.pure_unplanned(op, active);
+            self.pure_uncached(op, active);
         }
     }
 
-    /// The operation in the packed lanes.
+    /// The operation in the compacted lanes.
     #[inline(never)]
-    fn pure_packed(&mut self, op: &Pure, handler: LaneFn, active: &Active) {
-        if self.all_scalar(op, active) && self.pure_scalar(op, active) {
+    fn pure_compacted(&mut self, op: &Pure, handler: LaneFn, active: &Active) {
+        if self.all_affine(op, active) && self.pure_scalar(op, active) {
             return;
         }
-        let (window, groups) = (active.window, self.registers.pack(active.window, &active.mask));
+        let (window, groups) = (active.window, self.registers.compact(active.window, &active.mask));
         let mut args = LaneArgs {
             dst: op
                 .dst
-                .map(|slot| slot.map_or(std::ptr::null_mut(), |slot| self.registers.packed_target(slot))),
+                .map(|slot| slot.map_or(std::ptr::null_mut(), |slot| self.registers.compacted_target(slot))),
             src: [std::ptr::null(); LaneArgs::SOURCES],
             step: [0; LaneArgs::SOURCES],
             lanes: groups * GROUP_LANES,
         };
         for (i, &slot) in op.src().iter().enumerate() {
-            let source = self.registers.packed_source(window, slot);
+            let source = self.registers.compacted_source(window, slot);
             (args.src[i], args.step[i]) = (source.array, source.step);
         }
-        // SAFETY: every operand has so many groups of the widths of the form's operands, or one that stands for all; packed forms
+        // SAFETY: every operand has so many groups of the widths of the form's operands, or one that stands for all; compacted forms
         // are each other's or do not overlap; the handler was looked up for this host.
         unsafe { handler.call(&args) }
         for slot in op.dst.into_iter().flatten() {
             let whole = self.whole(active, slot);
-            self.registers.set_packed(window, slot, whole);
+            self.registers.set_compacted(window, slot, whole);
         }
     }
 
-    /// Computes the operation on scalar forms, if its sources have them and step in a way that the operation keeps.
+    /// Computes the operation on affine forms, if its sources have them and step in a way that the operation keeps.
     #[inline(never)]
     fn pure_linear(&mut self, op: &Pure, active: &Active) -> bool {
         let [Some(dst), None] = op.dst else { return false };
         let registers = &mut self.registers;
         let [a, b, c] = op.linear_src;
-        let scalar = |slot| registers.scalar_if_known(active.window, slot);
-        let (Some(a), Some(b)) = (scalar(a), scalar(b)) else { return false };
+        let affine = |slot| registers.affine_if_known(active.window, slot);
+        let (Some(a), Some(b)) = (affine(a), affine(b)) else { return false };
         // Half of all: no need to look at more.
         let result = match op.linear {
             Linear::Add => Some(a.plus(b)),
-            _ => scalar(c).and_then(|c| op.linear.apply([a, b, c], dst.width, registers.rows())),
+            _ => affine(c).and_then(|c| op.linear.apply([a, b, c], dst.width, registers.rows())),
         };
         let Some(result) = result else { return false };
         // Only where the result may spill over into all lanes: merging would need the arrays anyway.
         let whole = active.alone || self.whole(active, dst);
         if whole {
-            self.registers.set_scalar(active.window, dst, result);
+            self.registers.set_affine(active.window, dst, result);
         }
         whole
     }
 
     #[inline(never)]
-    fn pure_unplanned(&mut self, op: &Pure, active: &Active) {
-        if self.all_scalar(op, active) && self.pure_scalar(op, active) {
+    fn pure_uncached(&mut self, op: &Pure, active: &Active) {
+        if self.all_affine(op, active) && self.pure_scalar(op, active) {
             return;
         }
         let Some(handler) = op.lanes else { return self.pure_lanes(op, active) };
@@ -122,9 +122,9 @@ impl Chunk<'_> {
         }
     }
 
-    /// All sources have scalar forms.
+    /// All sources have affine forms.
     #[inline]
-    pub(super) fn all_scalar(&self, op: &Pure, active: &Active) -> bool {
+    pub(super) fn all_affine(&self, op: &Pure, active: &Active) -> bool {
         op.src().iter().all(|&slot| self.registers.has_scalar(active.window, slot))
     }
 
@@ -151,25 +151,25 @@ impl Chunk<'_> {
         args
     }
 
-    /// Computes the operation once for all lanes, if its sources, which have scalar forms, are uniform.
+    /// Computes the operation once for all lanes, if its sources, which have affine forms, are uniform.
     fn pure_scalar(&mut self, op: &Pure, active: &Active) -> bool {
         // Only where the result may spill over into all lanes: merging would need the arrays anyway.
         if !active.alone && op.dst.iter().flatten().any(|&slot| !self.whole(active, slot)) {
             return false;
         }
-        let scalar = |i: usize| self.registers.known_scalar(active.window, op.src[i]);
-        if !(0..op.sources).all(|i| scalar(i).is_uniform()) {
+        let affine = |i: usize| self.registers.known_affine(active.window, op.src[i]);
+        if !(0..op.sources).all(|i| affine(i).is_uniform()) {
             return false;
         }
         let values: [u64; MAX_SOURCES] =
-            std::array::from_fn(|i| if i < op.sources { scalar(i).base } else { 0 });
+            std::array::from_fn(|i| if i < op.sources { affine(i).base } else { 0 });
         let results = match op.lanes.filter(|_| op.slow_sem) {
             Some(handler) => one_lane(op, handler, &values),
             None => (op.sem)(&op.picks, &values[..op.sources]),
         };
         for (slot, value) in op.dst.iter().zip(results) {
             if let Some(slot) = slot {
-                self.registers.set_scalar(active.window, *slot, Scalar::uniform(value));
+                self.registers.set_affine(active.window, *slot, Affine::uniform(value));
             }
         }
         true
@@ -186,15 +186,15 @@ impl Chunk<'_> {
         span: Span,
     ) -> Step {
         let pure = &op.pure;
-        if active.packs {
+        if active.compacts {
             self.pure(pure, active);
             return self.store(&op.store, active, shared, span);
         }
-        let planned = self.plan_fits(pure, active);
-        if (planned || !self.all_scalar(pure, active))
+        let cached = self.plan_fits(pure, active);
+        if (cached || !self.all_affine(pure, active))
             && let (Some(_), [Some(result), _]) = (pure.lanes, pure.dst)
             && let Some(target) = self.store_target(&op.store, active, shared, span)
-            && (planned || self.plan_store(pure, active, result))
+            && (cached || self.plan_store(pure, active, result))
         {
             // SAFETY: the target has room for the lanes of the active groups.
             unsafe { self.pure_planned_store(pure, active, target, result.group_bytes.into()) }
@@ -204,7 +204,7 @@ impl Chunk<'_> {
         self.store(&op.store, active, shared, span)
     }
 
-    /// Plans a pure operation that has not run yet. False if there is no plan of it.
+    /// Plans a pure operation that has not run yet. False if there is no inline cache of it.
     fn plan_store(&mut self, pure: &Pure, active: &Active, result: SlotRef) -> bool {
         let mut args = self.lane_args(pure, active);
         let forms = self.forms(pure, active);

@@ -5,7 +5,7 @@ use isa::Space;
 
 use super::copy::ranks;
 use super::observe::ROW_BYTES;
-use super::{Active, Chunk};
+use super::{Active, Gang};
 use crate::code::{
     Access, Address, Extent, Guard, Kind, MatrixOp, MatrixSource, Multicast, Op, Start, WarpOp,
 };
@@ -15,7 +15,7 @@ use crate::memory::map_shared;
 /// No more bytes of a bulk access are told. One end of it is in shared memory, which is smaller, so that a longer one faults.
 const MOST_BULK: u64 = 1 << 20;
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// The lanes where a guard lets an operation execute, of all.
     pub(super) fn holds(&self, guard: Guard, active: &Active) -> Mask {
         let predicate = self.registers.predicate(active.window, guard.slot);

@@ -7,13 +7,13 @@ use diag::Span;
 use ir::StackOp;
 
 use super::frame::LOCAL_LIMIT;
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::fault::FaultKind;
-use crate::mask::{CHUNK_LANES, Mask};
+use crate::mask::{GANG_LANES, Mask};
 use crate::memory::STACK_BASE;
 use crate::registers::SlotRef;
 
-impl Chunk<'_> {
+impl Gang<'_> {
     #[inline(never)]
     pub(super) fn stack(
         &mut self,
@@ -23,7 +23,7 @@ impl Chunk<'_> {
         active: &Active,
         span: Span,
     ) -> Step {
-        let mut results = [0; CHUNK_LANES];
+        let mut results = [0; GANG_LANES];
         self.stacks.resize(self.lanes, 0);
         for lane in active.mask {
             let value = value.map_or(0, |slot| self.registers.get(active.window, slot, lane));

@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 use super::access::{Request, Resolved};
 use super::addresses::Addresses;
 use super::transfer::{extend, read, write};
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::bytes::{load, store};
 use crate::code::{Load, Store};
 use crate::cta::Shared;
@@ -40,7 +40,7 @@ pub(super) fn execute_fence(order: Order) {
     }
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     #[inline(never)]
     pub(super) fn load_strong(
         &mut self,
@@ -64,11 +64,11 @@ impl Chunk<'_> {
             return self.load_each(op, active, shared, &request, &addresses, read_strong);
         };
         if let Addresses::Even(even) = &addresses
-            && even.scalar.is_uniform()
+            && even.affine.is_uniform()
         {
             // All lanes look at one place: looking once is as good as looking for each at the same time.
             // SAFETY: the region holds all elements of the access.
-            self.load_uniform(op, active, unsafe { region.at(even.scalar.base) }, read_strong);
+            self.load_uniform(op, active, unsafe { region.at(even.affine.base) }, read_strong);
             return Ok(());
         }
         let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
@@ -157,8 +157,8 @@ impl Chunk<'_> {
         addresses: &Addresses,
         write: unsafe fn(*mut u8, u32, &Words),
     ) -> Step {
-        self.each_place(shared, request, addresses, active.mask, |chunk, lane, place| {
-            let value = |i: usize| chunk.registers.get(active.window, op.src[i], lane);
+        self.each_place(shared, request, addresses, active.mask, |gang, lane, place| {
+            let value = |i: usize| gang.registers.get(active.window, op.src[i], lane);
             match place {
                 Resolved::Host(at) => {
                     let words = side_by_side(op.src.len(), op.bytes, value);
@@ -167,8 +167,8 @@ impl Chunk<'_> {
                 }
                 Resolved::Local(at) => {
                     for i in 0..op.src.len() {
-                        let value = chunk.registers.get(active.window, op.src[i], lane);
-                        chunk.local.write(lane, at + (i as u64) * u64::from(op.bytes), op.bytes, value);
+                        let value = gang.registers.get(active.window, op.src[i], lane);
+                        gang.local.write(lane, at + (i as u64) * u64::from(op.bytes), op.bytes, value);
                     }
                 }
             }

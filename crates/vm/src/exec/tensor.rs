@@ -13,7 +13,7 @@ use super::access::Request;
 use super::addresses::Region;
 use super::atomic::reduce_elements;
 use super::copy::ranks;
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::code::{Address, CopyTensor, Kind, Op, TensorMapReplace};
 use crate::cta::Shared;
 use crate::fault::{Fault, FaultKind};
@@ -49,7 +49,7 @@ struct Transfer<'a> {
     span: Span,
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
     #[inline(never)]
     pub(super) fn copy_tensor(

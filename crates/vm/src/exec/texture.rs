@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::atomic::{Update, update_atomically};
 use super::transfer::{read, write};
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::bytes::{load, store};
 use crate::code::{Kind, Op, Texel, TexelWork};
 use crate::fault::{Fault, FaultKind};
@@ -66,7 +66,7 @@ fn first(fault: &mut Option<LaneFault>, lane: usize, new: HandleFault) {
     }
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     #[inline(never)]
     pub(super) fn texel(&mut self, op: &Texel, active: &Active, span: Span) -> Step {
         let groups = self.texel_groups(op, active);

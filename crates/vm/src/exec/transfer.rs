@@ -13,10 +13,10 @@ use lanes::{Element, Extend, Helpers, LaneWidth, memory};
 
 use super::Active;
 use super::addresses::{Addresses, Each, Region};
+use crate::affine::{Affine, LaneRows};
 use crate::bytes::load;
-use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
+use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
 use crate::registers::lane_width;
-use crate::scalar::{LaneRows, Scalar};
 
 /// The transfer of one element after the other between memory and registers.
 pub(super) struct Transfer<'a> {
@@ -339,7 +339,7 @@ impl Transfer<'_> {
     /// There must be so many, a multiple of 16, and `to` must have as many elements of `width`.
     unsafe fn load_extended(&self, from: *const u8, signed: bool, width: Width, to: *mut u8, lanes: usize) {
         let Helpers { extend, widen_bytes, .. } = *self.helpers;
-        let mut words = [0u16; CHUNK_LANES];
+        let mut words = [0u16; GANG_LANES];
         let words = words.as_mut_ptr().cast::<u8>();
         // SAFETY: the caller's promise; there are no more lanes than words.
         unsafe {
@@ -375,7 +375,7 @@ impl Transfer<'_> {
             (_, true) => (Element::B4, Width::W32, Extend::S32),
         };
         let offsets = if each.narrow { LaneWidth::B4 } else { LaneWidth::B8 };
-        let mut room = [0u32; CHUNK_LANES];
+        let mut room = [0u32; GANG_LANES];
         let room = room.as_mut_ptr().cast::<u8>();
         let (first, end) = self.active.lanes();
         // SAFETY: the region holds the accesses of all active lanes; there are no more lanes than words, and `to` has them.
@@ -396,8 +396,8 @@ impl Transfer<'_> {
         }
         let step = self.step(group)?;
         let end = match self.addresses {
-            Addresses::Even(even) if even.scalar.is_linear(step, self.rows) => self.active.groups.1,
-            Addresses::Even(even) if even.scalar.is_linear_in_block(step, self.rows) => {
+            Addresses::Even(even) if even.affine.is_linear(step, self.rows) => self.active.groups.1,
+            Addresses::Even(even) if even.affine.is_linear_in_block(step, self.rows) => {
                 // Blocks have whole groups, since these step evenly.
                 let block = self.rows.block_of(group * GROUP_LANES) + 1;
                 self.active.groups.1.min(block * self.rows.block_lanes() / GROUP_LANES)
@@ -513,7 +513,7 @@ impl Transfer<'_> {
             if self.has_one_address_a_block() {
                 return self.store_last(element, width, from);
             }
-            let one_a_group = matches!(self.addresses, Addresses::Even(even) if even.scalar.step == 0);
+            let one_a_group = matches!(self.addresses, Addresses::Even(even) if even.affine.step == 0);
             match (self.bytes, width) {
                 (2, Width::W16) if !one_a_group => self.store_elements::<u16>(element, width, from),
                 (4, Width::W32) if !one_a_group => self.store_elements::<u32>(element, width, from),
@@ -533,9 +533,9 @@ impl Transfer<'_> {
 
     /// The lanes of a block all have one address, and blocks are not small.
     fn has_one_address_a_block(&self) -> bool {
-        let one = |scalar: &Scalar| scalar.step | scalar.pitch == 0;
+        let one = |affine: &Affine| affine.step | affine.pitch == 0;
         let large = self.rows.blocks() == 1 || self.rows.block_lanes() >= 64;
-        large && matches!(self.addresses, Addresses::Even(even) if one(&even.scalar))
+        large && matches!(self.addresses, Addresses::Even(even) if one(&even.affine))
     }
 
     /// Stores the element of the last active lane of each block, which is what stays where all have one address.
@@ -591,7 +591,7 @@ impl Transfer<'_> {
     /// There must be room for so many, a multiple of 16, and `from` must have as many elements of `width`.
     unsafe fn store_truncated(&self, to: *mut u8, width: Width, from: *const u8, lanes: usize) {
         let Helpers { truncate, narrow_bytes, copy, .. } = *self.helpers;
-        let mut room = [0u32; CHUNK_LANES];
+        let mut room = [0u32; GANG_LANES];
         let room = room.as_mut_ptr().cast::<u8>();
         // SAFETY: the caller's promise; there are no more lanes than words.
         unsafe {

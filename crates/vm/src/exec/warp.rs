@@ -4,13 +4,13 @@ use diag::Span;
 use ir::{ReduxOp, ShuffleMode, VoteMode, Width};
 use isa::Type;
 
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::code::{ShufflePattern, WarpOp, shuffle_source};
 use crate::cta::Shared;
-use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
+use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 use crate::registers::{SlotRef, lane_width};
 
-impl Chunk<'_> {
+impl Gang<'_> {
     #[inline(never)]
     pub(super) fn warp(
         &mut self,
@@ -51,7 +51,7 @@ impl Chunk<'_> {
     }
 
     /// Writes words to the active lanes of a slot.
-    fn write_words(&mut self, dst: SlotRef, active: &Active, words: &[u32; CHUNK_LANES]) {
+    fn write_words(&mut self, dst: SlotRef, active: &Active, words: &[u32; GANG_LANES]) {
         if dst.width != Width::W32 {
             return self.write_lanes(dst, active, |_, lane| words[lane].into());
         }
@@ -80,7 +80,7 @@ impl Chunk<'_> {
         f: impl Fn(usize, u32) -> u64,
     ) {
         let common = self.common_members(members, active);
-        let mut words = [0; CHUNK_LANES];
+        let mut words = [0; GANG_LANES];
         let mut holds = Mask::EMPTY;
         for (warp, lanes) in active.mask.warps() {
             let first = warp * WARP_LANES;
@@ -174,7 +174,7 @@ impl Chunk<'_> {
         let [values, b, c] = [a, b, c].map(|slot| self.registers.read(active.window, slot).cast::<u32>());
         let permute = self.registers.helpers().permute_warps;
         let mut in_range = Mask::EMPTY;
-        let mut words = [0u32; CHUNK_LANES];
+        let mut words = [0u32; GANG_LANES];
         for (warp, lanes) in active.mask.warps() {
             let first = warp * WARP_LANES;
             // A warp may have 16 lanes.
@@ -251,11 +251,11 @@ impl Chunk<'_> {
         active: &Active,
     ) {
         let (array, common) = (self.registers.read(active.window, a), self.common_members(members, active));
-        let mut of_warps = [0; CHUNK_LANES / WARP_LANES];
+        let mut of_warps = [0; GANG_LANES / WARP_LANES];
         for (warp, lanes) in active.mask.warps() {
             of_warps[warp] = common.unwrap_or(u32::MAX) & lanes;
         }
-        let mut words = [0; CHUNK_LANES];
+        let mut words = [0; GANG_LANES];
         let whole = all && common.is_some();
         // SAFETY: the register has all lanes, and there are as many words.
         unsafe {
@@ -301,7 +301,7 @@ impl Chunk<'_> {
     ) {
         let values = self.registers.read(active.window, a).cast::<u32>();
         self.write_warps(dst, members, active, |warp, members| {
-            // SAFETY: the register has an element of 4 bytes for every lane, and members are lanes of the chunk.
+            // SAFETY: the register has an element of 4 bytes for every lane, and members are lanes of the gang.
             unsafe {
                 let of_warp = values.add(warp * WARP_LANES);
                 match members {
@@ -321,7 +321,7 @@ impl Chunk<'_> {
         active: &Active,
     ) {
         let mut leaders = Mask::EMPTY;
-        let mut results = [0; CHUNK_LANES];
+        let mut results = [0; GANG_LANES];
         for lane in active.mask {
             let leader = self.members(members, active, lane).trailing_zeros();
             results[lane] = leader.into();

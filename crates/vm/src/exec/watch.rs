@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::access::{Request, Resolved};
 use super::mbarrier::Foreseen;
 use super::observe::Observer;
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::code::{
     Address, Block, BulkMask, Flow, Kind, Multicast, Op, Returned, Start, Store, TensorMemory, Terminator,
     WarpOp, flows, shuffle_source,
@@ -34,7 +34,7 @@ pub(crate) struct Watcher {
     lanes: Vec<LaneAccess>,
     pub(super) addresses: Vec<u64>,
     threads: Vec<u32>,
-    /// Whose: of which block of a chunk, the index of its first thread, and which lanes; of a whole block of several always the same.
+    /// Whose: of which block of a gang, the index of its first thread, and which lanes; of a whole block of several always the same.
     threads_of: (usize, u32, Mask),
     /// How often each barrier was complete before the block ended.
     generations: Vec<u32>,
@@ -55,10 +55,10 @@ pub(crate) struct Watcher {
 impl Watcher {
     pub fn new(observer: ObserverHandle) -> Watcher {
         let (lanes, addresses, threads, generations) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (accesses, operations, follows) = observer.tell(|observer| {
+        let (accesses, operations, follows) = observer.notify(|observer| {
             (observer.wants_accesses(), observer.wants_operations(), observer.follows_operations())
         });
-        let tensor_memory = observer.tell(|observer| observer.wants_tensor_memory());
+        let tensor_memory = observer.notify(|observer| observer.wants_tensor_memory());
         Watcher {
             observer,
             lanes,
@@ -92,8 +92,8 @@ impl Watcher {
     }
 
     /// Tells the observer something, and asks whether it wants to be told of operations from now on.
-    pub(super) fn tell_and_ask<T>(&mut self, event: impl FnOnce(&mut dyn LaunchObserver) -> T) -> T {
-        let (answer, follows) = self.observer.tell(|observer| {
+    pub(super) fn notify_and_ask<T>(&mut self, event: impl FnOnce(&mut dyn LaunchObserver) -> T) -> T {
+        let (answer, follows) = self.observer.notify(|observer| {
             let answer = event(observer);
             (answer, observer.follows_operations())
         });
@@ -104,53 +104,53 @@ impl Watcher {
     /// Calls `f` with `%ctaid` and the threads of each block that has lanes in `mask`.
     pub(super) fn each_block(
         &mut self,
-        chunk: &Chunk,
+        gang: &Gang,
         mask: Mask,
         mut f: impl FnMut(&ObserverHandle, [u32; 3], &[u32]),
     ) {
-        for (block, mask) in chunk.parts(mask) {
+        for (block, mask) in gang.parts(mask) {
             // Mostly they are all, again and again.
-            let several = chunk.block_masks.len() > 1;
-            let which = match several && mask == chunk.block_masks[block] {
+            let several = gang.block_masks.len() > 1;
+            let which = match several && mask == gang.block_masks[block] {
                 true => (0, u32::MAX, Mask::EMPTY),
-                false => (block, chunk.first_thread, mask),
+                false => (block, gang.first_thread, mask),
             };
             if self.threads.is_empty() || self.threads_of != which {
                 self.threads.clear();
                 let first = match several {
-                    false => chunk.first_thread,
-                    true => 0u32.wrapping_sub((block * chunk.registers.rows().block_lanes()) as u32),
+                    false => gang.first_thread,
+                    true => 0u32.wrapping_sub((block * gang.registers.rows().block_lanes()) as u32),
                 };
                 mask.for_each(|lane| self.threads.push(first.wrapping_add(lane as u32)));
                 self.threads_of = which;
             }
-            f(&self.observer, chunk.ctaid_of(block), &self.threads);
+            f(&self.observer, gang.ctaid_of(block), &self.threads);
         }
     }
 
     /// What an operation does besides accessing memory.
-    fn tell_effect(&mut self, chunk: &Chunk, shared: &Shared, op: &Op, mask: Mask, active: &Active) {
+    fn notify_effect(&mut self, gang: &Gang, shared: &Shared, op: &Op, mask: Mask, active: &Active) {
         let span = op.span;
         match &op.kind {
-            Kind::Fence(semantics) => self.each_block(chunk, mask, |observer, block, threads| {
+            Kind::Fence(semantics) => self.each_block(gang, mask, |observer, block, threads| {
                 let event = FenceEvent { block, semantics: *semantics, span, threads };
-                observer.tell(|observer| observer.fence(&event));
+                observer.notify(|observer| observer.fence(&event));
             }),
-            Kind::CopyGroup(group) => self.each_block(chunk, mask, |observer, block, threads| {
+            Kind::CopyGroup(group) => self.each_block(gang, mask, |observer, block, threads| {
                 let event = CopyGroupEvent { block, group: *group, span, threads };
-                observer.tell(|observer| observer.copy_group(&event));
+                observer.notify(|observer| observer.copy_group(&event));
             }),
-            Kind::AsyncStep(step) => self.each_block(chunk, mask, |observer, block, threads| {
+            Kind::AsyncStep(step) => self.each_block(gang, mask, |observer, block, threads| {
                 let event = AsyncEvent { block, step: *step, span, threads };
-                observer.tell(|observer| observer.async_step(&event));
+                observer.notify(|observer| observer.async_step(&event));
             }),
-            Kind::TensorMemory(op) => self.tell_tensor_memory(chunk, op, span, mask, active),
+            Kind::TensorMemory(op) => self.notify_tensor_memory(gang, op, span, mask, active),
             Kind::Warp { op, members: members_slot } => {
                 if let WarpOp::TensorMemory(op) = &**op {
-                    self.tell_tensor_memory(chunk, op, span, mask, active);
+                    self.notify_tensor_memory(gang, op, span, mask, active);
                 }
                 let members =
-                    |lane| members_slot.map(|slot| chunk.registers.get(active.window, slot, lane) as u32);
+                    |lane| members_slot.map(|slot| gang.registers.get(active.window, slot, lane) as u32);
                 let kind = match &**op {
                     WarpOp::Sync => WarpKind::Sync,
                     WarpOp::Shuffle { .. } => WarpKind::Shuffle,
@@ -162,63 +162,63 @@ impl Watcher {
                     _ => WarpKind::Collective,
                 };
                 let all_lanes = |members: u64| members as u32 == u32::MAX;
-                let is_member = |slot| chunk.registers.uniform(active.window, slot).is_some_and(all_lanes);
+                let is_member = |slot| gang.registers.uniform(active.window, slot).is_some_and(all_lanes);
                 let is_whole = mask.is_whole_warps_of(Mask::ALL) && members_slot.is_none_or(is_member);
-                if !self.observer.tell(|observer| observer.wants_warp(kind, is_whole)) {
+                if !self.observer.notify(|observer| observer.wants_warp(kind, is_whole)) {
                     return;
                 }
                 let source = |lane: usize| {
                     let WarpOp::Shuffle { mode, b, c, .. } = **op else { return None };
-                    let [b, c] = [b, c].map(|slot| chunk.registers.get(active.window, slot, lane) as u32);
+                    let [b, c] = [b, c].map(|slot| gang.registers.get(active.window, slot, lane) as u32);
                     let (source, _) = shuffle_source(mode, (lane % WARP_LANES) as u32, b, c);
-                    Some((chunk.thread_of(lane) / WARP_LANES * WARP_LANES) as u32 + source)
+                    Some((gang.thread_of(lane) / WARP_LANES * WARP_LANES) as u32 + source)
                 };
-                self.tell_warp(chunk, kind, span, mask, members, source);
+                self.notify_warp(gang, kind, span, mask, members, source);
             }
             Kind::Mbarrier(mbarrier) => {
                 let Some(address) = &mbarrier.address else { return };
                 let value =
-                    |lane| mbarrier.value.map_or(1, |slot| chunk.registers.get(active.window, slot, lane));
+                    |lane| mbarrier.value.map_or(1, |slot| gang.registers.get(active.window, slot, lane));
                 let what = (span, mbarrier.op, false);
                 let object = (address, mbarrier.blocks.map(Multicast::Mask));
-                self.tell_mbarrier(chunk, shared, what, object, mask, active, value);
+                self.notify_mbarrier(gang, shared, what, object, mask, active, value);
             }
             Kind::CopyBulk(copy) => {
                 let Some(address) = &copy.mbarrier else { return };
-                let value = |lane| chunk.registers.get(active.window, copy.size, lane);
+                let value = |lane| gang.registers.get(active.window, copy.size, lane);
                 let what = (span, MbarrierOp::CompleteTransactions, true);
                 let multicast = match copy.mask {
                     Some(BulkMask::Blocks(mask)) => Some(Multicast::Mask(mask)),
                     Some(BulkMask::Bytes(_)) | None => None,
                 };
-                self.tell_mbarrier(chunk, shared, what, (address, multicast), mask, active, value);
+                self.notify_mbarrier(gang, shared, what, (address, multicast), mask, active, value);
             }
             Kind::CopyTensor(copy) => {
                 let Some(address) = &copy.mbarrier else { return };
-                let value = |lane| chunk.tensor_bytes(copy, active, lane);
+                let value = |lane| gang.tensor_bytes(copy, active, lane);
                 let what = (span, MbarrierOp::CompleteTransactions, true);
                 let multicast = copy.blocks.map(Multicast::Mask);
-                self.tell_mbarrier(chunk, shared, what, (address, multicast), mask, active, value);
+                self.notify_mbarrier(gang, shared, what, (address, multicast), mask, active, value);
             }
             Kind::TryCancel(request) => {
                 let what = (span, MbarrierOp::CompleteTransactions, true);
                 let bytes = |_| ir::RESPONSE_BYTES.into();
                 let object = (&request.mbarrier, request.all.then_some(Multicast::All));
-                self.tell_mbarrier(chunk, shared, what, object, mask, active, bytes);
+                self.notify_mbarrier(gang, shared, what, object, mask, active, bytes);
             }
             Kind::StoreAsync(store) => {
                 let what = (span, MbarrierOp::CompleteTransactions, true);
                 let bytes = |_| u64::from(store.bytes) * store.src.len() as u64;
-                self.tell_mbarrier(chunk, shared, what, (&store.mbarrier, None), mask, active, bytes);
+                self.notify_mbarrier(gang, shared, what, (&store.mbarrier, None), mask, active, bytes);
             }
             _ => {}
         }
     }
 
     /// What an instruction does to tensor memory.
-    fn tell_tensor_memory(
+    fn notify_tensor_memory(
         &mut self,
-        chunk: &Chunk,
+        gang: &Gang,
         op: &TensorMemory,
         span: Span,
         mask: Mask,
@@ -227,48 +227,48 @@ impl Watcher {
         if !self.tensor_memory {
             return;
         }
-        // Blocks that have tensor memory are in no team.
-        let Some((access, cells, sources)) = chunk.tensor_access(op, mask, active) else { return };
-        let block = chunk.block_of(mask.lowest().unwrap_or(0));
+        // Blocks that have tensor memory are in no CTA batch.
+        let Some((access, cells, sources)) = gang.tensor_access(op, mask, active) else { return };
+        let block = gang.block_of(mask.lowest().unwrap_or(0));
         let event = TensorMemoryEvent { block, span, access, cells: &cells, sources: &sources };
-        self.tell_and_ask(|observer| observer.tensor_memory(&event));
+        self.notify_and_ask(|observer| observer.tensor_memory(&event));
     }
 
-    /// Barriers of the chunk's blocks are complete.
-    fn tell_released(&self, chunk: &Chunk, span: Span, released: &[(usize, u64)], mask: Mask) -> Step {
-        for &(of_chunk, barrier) in released {
-            let release = BarrierRelease { block: chunk.ctaid_of(of_chunk), barrier, span };
-            let flow = self.observer.tell(|observer| observer.barrier_release(&release));
-            proceed(flow, chunk, span, mask)?;
+    /// Barriers of the gang's blocks are complete.
+    fn notify_released(&self, gang: &Gang, span: Span, released: &[(usize, u64)], mask: Mask) -> Step {
+        for &(of_gang, barrier) in released {
+            let release = BarrierRelease { block: gang.ctaid_of(of_gang), barrier, span };
+            let flow = self.observer.notify(|observer| observer.barrier_release(&release));
+            proceed(flow, gang, span, mask)?;
         }
         Ok(())
     }
 
-    fn tell_warp(
+    fn notify_warp(
         &mut self,
-        chunk: &Chunk,
+        gang: &Gang,
         kind: WarpKind,
         span: Span,
         mask: Mask,
         members: impl Fn(usize) -> Option<u32>,
         source: impl Fn(usize) -> Option<u32>,
     ) {
-        for (block, mask) in chunk.parts(mask) {
+        for (block, mask) in gang.parts(mask) {
             let lane = |lane: usize| WarpLane {
-                thread: chunk.thread_of(lane) as u32,
+                thread: gang.thread_of(lane) as u32,
                 members: members(lane),
                 source: source(lane),
             };
             let lanes: Vec<WarpLane> = mask.into_iter().map(lane).collect();
-            let event = WarpEvent { block: chunk.ctaid_of(block), kind, span, lanes: &lanes };
-            self.tell_and_ask(|observer| observer.warp(&event));
+            let event = WarpEvent { block: gang.ctaid_of(block), kind, span, lanes: &lanes };
+            self.notify_and_ask(|observer| observer.warp(&event));
         }
     }
 
     #[allow(clippy::too_many_arguments)] // an operation, its operands, and who executes it
-    fn tell_mbarrier(
+    fn notify_mbarrier(
         &mut self,
-        chunk: &Chunk,
+        gang: &Gang,
         shared: &Shared,
         (span, op, by_copy): (Span, MbarrierOp, bool),
         (address, multicast): (&Address, Option<Multicast>),
@@ -276,22 +276,22 @@ impl Watcher {
         active: &Active,
         value: impl Fn(usize) -> u64,
     ) {
-        let at = chunk.lane_addresses(address, active);
+        let at = gang.lane_addresses(address, active);
         let mut words = SmallVec::new();
-        let mut tell = |lane: usize, inner: u64, value: u64| {
+        let mut notify = |lane: usize, inner: u64, value: u64| {
             let foreseen = match op {
                 // The arrival is one more than the phase waits for, and makes up for itself.
                 MbarrierOp::ArriveAfterCopies { counted: true } => {
                     Some(Foreseen { exists: true, completes: false, over: false, later: 0 })
                 }
-                op => chunk.foresee_mbarrier(op, value, address.space, inner, shared, &mut words),
+                op => gang.foresee_mbarrier(op, value, address.space, inner, shared, &mut words),
             };
             let Some(foreseen) = foreseen else { return };
-            let block = chunk.block_of(lane);
-            let (_, inner, owner) = chunk.owner(address.space, inner, block);
+            let block = gang.block_of(lane);
+            let (_, inner, owner) = gang.owner(address.space, inner, block);
             let event = MbarrierEvent {
                 block,
-                thread: chunk.thread_of(lane) as u32,
+                thread: gang.thread_of(lane) as u32,
                 span,
                 op,
                 by_copy,
@@ -302,20 +302,20 @@ impl Watcher {
                 over: foreseen.over,
                 later: foreseen.later,
             };
-            self.observer.tell(|observer| observer.mbarrier(&event));
+            self.observer.notify(|observer| observer.mbarrier(&event));
         };
         for lane in mask {
             match multicast {
-                None => tell(lane, at(lane), value(lane)),
+                None => notify(lane, at(lane), value(lane)),
                 Some(multicast) => {
-                    chunk.each_receiver(multicast, address, active, lane, |at| tell(lane, at, value(lane)));
+                    gang.each_receiver(multicast, address, active, lane, |at| notify(lane, at, value(lane)));
                 }
             }
         }
     }
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// The space that an address of a block's thread leads to, the address there, and the block that this memory belongs to.
     fn owner(&self, space: Space, address: u64, block: [u32; 3]) -> (Space, u64, [u32; 3]) {
         let (space, inner) = resolve(space, address);
@@ -328,7 +328,7 @@ impl Chunk<'_> {
     }
 }
 
-/// It may do more than compute and access memory ([`Watcher::tell_effect`]).
+/// It may do more than compute and access memory ([`Watcher::notify_effect`]).
 fn has_effect(kind: &Kind) -> bool {
     !matches!(
         kind,
@@ -351,29 +351,29 @@ fn is_quiet(terminator: &Terminator) -> bool {
 }
 
 /// The run ends where the observer says so.
-pub(super) fn proceed(flow: ControlFlow<()>, chunk: &Chunk, span: Span, mask: Mask) -> Step {
+pub(super) fn proceed(flow: ControlFlow<()>, gang: &Gang, span: Span, mask: Mask) -> Step {
     match flow {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(chunk.fault(FaultKind::Stopped, span, mask, None, "")),
+        ControlFlow::Break(()) => Err(gang.fault(FaultKind::Stopped, span, mask, None, "")),
     }
 }
 
 /// Where the values of an access are to be found.
 struct Operands<'a, 'l> {
-    chunk: &'a Chunk<'l>,
+    gang: &'a Gang<'l>,
     shared: &'a Shared,
     op: &'a Op,
     active: &'a Active,
 }
 
 impl Operands<'_, '_> {
-    /// The lane of the chunk that a part of an access belongs to, and its block in the chunk. Anybody can make up accesses.
+    /// The lane of the gang that a part of an access belongs to, and its block in the gang. Anybody can make up accesses.
     fn lane(&self, access: &LaneAccess) -> Option<(usize, usize)> {
-        let mut blocks = 0..self.chunk.block_masks.len();
-        let block = blocks.find(|&block| self.chunk.ctaid_of(block) == access.block)?;
-        let first = self.chunk.block_masks[block].lowest().unwrap_or(0);
-        let lane = first + (access.thread as usize).checked_sub(self.chunk.first_thread as usize)?;
-        (lane < self.chunk.lanes).then_some((lane, block))
+        let mut blocks = 0..self.gang.block_masks.len();
+        let block = blocks.find(|&block| self.gang.ctaid_of(block) == access.block)?;
+        let first = self.gang.block_masks[block].lowest().unwrap_or(0);
+        let lane = first + (access.thread as usize).checked_sub(self.gang.first_thread as usize)?;
+        (lane < self.gang.lanes).then_some((lane, block))
     }
 
     /// The elements of a store side by side.
@@ -389,7 +389,7 @@ impl Operands<'_, '_> {
 impl ReadValues for Operands<'_, '_> {
     fn stored(&self, access: &LaneAccess) -> Option<u128> {
         let (lane, _) = self.lane(access)?;
-        let read = |slot| self.chunk.registers.get(self.active.window, slot, lane);
+        let read = |slot| self.gang.registers.get(self.active.window, slot, lane);
         match &self.op.kind {
             Kind::Store(store) | Kind::StoreStrong(store) => Self::elements(store, |i| read(store.src[i])),
             Kind::PureStore(both) => {
@@ -410,10 +410,10 @@ impl ReadValues for Operands<'_, '_> {
         for (i, byte) in bytes.iter_mut().enumerate().take(access.bytes as usize) {
             let request = Request { space, bytes: 1, write: false, span: self.op.span };
             let start = match space {
-                Space::Shared => shared_base(self.chunk.launch.cluster_rank(access.owner)) + access.address,
+                Space::Shared => shared_base(self.gang.launch.cluster_rank(access.owner)) + access.address,
                 _ => access.address,
             };
-            let at = match self.chunk.place(self.shared, &request, start.wrapping_add(i as u64)) {
+            let at = match self.gang.place(self.shared, &request, start.wrapping_add(i as u64)) {
                 Ok(Resolved::Host(at)) if space == Space::Shared => {
                     at.wrapping_add(block * self.shared.stride)
                 }
@@ -430,14 +430,7 @@ impl ReadValues for Operands<'_, '_> {
 impl Observer for Watcher {
     const GIVES_WAY: bool = true;
 
-    fn before(
-        &mut self,
-        chunk: &Chunk,
-        shared: &Shared,
-        block: &Block,
-        index: usize,
-        active: &Active,
-    ) -> Step {
+    fn before(&mut self, gang: &Gang, shared: &Shared, block: &Block, index: usize, active: &Active) -> Step {
         let op = &block.ops[index];
         // It only gives registers values.
         let is_plain = block.accesses[index].is_empty() && !has_effect(&op.kind);
@@ -450,13 +443,13 @@ impl Observer for Watcher {
                 let (kind, uses, defs) = (OperationKind::Decide, SmallVec::new(), SmallVec::new());
                 let decides = [guard.slot].into_iter().collect();
                 let flow = Flow { kind, uses, defs, decides, pure: None, warp: None, optional: None };
-                self.tell_operation(chunk, op.span, &flow, None, active.mask, active);
+                self.notify_operation(gang, op.span, &flow, None, active.mask, active);
             }
-            mask &= chunk.holds(guard, active);
+            mask &= gang.holds(guard, active);
         }
         if is_plain {
             for flow in flows(op) {
-                self.tell_operation(chunk, op.span, &flow, op.guard.map(|guard| guard.slot), mask, active);
+                self.notify_operation(gang, op.span, &flow, op.guard.map(|guard| guard.slot), mask, active);
             }
             return Ok(());
         }
@@ -467,7 +460,7 @@ impl Observer for Watcher {
             if self.accesses || self.footprint.is_some() { &block.accesses[index][..] } else { &[] };
         for access in accesses {
             self.noted = false;
-            let mask = self.tell_blocks(chunk, op, access, mask, active)?;
+            let mask = self.notify_blocks(gang, op, access, mask, active)?;
             if mask.is_empty() {
                 continue;
             }
@@ -478,26 +471,26 @@ impl Observer for Watcher {
                 Start::Texels | Start::Tensor => Space::Global,
             };
             // Looking up the block of each lane takes time.
-            let single = (chunk.block_masks.len() == 1).then_some((chunk.ctaids[0], chunk.first_thread));
-            chunk.resolve_access(op, access, mask, active, |lane, address, bytes| {
+            let single = (gang.block_masks.len() == 1).then_some((gang.ctaids[0], gang.first_thread));
+            gang.resolve_access(op, access, mask, active, |lane, address, bytes| {
                 let (block, thread) = match single {
                     Some((block, first)) => (block, first + lane as u32),
-                    None => (chunk.block_of(lane), chunk.thread_of(lane) as u32),
+                    None => (gang.block_of(lane), gang.thread_of(lane) as u32),
                 };
-                let (space, address, owner) = chunk.owner(space, address, block);
+                let (space, address, owner) = gang.owner(space, address, block);
                 self.lanes.push(LaneAccess { block, thread, space, address, owner, bytes });
             });
             let (kind, semantics) = (access.kind, access.semantics);
             if let Some(footprint) = self.footprint.as_mut().filter(|_| !self.noted) {
                 for lane in self.lanes.iter().filter(|lane| lane.space == Space::Global) {
                     let touch = Touch::of(kind, semantics, lane.bytes);
-                    footprint.note(chunk.launch, chunk.ctaids[0], touch, lane.address, lane.bytes);
+                    footprint.note(gang.launch, gang.ctaids[0], touch, lane.address, lane.bytes);
                 }
             }
             if !self.accesses {
                 continue;
             }
-            let operands = Operands { chunk, shared, op, active };
+            let operands = Operands { gang, shared, op, active };
             let values = Values(&operands);
             let completion = match &op.kind {
                 Kind::CopyAsync(_) => Completion::Group,
@@ -524,30 +517,30 @@ impl Observer for Watcher {
             let (span, lanes) = (op.span, &self.lanes[..]);
             let event = AccessEvent { kind, semantics, space, span, lanes, completion, values };
             let (flow, follows) =
-                self.observer.tell(|observer| (observer.access(&event), observer.follows_operations()));
+                self.observer.notify(|observer| (observer.access(&event), observer.follows_operations()));
             self.follows = follows;
-            proceed(flow, chunk, op.span, mask)?;
+            proceed(flow, gang, op.span, mask)?;
         }
-        self.tell_effect(chunk, shared, op, mask, active);
+        self.notify_effect(gang, shared, op, mask, active);
         if self.watches_operations() {
             for flow in flows(op) {
-                self.tell_operation(chunk, op.span, &flow, None, mask, active);
+                self.notify_operation(gang, op.span, &flow, None, mask, active);
             }
         }
         Ok(())
     }
 
-    fn start(&mut self, chunk: &Chunk, frame: u32, mask: Mask) {
+    fn start(&mut self, gang: &Gang, frame: u32, mask: Mask) {
         if self.operations {
-            self.tell_enter(chunk, frame, mask);
+            self.notify_enter(gang, frame, mask);
         }
     }
 
-    fn warp_sync(&mut self, chunk: &Chunk, span: Span, mask: Mask, members: impl Fn(usize) -> u32) {
-        self.tell_warp(chunk, WarpKind::Sync, span, mask, |lane| Some(members(lane)), |_| None);
+    fn warp_sync(&mut self, gang: &Gang, span: Span, mask: Mask, members: impl Fn(usize) -> u32) {
+        self.notify_warp(gang, WarpKind::Sync, span, mask, |lane| Some(members(lane)), |_| None);
     }
 
-    fn before_end(&mut self, chunk: &Chunk, shared: &Shared, block: &Block, active: &Active) -> Step {
+    fn before_end(&mut self, gang: &Gang, shared: &Shared, block: &Block, active: &Active) -> Step {
         if !is_quiet(&block.terminator) {
             self.generations.clear();
             self.unused = shared.no_barrier_used();
@@ -580,70 +573,70 @@ impl Observer for Watcher {
             if !decides.is_empty() || !defs.is_empty() {
                 let (kind, uses) = (OperationKind::Decide, SmallVec::new());
                 let flow = Flow { kind, uses, defs, decides, pure: None, warp: None, optional: None };
-                self.tell_operation(chunk, span, &flow, None, active.mask, active);
+                self.notify_operation(gang, span, &flow, None, active.mask, active);
             }
         }
         let (arrivals, waits) = match &block.terminator {
-            Terminator::Barrier(barrier) => (chunk.arrivals(barrier, active), !barrier.arrive),
+            Terminator::Barrier(barrier) => (gang.arrivals(barrier, active), !barrier.arrive),
             Terminator::ClusterBarrier { arrive: true, .. } => {
                 ([(CLUSTER_BARRIER as u64, None, active.mask)].into_iter().collect(), false)
             }
             Terminator::ClusterBarrier { arrive: false, .. } => {
-                self.each_block(chunk, active.mask, |observer, block, threads| {
+                self.each_block(gang, active.mask, |observer, block, threads| {
                     let wait = BarrierWait { block, barrier: CLUSTER_BARRIER as u64, span, threads };
-                    observer.tell(|observer| observer.barrier_wait(&wait));
+                    observer.notify(|observer| observer.barrier_wait(&wait));
                 });
                 return Ok(());
             }
-            Terminator::Exit => return self.tell_exit(chunk, span, active),
-            Terminator::Return if chunk.frames[active.frame].parent.is_none() => {
-                return self.tell_exit(chunk, span, active);
+            Terminator::Exit => return self.notify_exit(gang, span, active),
+            Terminator::Return if gang.frames[active.frame].parent.is_none() => {
+                return self.notify_exit(gang, span, active);
             }
             _ => return Ok(()),
         };
         for (barrier, count, mask) in arrivals {
             let count = count.map(u64::from);
             let mut flow = ControlFlow::Continue(());
-            self.each_block(chunk, mask, |observer, block, threads| {
+            self.each_block(gang, mask, |observer, block, threads| {
                 let arrival = BarrierArrival { block, barrier, waits, count, span, threads };
                 if flow.is_continue() {
-                    flow = observer.tell(|observer| observer.barrier_arrive(&arrival));
+                    flow = observer.notify(|observer| observer.barrier_arrive(&arrival));
                 }
             });
-            proceed(flow, chunk, span, mask)?;
+            proceed(flow, gang, span, mask)?;
         }
         Ok(())
     }
 
-    fn after_end(&mut self, chunk: &Chunk, shared: &Shared, block: &Block, active: &Active) -> Step {
+    fn after_end(&mut self, gang: &Gang, shared: &Shared, block: &Block, active: &Active) -> Step {
         if is_quiet(&block.terminator) {
             return Ok(());
         }
         if let Terminator::Call(call) = &block.terminator {
             if self.operations {
-                for path in chunk.paths.iter().filter(|path| path.block == 0) {
-                    if chunk.frames[path.frame].parent == Some(active.frame) {
-                        self.tell_enter(chunk, path.frame, path.mask);
+                for path in gang.paths.iter().filter(|path| path.block == 0) {
+                    if gang.frames[path.frame].parent == Some(active.frame) {
+                        self.notify_enter(gang, path.frame, path.mask);
                     }
                 }
             }
-            chunk.called(call, active, |lane, function| {
-                let (ctaid, thread) = (chunk.block_of(lane), chunk.thread_of(lane) as u32);
+            gang.called(call, active, |lane, function| {
+                let (ctaid, thread) = (gang.block_of(lane), gang.thread_of(lane) as u32);
                 let call = DeviceCall { block: ctaid, thread, span: block.span, function };
-                self.observer.tell(|observer| observer.device_call(&call));
+                self.observer.notify(|observer| observer.device_call(&call));
             });
         }
         let mut released = Vec::new();
         if self.unused && shared.no_barrier_used() {
             if let Terminator::Barrier(barrier) = &block.terminator {
-                // All threads of the chunk's blocks came together, and went on at once.
-                for (number, mask) in chunk.distinct(barrier.barrier, active) {
-                    released.extend(chunk.parts(active.mask & mask).map(|(block, _)| (block, number)));
+                // All threads of the gang's blocks came together, and went on at once.
+                for (number, mask) in gang.distinct(barrier.barrier, active) {
+                    released.extend(gang.parts(active.mask & mask).map(|(block, _)| (block, number)));
                 }
             }
             // That of a cluster may be complete without them.
-            if chunk.launch.cluster_blocks() == 1 {
-                return self.tell_released(chunk, block.span, &released, active.mask);
+            if gang.launch.cluster_blocks() == 1 {
+                return self.notify_released(gang, block.span, &released, active.mask);
             }
         }
         let before = self.generations.iter().copied().chain(std::iter::repeat(0));
@@ -653,6 +646,6 @@ impl Observer for Watcher {
                 released.push((block, barrier as u64));
             }
         }
-        self.tell_released(chunk, block.span, &released, active.mask)
+        self.notify_released(gang, block.span, &released, active.mask)
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::mask::Mask;
 
-/// Private memory of the lanes of a chunk.
+/// Private memory of the lanes of a gang.
 ///
-/// Words of four bytes are interleaved by lane, because the lanes of a chunk nearly always access the same
+/// Words of four bytes are interleaved by lane, because the lanes of a gang nearly always access the same
 /// address together: word `w` of lane `l` is at index `w * lanes + l`.
 pub(crate) struct LocalMemory {
     lanes: usize,

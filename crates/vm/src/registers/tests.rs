@@ -42,11 +42,11 @@ fn scalar_forms_fill_arrays() {
             for (step, pitch, block_stride) in
                 [(0, 0, 0), (1, 0, 0), (3, 100, 0), (0, 7, 5), (u64::MAX, 1, 1000)]
             {
-                let scalar = Scalar { base: 40, step, pitch, block_stride };
-                registers.set_scalar(W, *slot, scalar);
+                let affine = Affine { base: 40, step, pitch, block_stride };
+                registers.set_affine(W, *slot, affine);
                 let wanted: Vec<u64> =
-                    (0..rows.lanes).map(|lane| slot.width.truncate(scalar.at(lane, rows))).collect();
-                assert_eq!(values(&mut registers, *slot), wanted, "{rows:?} {scalar:?}");
+                    (0..rows.lanes).map(|lane| slot.width.truncate(affine.at(lane, rows))).collect();
+                assert_eq!(values(&mut registers, *slot), wanted, "{rows:?} {affine:?}");
             }
         }
     }
@@ -56,12 +56,12 @@ fn scalar_forms_fill_arrays() {
 fn one_group_stands_for_a_uniform_value_until_another_is_set() {
     let rows = LaneRows::of([64, 1, 1], 64, 1);
     let (mut registers, [_, _, slot, _]) = file(rows);
-    registers.set_scalar(W, slot, Scalar::uniform(5));
+    registers.set_affine(W, slot, Affine::uniform(5));
     assert_eq!(registers.source(W, slot).step, 0);
-    registers.set_scalar(W, slot, Scalar::uniform(5));
+    registers.set_affine(W, slot, Affine::uniform(5));
     assert_eq!(registers.source(W, slot).step, 0);
     // The same base, but it steps.
-    registers.set_scalar(W, slot, Scalar::linear(5, 2, rows));
+    registers.set_affine(W, slot, Affine::linear(5, 2, rows));
     let source = registers.source(W, slot);
     assert_eq!(source.step, usize::from(slot.group_bytes));
     assert_eq!(values(&mut registers, slot)[63], 5 + 2 * 63);
@@ -98,7 +98,7 @@ fn other_lanes_keep_their_values() {
         let (mut registers, slots) = file(rows);
         let mask = Mask::range(5, 40) | Mask::single(50);
         for slot in &slots[1..] {
-            registers.set_scalar(W, *slot, Scalar { step: 1, ..Scalar::uniform(7) });
+            registers.set_affine(W, *slot, Affine { step: 1, ..Affine::uniform(7) });
             let before = values(&mut registers, *slot);
             registers.set_all(W, *slot, 99, mask, false);
             let after = values(&mut registers, *slot);
@@ -107,7 +107,7 @@ fn other_lanes_keep_their_values() {
             }
         }
         let predicate = slots[0];
-        registers.set_scalar(W, predicate, Scalar::uniform(1));
+        registers.set_affine(W, predicate, Affine::uniform(1));
         registers.set_predicate(W, predicate, Mask::single(6), mask);
         let got = registers.predicate(W, predicate);
         assert!((0..rows.lanes).all(|lane| got.contains(lane) == (!mask.contains(lane) || lane == 6)));
@@ -149,12 +149,12 @@ fn a_call_begins_with_zeros() {
 }
 
 #[test]
-fn packed_forms_have_the_values_of_their_lanes() {
+fn compacted_forms_have_the_values_of_their_lanes() {
     let rows = LaneRows::of([192, 1, 1], 192, 1);
     let few = [3, 40, 41, 63, 64, 129, 191];
     let mask = few.into_iter().fold(Mask::EMPTY, |mask, lane| mask | Mask::single(lane));
-    let packed = |groups: Groups, slot: SlotRef, i: usize| {
-        // SAFETY: a packed form has a value for each of the lanes.
+    let compacted = |groups: Groups, slot: SlotRef, i: usize| {
+        // SAFETY: a compacted form has a value for each of the lanes.
         unsafe { load(groups.array, slot.width, i) }
     };
     for (linear, whole) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -165,22 +165,22 @@ fn packed_forms_have_the_values_of_their_lanes() {
                 slot.width.truncate(if linear { 7 * lane as u64 } else { (lane * lane) as u64 })
             };
             if linear && slot.width != Width::Pred {
-                registers.set_scalar(W, slot, Scalar::linear(0, 7, rows));
+                registers.set_affine(W, slot, Affine::linear(0, 7, rows));
             } else {
                 (0..rows.lanes).for_each(|lane| registers.set(W, slot, lane, of_lane(lane)));
             }
             wanted.push((0..rows.lanes).map(of_lane).collect());
         }
-        assert_eq!(registers.pack(W, &mask), 1);
+        assert_eq!(registers.compact(W, &mask), 1);
         for (slot, wanted) in slots.iter().zip(&mut wanted) {
-            let source = registers.packed_source(W, *slot);
-            assert!(few.iter().enumerate().all(|(i, &lane)| packed(source, *slot, i) == wanted[lane]));
+            let source = registers.compacted_source(W, *slot);
+            assert!(few.iter().enumerate().all(|(i, &lane)| compacted(source, *slot, i) == wanted[lane]));
             for (i, &lane) in few.iter().enumerate() {
                 wanted[lane] = slot.width.truncate(1000 + 3 * i as u64);
                 // SAFETY: as above.
-                unsafe { store(registers.packed_target(*slot), slot.width, i, wanted[lane]) }
+                unsafe { store(registers.compacted_target(*slot), slot.width, i, wanted[lane]) }
             }
-            registers.set_packed(W, *slot, whole);
+            registers.set_compacted(W, *slot, whole);
         }
         for (slot, wanted) in slots.iter().zip(&wanted) {
             let of_few = |values: &[u64]| few.map(|lane| values[lane]);
@@ -189,26 +189,26 @@ fn packed_forms_have_the_values_of_their_lanes() {
             let all = !whole || slot.width == Width::Pred;
             assert_eq!(if all { seen.clone() } else { wanted.clone() }, *wanted);
             assert_eq!(of_few(&seen), of_few(wanted));
-            // Two of them are read while they are packed.
+            // Two of them are read while they are compacted.
             if slot.index % 2 == 0 {
                 assert_eq!(of_few(&values(&mut registers, *slot)), of_few(wanted));
             }
         }
-        registers.unpack();
+        registers.expand();
         for (slot, wanted) in slots.iter().zip(&wanted) {
             let seen = values(&mut registers, *slot);
             assert!((0..rows.lanes).all(|lane| whole && !mask.contains(lane) || seen[lane] == wanted[lane]));
         }
         // Others, of which the forms of the first know nothing.
-        assert_eq!(registers.pack(W, &Mask::range(16, 64)), 3);
-        let source = registers.packed_source(W, slots[2]);
-        assert!((0..48).all(|i| packed(source, slots[2], i) == registers.get(W, slots[2], 16 + i)));
-        registers.unpack();
+        assert_eq!(registers.compact(W, &Mask::range(16, 64)), 3);
+        let source = registers.compacted_source(W, slots[2]);
+        assert!((0..48).all(|i| compacted(source, slots[2], i) == registers.get(W, slots[2], 16 + i)));
+        registers.expand();
     }
 }
 
 #[test]
-fn packed_forms_have_room_behind_their_lanes() {
+fn compacted_forms_have_room_behind_their_lanes() {
     let rows = LaneRows::of([64, 1, 1], 64, 1);
     // A group of them; the last is brought there by a whole vector.
     let mask = Mask::first(15) | Mask::single(16);
@@ -219,15 +219,15 @@ fn packed_forms_have_room_behind_their_lanes() {
         for slot in [first, second] {
             (0..rows.lanes).for_each(|lane| registers.set(W, slot, lane, 100 + lane as u64));
         }
-        registers.pack(W, &mask);
-        registers.packed_source(W, second);
+        registers.compact(W, &mask);
+        registers.compacted_source(W, second);
         for i in 0..16 {
-            // SAFETY: a packed form has a value for each of the lanes.
-            unsafe { store(registers.packed_target(second), Width::W64, i, i as u64) }
+            // SAFETY: a compacted form has a value for each of the lanes.
+            unsafe { store(registers.compacted_target(second), Width::W64, i, i as u64) }
         }
-        registers.set_packed(W, second, false);
-        registers.packed_source(W, first);
-        registers.unpack();
+        registers.set_compacted(W, second, false);
+        registers.compacted_source(W, first);
+        registers.expand();
         for (i, lane) in mask.into_iter().enumerate() {
             assert_eq!(registers.get(W, second, lane), i as u64);
             assert_eq!(registers.get(W, first, lane), 100 + lane as u64);

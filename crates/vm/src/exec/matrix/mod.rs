@@ -23,7 +23,7 @@ mod tiled;
 
 use diag::Span;
 
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::bytes::{load, store};
 use crate::code::{Fragment, MatrixOp, Multiply};
 use crate::cta::Shared;
@@ -43,7 +43,7 @@ struct Warp<'a> {
     span: Span,
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     #[inline(never)]
     pub(super) fn matrix(&mut self, op: &MatrixOp, active: &Active, shared: &mut Shared, span: Span) -> Step {
         match op {
@@ -51,22 +51,17 @@ impl Chunk<'_> {
                 if self.multiply_tiles(multiply, active, shared, span)? {
                     return Ok(());
                 }
-                let results =
-                    self.for_each_warp(active, multiply.d.registers.len(), |chunk, warp, out| {
-                        chunk.multiply(
-                            multiply,
-                            &Warp { window: active.window, index: warp, shared, span },
-                            out,
-                        )
-                    })?;
+                let results = self.for_each_warp(active, multiply.d.registers.len(), |gang, warp, out| {
+                    gang.multiply(multiply, &Warp { window: active.window, index: warp, shared, span }, out)
+                })?;
                 self.write_registers(&multiply.d.registers, active, &results);
             }
             MatrixOp::LoadRows(rows) => {
                 if self.load_row_tiles(rows, active, shared, span) {
                     return Ok(());
                 }
-                let results = self.for_each_warp(active, rows.registers.len(), |chunk, warp, out| {
-                    let bytes = chunk.load_rows(rows, active, warp, shared, span)?;
+                let results = self.for_each_warp(active, rows.registers.len(), |gang, warp, out| {
+                    let bytes = gang.load_rows(rows, active, warp, shared, span)?;
                     for (register, words) in out.iter_mut().enumerate() {
                         for (lane, word) in words.iter_mut().enumerate() {
                             *word = rows.word(&bytes, register, lane);
@@ -77,13 +72,13 @@ impl Chunk<'_> {
                 self.write_registers(&rows.registers, active, &results);
             }
             MatrixOp::StoreRows(rows) => {
-                self.for_each_warp(active, 0, |chunk, warp, _| {
-                    chunk.store_rows(rows, active, warp, shared, span)
+                self.for_each_warp(active, 0, |gang, warp, _| {
+                    gang.store_rows(rows, active, warp, shared, span)
                 })?;
             }
             MatrixOp::Transpose { dst, src } => {
-                let results = self.for_each_warp(active, 1, |chunk, warp, out| {
-                    let words = chunk.words(active.window, *src, warp);
+                let results = self.for_each_warp(active, 1, |gang, warp, out| {
+                    let words = gang.words(active.window, *src, warp);
                     out[0] = std::array::from_fn(|lane| {
                         // The halves of two rows of the lane's column.
                         let half = |row: usize| words[row * 4 + lane / 8] >> (lane / 4 % 2 * 16) & 0xffff;
@@ -98,9 +93,9 @@ impl Chunk<'_> {
                     return Ok(());
                 }
                 let fragment = &strided.fragment;
-                let results = self.for_each_warp(active, fragment.registers.len(), |chunk, warp, out| {
-                    let addresses = chunk.addresses(&strided.address, active);
-                    let area = chunk.area(strided, &addresses, active, warp, shared, span, false)?;
+                let results = self.for_each_warp(active, fragment.registers.len(), |gang, warp, out| {
+                    let addresses = gang.addresses(&strided.address, active);
+                    let area = gang.area(strided, &addresses, active, warp, shared, span, false)?;
                     fragment.spread(out, |place| area.read(place));
                     Ok(())
                 })?;
@@ -110,10 +105,10 @@ impl Chunk<'_> {
                 if self.move_tiles(strided, active, shared, span, true)? {
                     return Ok(());
                 }
-                self.for_each_warp(active, 0, |chunk, warp, _| {
-                    let addresses = chunk.addresses(&strided.address, active);
-                    let area = chunk.area(strided, &addresses, active, warp, shared, span, true)?;
-                    chunk.each_element(&strided.fragment, active.window, warp, |place, bits| {
+                self.for_each_warp(active, 0, |gang, warp, _| {
+                    let addresses = gang.addresses(&strided.address, active);
+                    let area = gang.area(strided, &addresses, active, warp, shared, span, true)?;
+                    gang.each_element(&strided.fragment, active.window, warp, |place, bits| {
                         area.write(place, bits);
                     });
                     Ok(())
@@ -159,7 +154,7 @@ impl Chunk<'_> {
         Ok(results)
     }
 
-    /// Writes what [`Chunk::for_each_warp`] computed.
+    /// Writes what [`Gang::for_each_warp`] computed.
     fn write_registers(&mut self, registers: &[Option<SlotRef>], active: &Active, results: &[Vec<Words>]) {
         for (index, slot) in registers.iter().enumerate() {
             let Some(slot) = *slot else { continue };

@@ -8,11 +8,11 @@ use sem::matrix::{BlockScale, extended};
 
 use super::{Warp, Words};
 use crate::code::{MatrixFactor, Multiply, ScaleData};
-use crate::exec::{Chunk, Step};
+use crate::exec::{Gang, Step};
 use crate::mask::WARP_LANES;
 use crate::registers::SlotRef;
 
-impl Chunk<'_> {
+impl Gang<'_> {
     pub(super) fn multiply(&mut self, op: &Multiply, warp: &Warp, out: &mut [Words]) -> Step {
         match op.product.d {
             Type::S32 => self.multiply_integers(op, warp, out),

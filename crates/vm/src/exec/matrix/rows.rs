@@ -7,9 +7,9 @@ use crate::code::{MatrixRows, RowFormat};
 use crate::cta::Shared;
 use crate::exec::access::{Request, Resolved};
 use crate::exec::addresses::{ROOM, address_of};
-use crate::exec::{Active, Chunk, Step};
+use crate::exec::{Active, Gang, Step};
 use crate::fault::FaultKind;
-use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
+use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 use crate::registers::SlotRef;
 use smallvec::SmallVec;
 
@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 const ROW_BYTES: usize = 16;
 type RowBytes = [u8; ROW_BYTES];
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// `ldmatrix` of halves for all warps, if they are whole and all rows lie in one place; else false. A register of a warp is
     /// made of the rows of its matrix, or of the columns, one after the other.
     pub(super) fn load_row_tiles(
@@ -95,9 +95,9 @@ impl Chunk<'_> {
         warp: usize,
         shared: &Shared,
         span: Span,
-    ) -> Step<[RowBytes; CHUNK_LANES / 8]> {
+    ) -> Step<[RowBytes; GANG_LANES / 8]> {
         let places = self.row_places(rows, active, warp, shared, span, false)?;
-        let mut bytes = [[0; ROW_BYTES]; CHUNK_LANES / 8];
+        let mut bytes = [[0; ROW_BYTES]; GANG_LANES / 8];
         for (row, at) in bytes.iter_mut().zip(places) {
             // SAFETY: the place holds the bytes of a row.
             *row = unsafe { at.cast::<RowBytes>().read_unaligned() };

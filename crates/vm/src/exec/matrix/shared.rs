@@ -7,7 +7,7 @@ use sem::matrix::Descriptor;
 use super::Warp;
 use crate::code::{MatrixFactor, MatrixSource};
 use crate::exec::access::Request;
-use crate::exec::{Chunk, Step};
+use crate::exec::{Gang, Step};
 use crate::fault::FaultKind;
 use crate::mask::WARP_LANES;
 use crate::registers::Window;
@@ -40,7 +40,7 @@ impl Tile {
     }
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// Calls `f` with the place and the bits of every element of a factor.
     pub(super) fn each_of_factor(
         &mut self,

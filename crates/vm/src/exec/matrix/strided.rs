@@ -9,7 +9,7 @@ use crate::cta::Shared;
 use crate::exec::access::Request;
 use crate::exec::addresses::{Addresses, Region, address_of};
 use crate::exec::transfer::{read, write};
-use crate::exec::{Active, Chunk, Step};
+use crate::exec::{Active, Gang, Step};
 use crate::fault::FaultKind;
 use crate::mask::WARP_LANES;
 use crate::registers::SlotRef;
@@ -17,7 +17,7 @@ use crate::registers::SlotRef;
 /// The bytes of one line of a tile: 4 lanes of a register.
 type Line = [u32; 4];
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// Loads or stores the matrices of all warps line by line, if these are whole and lines of tiles stand together in memory;
     /// else false.
     pub(super) fn move_tiles(

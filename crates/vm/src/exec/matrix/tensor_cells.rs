@@ -3,7 +3,7 @@
 use sem::tensor_memory::{Cell, Multiplication, Shift};
 
 use crate::code::{TensorFactor, TensorMemory, TensorMultiply};
-use crate::exec::{Active, Chunk};
+use crate::exec::{Active, Gang};
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::shared_rank;
 use crate::observer::{TensorCells, TensorMemoryAccess};
@@ -12,7 +12,7 @@ use crate::registers::SlotRef;
 /// What is done, to which cells, and which are read for it.
 pub(in crate::exec) type TensorAccess = (TensorMemoryAccess, Vec<TensorCells>, Vec<TensorCells>);
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// What an instruction of these lanes is about to do to tensor memory. Nothing is checked: of what is misused it may be less.
     pub(in crate::exec) fn tensor_access(
         &self,

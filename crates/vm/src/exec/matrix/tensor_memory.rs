@@ -8,7 +8,7 @@ use super::Words;
 use crate::code::{Address, TensorMemory};
 use crate::cta::Shared;
 use crate::exec::access::{Request, Resolved};
-use crate::exec::{Active, Chunk, Step};
+use crate::exec::{Active, Gang, Step};
 use crate::fault::{Fault, FaultKind};
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::{shared_base, shared_rank};
@@ -28,7 +28,7 @@ pub(super) struct Issue<'a> {
     pub span: Span,
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     #[inline(never)]
     pub(in crate::exec) fn tensor_memory(
         &mut self,
@@ -56,12 +56,12 @@ impl Chunk<'_> {
                 Ok(())
             }
             TensorMemory::Load { at, fragment, registers, reduction } => {
-                let results = self.for_each_warp(active, registers.len(), |chunk, warp, out| {
+                let results = self.for_each_warp(active, registers.len(), |gang, warp, out| {
                     let Some(picks) = reduction else {
-                        return chunk.load_cells(*at, fragment, active, warp, shared, span, out);
+                        return gang.load_cells(*at, fragment, active, warp, shared, span, out);
                     };
                     let Some((reduced, out)) = out.split_last_mut() else { return Ok(()) };
-                    chunk.load_cells(*at, fragment, active, warp, shared, span, out)?;
+                    gang.load_cells(*at, fragment, active, warp, shared, span, out)?;
                     for (lane, reduced) in reduced.iter_mut().enumerate() {
                         *reduced = reduce(picks, out.iter().map(|words| words[lane]));
                     }
@@ -71,8 +71,8 @@ impl Chunk<'_> {
                 Ok(())
             }
             TensorMemory::Store { at, fragment, registers } => {
-                self.for_each_warp(active, 0, |chunk, warp, _| {
-                    chunk.store_cells(*at, fragment, registers, active, warp, shared, span)
+                self.for_each_warp(active, 0, |gang, warp, _| {
+                    gang.store_cells(*at, fragment, registers, active, warp, shared, span)
                 })?;
                 Ok(())
             }

@@ -7,7 +7,7 @@ use sem::tensor_memory::{Cell, Factor, Multiplication, Part};
 use super::product::small_floats;
 use super::tensor_memory::Issue;
 use crate::code::{TensorFactor, TensorMultiply};
-use crate::exec::{Chunk, Step};
+use crate::exec::{Gang, Step};
 use crate::memory::shared_base;
 use crate::registers::{SlotRef, Window};
 use crate::tensor_memory::TensorMemory;
@@ -108,7 +108,7 @@ struct Cells {
     scales: Option<[Cell; 2]>,
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     pub(super) fn tensor_multiply(&self, op: &TensorMultiply, issue: &Issue) -> Step {
         let number = |slot: SlotRef| self.registers.get(issue.window, slot, issue.lane);
         let fault = |misuse| self.misuse(misuse, issue.span, issue.lane);

@@ -9,8 +9,8 @@ use super::Warp;
 use super::shared::{TILE_LINES, UNIT_BYTES};
 use crate::code::{Multiply, TileSource, Tiled};
 use crate::cta::Shared;
-use crate::exec::{Active, Chunk, Step};
-use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
+use crate::exec::{Active, Gang, Step};
+use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 use crate::registers::SlotRef;
 use diag::Span;
 
@@ -35,7 +35,7 @@ struct OfAllWarps<'a> {
     span: Span,
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// A product for all warps; false if it is not one of tiles, or not of whole warps.
     pub(super) fn multiply_tiles(
         &mut self,
@@ -72,7 +72,7 @@ impl Chunk<'_> {
         let one_by_one = is_shared(&tiled.a) || is_shared(&tiled.b);
         // The descriptor of B, if its units were taken for a warp before.
         let mut taken = None;
-        let mut warps: SmallVec<[WarpProduct; CHUNK_LANES / WARP_LANES]> = SmallVec::new();
+        let mut warps: SmallVec<[WarpProduct; GANG_LANES / WARP_LANES]> = SmallVec::new();
         for (index, _) in active.mask.warps() {
             let warp = Warp { window: active.window, index, shared, span };
             let lane = index * WARP_LANES;

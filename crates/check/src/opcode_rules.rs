@@ -64,7 +64,7 @@ pub(crate) fn check(node: &Tree, context: &Context, operands: &[Lowered]) -> Vec
     let mut found: Vec<Finding> = found
         .into_iter()
         .map(|(place, code, message)| {
-            let stage = if place == LATE { Stage::Other } else { Stage::Own };
+            let stage = if place == LATE { Stage::Other } else { Stage::OpcodeRules };
             Finding { stage, place: place.into(), code, span, message }
         })
         .collect();

@@ -1,16 +1,16 @@
 //! Values that step evenly from lane to lane, kept as a base and three steps.
 //!
-//! Such a value is `base + column * step + row * pitch + block * block_stride` ([`Scalar`]), which a slot keeps as these numbers. They are
-//! found while the kernel runs, not by analysis: an operation derives the scalar form of its result from those of its sources
-//! (`code/linear.rs`). So uniform work is done once a chunk, index arithmetic stays scalar up to the address, and a load or store at a
+//! Such a value is `base + column * step + row * pitch + block * block_stride` ([`Affine`]), which a slot keeps as these numbers. They are
+//! found while the kernel runs, not by analysis: an operation derives the affine form of its result from those of its sources
+//! (`code/linear.rs`). So uniform work is done once a gang, index arithmetic stays affine up to the address, and a load or store at a
 //! stepping address is one check of bounds and one copy. The array of a slot is filled only when an operation reads it (`registers.rs`).
 //!
 //! Narrowest tests: unit tests here, in `code/linear.rs` and in `registers/tests.rs`; `tests/run`: `planes`, `rows_with_strides`,
 //! `patterns_of_groups`.
 
-use crate::mask::{CHUNK_LANES, GROUP_LANES, WARP_LANES};
+use crate::mask::{GANG_LANES, GROUP_LANES, WARP_LANES};
 
-/// The lanes of a chunk as rows of blocks: a row is as wide as the block where that suits, so that both `%tid.x` and
+/// The lanes of a gang as rows of blocks: a row is as wide as the block where that suits, so that both `%tid.x` and
 /// `%tid.y` step evenly, else a warp. Blocks that are no multiple of a warp are a row each where several run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneRows {
@@ -27,16 +27,16 @@ pub(crate) struct LaneRows {
     inverse: u32,
 }
 
-/// Bits behind the point of [`LaneRows::inverse`]: the error of a product, less than `CHUNK_LANES` for each lane, stays below a unit.
-const INVERSE_SHIFT: u32 = 2 * CHUNK_LANES.ilog2() + 1;
+/// Bits behind the point of [`LaneRows::inverse`]: the error of a product, less than `GANG_LANES` for each lane, stays below a unit.
+const INVERSE_SHIFT: u32 = 2 * GANG_LANES.ilog2() + 1;
 
 impl LaneRows {
-    /// The rows of chunks of `blocks` blocks of this extent, or of `lanes` lanes of one.
+    /// The rows of gangs of `blocks` blocks of this extent, or of `lanes` lanes of one.
     pub fn of(block: [u32; 3], lanes: usize, blocks: usize) -> LaneRows {
         let threads = block.iter().product::<u32>() as usize;
         if blocks > 1 && !threads.is_multiple_of(WARP_LANES) {
             let last = (threads as i64 - 1, 0, blocks as i64 - 1);
-            let shift = CHUNK_LANES.ilog2();
+            let shift = GANG_LANES.ilog2();
             let (in_block, block_lanes, inverse) = (1, threads, inverse(threads));
             return LaneRows { shift, lanes, width: threads, in_block, block_lanes, last, inverse };
         }
@@ -46,7 +46,7 @@ impl LaneRows {
             _ => WARP_LANES,
         };
         let block_lanes = lanes / blocks;
-        let shift = if block_lanes.is_multiple_of(width) { width } else { CHUNK_LANES }.ilog2();
+        let shift = if block_lanes.is_multiple_of(width) { width } else { GANG_LANES }.ilog2();
         let in_block = block_lanes >> shift | usize::from(block_lanes < 1 << shift);
         let width = (1 << shift).min(lanes);
         let last = (width as i64 - 1, in_block as i64 - 1, blocks as i64 - 1);
@@ -124,7 +124,7 @@ fn inverse(block_lanes: usize) -> u32 {
 
 /// The lanes' values are `base + column * step + row * pitch + block * block_stride`, cut to the slot's width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scalar {
+pub(crate) struct Affine {
     pub base: u64,
     /// From one lane of a row to the next.
     pub step: u64,
@@ -134,20 +134,20 @@ pub(crate) struct Scalar {
     pub block_stride: u64,
 }
 
-impl Scalar {
-    pub const fn uniform(base: u64) -> Scalar {
-        Scalar { base, step: 0, pitch: 0, block_stride: 0 }
+impl Affine {
+    pub const fn uniform(base: u64) -> Affine {
+        Affine { base, step: 0, pitch: 0, block_stride: 0 }
     }
 
     /// `base + lane * step` in all lanes of a block, the same in all blocks.
-    pub fn linear(base: u64, step: u64, rows: LaneRows) -> Scalar {
-        Scalar { base, step, pitch: if rows.in_block > 1 { step << rows.shift } else { 0 }, block_stride: 0 }
+    pub fn linear(base: u64, step: u64, rows: LaneRows) -> Affine {
+        Affine { base, step, pitch: if rows.in_block > 1 { step << rows.shift } else { 0 }, block_stride: 0 }
     }
 
     /// With every part changed by `f`.
     #[inline(always)]
-    pub fn map(self, f: impl Fn(u64) -> u64) -> Scalar {
-        Scalar {
+    pub fn map(self, f: impl Fn(u64) -> u64) -> Affine {
+        Affine {
             base: f(self.base),
             step: f(self.step),
             pitch: f(self.pitch),
@@ -157,8 +157,8 @@ impl Scalar {
 
     /// The sum of two.
     #[inline]
-    pub fn plus(&self, other: &Scalar) -> Scalar {
-        Scalar {
+    pub fn plus(&self, other: &Affine) -> Affine {
+        Affine {
             base: self.base.wrapping_add(other.base),
             step: self.step.wrapping_add(other.step),
             pitch: self.pitch.wrapping_add(other.pitch),
@@ -210,9 +210,9 @@ mod tests {
 
     #[test]
     fn the_block_of_a_lane_is_found_without_dividing() {
-        for threads in 1..=CHUNK_LANES {
+        for threads in 1..=GANG_LANES {
             let rows = LaneRows::of([threads as u32, 1, 1], 2 * threads, 2);
-            for lane in 0..CHUNK_LANES {
+            for lane in 0..GANG_LANES {
                 assert_eq!(rows.block_of(lane), lane / threads, "lane {lane}, blocks of {threads}");
                 let (column, row, block) = rows.place(lane);
                 assert_eq!(block as usize * threads + (row as usize * rows.width()) + column as usize, lane);

@@ -1,7 +1,7 @@
 //! What an operation found out when it ran last, so that it need not again: most run in the same way every time.
 //!
 //! An access notes which memory it used, a pure operation which arrays, and both run so again if the forms of their registers are the same:
-//! a few comparisons find that out. No plan is made of memory that may be gone the next time: the device heap, and shared memory of another
+//! a few comparisons find that out. No inline cache is made of memory that may be gone the next time: the device heap, and shared memory of another
 //! block of the cluster.
 //!
 //! Narrowest tests (`tests/run`): `fault_in_loop`, `device_heap`, `teams_with_strides`.
@@ -10,14 +10,14 @@ use ir::Width;
 use lanes::{Factor, LaneArgs, LaneFn};
 
 use super::addresses::{Even, Region};
-use super::{Active, Chunk};
+use super::{Active, Gang};
 use crate::code::{Address, Base, Load, Pure, Store};
 use crate::mask::GROUP_LANES;
 use crate::memory::HEAP_BASE;
 use crate::registers::{Groups, SlotRef, is_memory, lane_width, without_pattern};
 
-/// An access of all lanes of a chunk at evenly stepping addresses: which steps, which memory.
-pub(super) struct AccessPlan {
+/// An access of all lanes of a gang at evenly stepping addresses: which steps, which memory.
+pub(super) struct AccessCache {
     step: u64,
     pitch: u64,
     block_stride: u64,
@@ -28,7 +28,7 @@ pub(super) struct AccessPlan {
     /// The least base for which all accesses lie in the memory, and how much greater others may be.
     least: u64,
     max_distance: u64,
-    /// Where the first lane's element stands for the least base; null if there is no plan.
+    /// Where the first lane's element stands for the least base; null if there is no inline cache.
     first: *mut u8,
     /// The rows of one block, or of all if these go on from block to block.
     rows: lanes::MemoryRows,
@@ -42,8 +42,8 @@ pub(super) struct AccessPlan {
     consecutive: bool,
 }
 
-impl AccessPlan {
-    pub const NONE: AccessPlan = AccessPlan {
+impl AccessCache {
+    pub const NONE: AccessCache = AccessCache {
         step: 0,
         pitch: 0,
         block_stride: 0,
@@ -60,7 +60,7 @@ impl AccessPlan {
         consecutive: false,
     };
 
-    /// The plan of an access of `bytes` bytes that has been checked: if all lanes are active, and each row has its
+    /// The inline cache of an access of `bytes` bytes that has been checked: if all lanes are active, and each row has its
     /// elements one after the other, or the same.
     pub fn new(
         even: &Even,
@@ -68,11 +68,11 @@ impl AccessPlan {
         bytes: u64,
         address: &Address,
         active: &Active,
-    ) -> Option<AccessPlan> {
+    ) -> Option<AccessCache> {
         let Base::Slot(slot) = address.base else { return None };
-        let (scalar, rows) = (even.scalar, even.rows);
-        let broadcast = scalar.step == 0;
-        if !active.all_lanes || !(broadcast || scalar.step == bytes) {
+        let (affine, rows) = (even.affine, even.rows);
+        let broadcast = affine.step == 0;
+        if !active.all_lanes || !(broadcast || affine.step == bytes) {
             return None;
         }
         // The device heap gives memory back while a kernel runs: look it up each time.
@@ -86,21 +86,21 @@ impl AccessPlan {
             return None;
         }
         let groups = rows.width() / GROUP_LANES;
-        let between_blocks = (scalar.block_stride as usize, rows.block_lanes() * bytes as usize);
+        let between_blocks = (affine.block_stride as usize, rows.block_lanes() * bytes as usize);
         let joined = even.consecutive_in_block(bytes);
         let (rows, blocks) = match () {
             _ if consecutive => (joined_rows(rows.lanes, bytes), 1),
             _ if joined => (joined_rows(rows.block_lanes(), bytes), rows.blocks()),
             _ => {
-                let pitch = scalar.pitch as usize;
+                let pitch = affine.pitch as usize;
                 (lanes::MemoryRows { count: rows.in_block(), groups, pitch }, rows.blocks())
             }
         };
-        let least = scalar.base - (start - region.base);
-        Some(AccessPlan {
-            step: slot.width.truncate(scalar.step),
-            pitch: slot.width.truncate(scalar.pitch),
-            block_stride: slot.width.truncate(scalar.block_stride.wrapping_sub(region.stride as u64)),
+        let least = affine.base - (start - region.base);
+        Some(AccessCache {
+            step: slot.width.truncate(affine.step),
+            pitch: slot.width.truncate(affine.pitch),
+            block_stride: slot.width.truncate(affine.block_stride.wrapping_sub(region.stride as u64)),
             bits: if slot.width == Width::W64 { u64::MAX } else { u32::MAX.into() },
             align: bytes - 1,
             least,
@@ -134,7 +134,7 @@ const PART_GROUPS: usize = 16;
 const MOST_GROUP_BYTES: usize = 8 * GROUP_LANES;
 
 /// A pure operation on registers in certain forms.
-pub(super) struct PurePlan {
+pub(super) struct PureCache {
     args: LaneArgs,
     handler: LaneFn,
     /// The window and the groups.
@@ -149,8 +149,8 @@ pub(super) struct PurePlan {
     memory: bool,
 }
 
-impl PurePlan {
-    pub const NONE: PurePlan = PurePlan {
+impl PureCache {
+    pub const NONE: PureCache = PureCache {
         args: LaneArgs {
             dst: [std::ptr::null_mut(); 2],
             src: [std::ptr::null(); LaneArgs::SOURCES],
@@ -167,47 +167,47 @@ impl PurePlan {
     };
 }
 
-impl Chunk<'_> {
-    /// The plan of an access and where its first lane's element stands, if it holds for what the registers contain.
+impl Gang<'_> {
+    /// The inline cache of an access and where its first lane's element stands, if it holds for what the registers contain.
     #[inline(always)]
-    pub(super) fn planned(&self, address: &Address, active: &Active) -> Option<(&AccessPlan, *mut u8)> {
+    pub(super) fn cached(&self, address: &Address, active: &Active) -> Option<(&AccessCache, *mut u8)> {
         let Base::Slot(slot) = address.base else { return None };
         if !active.all_lanes {
             return None;
         }
-        let plan = &self.access_plans[address.place];
-        let scalar = self.registers.scalar_if_known(active.window, slot)?;
-        let base = scalar.base.wrapping_add(address.offset) & plan.bits;
-        let distance = base.wrapping_sub(plan.least);
-        let fits = scalar.step == plan.step
-            && scalar.pitch == plan.pitch
-            && scalar.block_stride == plan.block_stride
-            && base & plan.align == 0
-            && distance <= plan.max_distance;
-        fits.then(|| (plan, plan.first.wrapping_add(distance as usize)))
+        let cached = &self.access_caches[address.place];
+        let affine = self.registers.affine_if_known(active.window, slot)?;
+        let base = affine.base.wrapping_add(address.offset) & cached.bits;
+        let distance = base.wrapping_sub(cached.least);
+        let fits = affine.step == cached.step
+            && affine.pitch == cached.pitch
+            && affine.block_stride == cached.block_stride
+            && base & cached.align == 0
+            && distance <= cached.max_distance;
+        fits.then(|| (cached, cached.first.wrapping_add(distance as usize)))
     }
 
-    /// Loads one element a lane as planned; false if the plan does not hold, the register does not hold the element as
+    /// Loads one element a lane as cached; false if the inline cache does not hold, the register does not hold the element as
     /// it is, or other paths need it.
     #[inline(always)]
-    pub(super) fn load_planned(&mut self, op: &Load, active: &Active) -> bool {
+    pub(super) fn load_cached(&mut self, op: &Load, active: &Active) -> bool {
         let [Some(slot)] = op.dst[..] else { return false };
-        let Some((plan, start)) = self.planned(&op.address, active) else { return false };
+        let Some((cached, start)) = self.cached(&op.address, active) else { return false };
         let start = start.cast_const();
         if !active.alone && !self.whole(active, slot) {
             return false;
         }
-        let is_bytes = op.bytes == 1 && slot.width == Width::W16 && plan.joined;
+        let is_bytes = op.bytes == 1 && slot.width == Width::W16 && cached.joined;
         if slot.width.bytes() != op.bytes as usize && !is_bytes {
             return false;
         }
         let (rows, broadcast, blocks, between) =
-            (plan.rows, plan.broadcast, plan.blocks, plan.between_blocks);
+            (cached.rows, cached.broadcast, cached.blocks, cached.between_blocks);
         if let Some((link, factor)) = op.chained {
             let group = GROUP_LANES * slot.width.bytes();
-            let memory = if plan.consecutive {
+            let memory = if cached.consecutive {
                 self.registers.consecutive(start)
-            } else if plan.joined {
+            } else if cached.joined {
                 Factor { block_stride: between.0, ..self.registers.consecutive(start) }
             } else {
                 let step = if broadcast { 0 } else { group };
@@ -223,8 +223,8 @@ impl Chunk<'_> {
         }
         let array = self.registers.overwrite(active.window, slot);
         let helpers = self.registers.helpers();
-        // SAFETY: the rows are all lanes of the chunk, and their addresses were found within the plan's memory, which lives as long
-        // as the chunk (no plan is made of the device heap). Other host threads may write there meanwhile, as kernels race.
+        // SAFETY: the rows are all lanes of the gang, and their addresses were found within the inline cache's memory, which lives as long
+        // as the gang (no inline cache is made of the device heap). Other host threads may write there meanwhile, as kernels race.
         unsafe {
             match is_bytes {
                 true => {
@@ -246,23 +246,24 @@ impl Chunk<'_> {
         true
     }
 
-    /// Stores one element a lane as planned; false if the plan does not hold, or the register does not hold the element as
+    /// Stores one element a lane as cached; false if the inline cache does not hold, or the register does not hold the element as
     /// it is.
     #[inline(always)]
-    pub(super) fn store_planned(&mut self, op: &Store, active: &Active) -> bool {
+    pub(super) fn store_cached(&mut self, op: &Store, active: &Active) -> bool {
         let [slot] = op.src[..] else { return false };
-        let Some((plan, start)) = self.planned(&op.address, active) else { return false };
-        if plan.broadcast || slot.width.bytes() != op.bytes as usize {
+        let Some((cached, start)) = self.cached(&op.address, active) else { return false };
+        if cached.broadcast || slot.width.bytes() != op.bytes as usize {
             return false;
         }
-        let (rows, blocks, between, joined) = (plan.rows, plan.blocks, plan.between_blocks, plan.joined);
+        let (rows, blocks, between, joined) =
+            (cached.rows, cached.blocks, cached.between_blocks, cached.joined);
         let array = self.registers.read(active.window, slot);
         let copy = self.registers.helpers().copy;
         if joined {
             let bytes = self.lanes / blocks * slot.width.bytes();
             for block in 0..blocks {
                 let to = start.wrapping_add(block.wrapping_mul(between.0));
-                // SAFETY: the lanes' elements lie within the plan's memory, one after the other.
+                // SAFETY: the lanes' elements lie within the inline cache's memory, one after the other.
                 unsafe { copy(to, array.add(block * bytes), bytes) }
             }
             return true;
@@ -271,7 +272,7 @@ impl Chunk<'_> {
         for block in 0..blocks {
             for row in 0..rows.count {
                 let offset = block.wrapping_mul(between.0).wrapping_add(row.wrapping_mul(rows.pitch));
-                // SAFETY: the rows are all lanes of the chunk, and their addresses were found within the plan's memory.
+                // SAFETY: the rows are all lanes of the gang, and their addresses were found within the inline cache's memory.
                 unsafe {
                     let from = array.add(block * between.1 + row * bytes);
                     copy(start.wrapping_add(offset), from, bytes);
@@ -290,47 +291,47 @@ impl Chunk<'_> {
         if !active.alone && !op.dst.iter().all(|&slot| self.may_write(active, slot)) {
             return false;
         }
-        if self.pure_plans[op.plan].memory {
+        if self.pure_caches[op.cached].memory {
             self.find_memory(op, active);
         }
-        let plan = &self.pure_plans[op.plan];
-        // SAFETY: as when the plan was made: the forms and places of the operands are the same, the register file has not moved
-        // since (all plans are forgotten when it does), and what stands in memory was found anew.
-        unsafe { plan.handler.call(&plan.args) }
-        let [first, second] = plan.dst;
+        let cached = &self.pure_caches[op.cached];
+        // SAFETY: as when the inline cache was made: the forms and places of the operands are the same, the register file has not moved
+        // since (all inline caches are forgotten when it does), and what stands in memory was found anew.
+        unsafe { cached.handler.call(&cached.args) }
+        let [first, second] = cached.dst;
         self.registers.set_array(first);
         self.registers.set_array(second);
         true
     }
 
-    /// The operation has a plan, and its sources have the forms that they had then.
+    /// The operation has a inline cache, and its sources have the forms that they had then.
     #[inline(always)]
     pub(super) fn plan_fits(&self, op: &Pure, active: &Active) -> bool {
-        let plan = &self.pure_plans[op.plan];
-        if plan.place != active.place {
+        let cached = &self.pure_caches[op.cached];
+        if cached.place != active.place {
             return false;
         }
         let mut differs = 0;
         for i in 0..4 {
-            differs |= self.registers.forms_at(plan.src[i]) ^ plan.forms[i];
+            differs |= self.registers.forms_at(cached.src[i]) ^ cached.forms[i];
         }
         without_pattern(differs) == 0
     }
 
-    /// Finds the sources of a plan that stand in memory.
+    /// Finds the sources of a inline cache that stand in memory.
     #[inline(never)]
     fn find_memory(&mut self, op: &Pure, active: &Active) {
-        let plan = &mut self.pure_plans[op.plan];
+        let cached = &mut self.pure_caches[op.cached];
         for (i, &slot) in op.src().iter().enumerate().take(4) {
-            if is_memory(plan.forms[i]) {
+            if is_memory(cached.forms[i]) {
                 let memory = self.registers.memory(active.window, slot);
-                plan.args.src[i] = memory.at_group(active.groups.0);
-                plan.args.step[i] = memory.step;
+                cached.args.src[i] = memory.at_group(active.groups.0);
+                cached.args.step[i] = memory.step;
             }
         }
     }
 
-    /// Runs a pure operation whose plan fits, and stores its results one after the other in memory that others may read
+    /// Runs a pure operation whose inline cache fits, and stores its results one after the other in memory that others may read
     /// ([`lanes::memory`]).
     ///
     /// # Safety
@@ -342,10 +343,10 @@ impl Chunk<'_> {
         target: *mut u8,
         group_bytes: usize,
     ) {
-        if self.pure_plans[op.plan].memory {
+        if self.pure_caches[op.cached].memory {
             self.find_memory(op, active);
         }
-        let PurePlan { args, handler, memory, .. } = &self.pure_plans[op.plan];
+        let PureCache { args, handler, memory, .. } = &self.pure_caches[op.cached];
         let groups = args.lanes / GROUP_LANES;
         let all = (active.range.1 - active.range.0) * (group_bytes / GROUP_LANES);
         // Sources may stand in memory where the target is. Handlers read 16 lanes before they write their results, so each lane's own
@@ -388,7 +389,7 @@ impl Chunk<'_> {
         slot.is_none_or(|slot| self.whole(active, slot))
     }
 
-    /// The forms of the sources for [`Chunk::plan_pure`]. A destination may be a source: it has another one afterwards.
+    /// The forms of the sources for [`Gang::plan_pure`]. A destination may be a source: it has another one afterwards.
     pub(super) fn forms(&self, op: &Pure, active: &Active) -> [u8; 4] {
         let form = |slot: &SlotRef| without_pattern(self.registers.forms(active.window, *slot));
         let mut forms = [op.src().first().map_or(0, form); 4];
@@ -396,14 +397,14 @@ impl Chunk<'_> {
         forms
     }
 
-    /// Notes how an operation ran that has a handler. False if there is no plan of it: it has more sources than a plan has room for, or no
+    /// Notes how an operation ran that has a handler. False if there is no inline cache of it: it has more sources than a inline cache has room for, or no
     /// destination.
     pub(super) fn plan_pure(&mut self, op: &Pure, active: &Active, args: LaneArgs, forms: [u8; 4]) -> bool {
         let (Some(handler), [dst @ Some(_), other] | [other, dst]) = (op.lanes, op.dst) else { return false };
         let Some(dst) = dst.filter(|_| op.sources <= forms.len()) else { return false };
         let place = |slot: SlotRef| active.window.index + slot.index;
         let src = std::array::from_fn(|i| place(op.src[if i < op.sources { i } else { 0 }]));
-        self.pure_plans[op.plan] = PurePlan {
+        self.pure_caches[op.cached] = PureCache {
             args,
             handler,
             place: active.place,

@@ -8,7 +8,7 @@ use isa::Space;
 use smallvec::SmallVec;
 
 use super::watch::{Watcher, proceed};
-use super::{Active, Chunk, Step};
+use super::{Active, Gang, Step};
 use crate::code::{Access, Extent, Flow, Op, Start};
 use crate::footprint::Touch;
 use crate::mask::{Mask, WARP_LANES};
@@ -34,9 +34,9 @@ fn lanes_from(lanes: &Mask, first: usize) -> [u64; 16] {
 
 impl Watcher {
     /// Tells of an access block by block. Returns the lanes of blocks whose lanes are to be told of.
-    pub(super) fn tell_blocks(
+    pub(super) fn notify_blocks(
         &mut self,
-        chunk: &Chunk,
+        gang: &Gang,
         op: &Op,
         access: &Access,
         mask: Mask,
@@ -48,10 +48,10 @@ impl Watcher {
             return Ok(mask);
         };
         let is_plain = matches!(access.kind, AccessKind::Load | AccessKind::Store | AccessKind::Atomic);
-        let rows = chunk.registers.rows();
+        let rows = gang.registers.rows();
         let (block_lanes, blocks) = (rows.block_lanes(), rows.blocks());
         let are_warps = blocks == 1 || block_lanes.is_multiple_of(WARP_LANES);
-        if !is_plain || chunk.first_thread != 0 || !are_warps || chunk.launch.cluster_blocks() > 1 {
+        if !is_plain || gang.first_thread != 0 || !are_warps || gang.launch.cluster_blocks() > 1 {
             return Ok(mask);
         }
         let bytes = u64::from(*bytes);
@@ -59,11 +59,11 @@ impl Watcher {
         let is_generic = address.space == Space::Generic;
         let is_noted = self.footprint.is_some() && matches!(address.space, Space::Global | Space::Generic);
         let wants = |observer: &mut dyn LaunchObserver| observer.wants_block_access(kind, address.space);
-        let is_wanted = self.accesses && (is_generic || self.observer.tell(wants));
+        let is_wanted = self.accesses && (is_generic || self.observer.notify(wants));
         if !is_wanted && !is_noted {
             return Ok(Mask::EMPTY);
         }
-        let even = chunk.even(address, active);
+        let even = gang.even(address, active);
         let mut each = Vec::new();
         let (space, offset) = match even {
             Ok(even) if is_generic => {
@@ -76,8 +76,8 @@ impl Watcher {
             Ok(_) => (address.space, 0),
             Err(slot) => {
                 each = std::mem::take(&mut self.addresses);
-                each.resize(chunk.lanes, 0);
-                chunk.registers.peek(active.window, slot, &mut each);
+                each.resize(gang.lanes, 0);
+                gang.registers.peek(active.window, slot, &mut each);
                 let bits = if slot.width == Width::W64 { u64::MAX } else { u32::MAX.into() };
                 each.iter_mut().for_each(|at| *at = at.wrapping_add(address.offset) & bits);
                 let mut space = address.space;
@@ -101,12 +101,12 @@ impl Watcher {
         // The lanes of the block of which it has said that the run ends.
         let mut stopped = None;
         let mut footprint = self.footprint.take();
-        let tell = |observer: &mut dyn LaunchObserver| {
+        let notify = |observer: &mut dyn LaunchObserver| {
             let is_wanted = is_wanted && (!is_generic || observer.wants_block_access(kind, space));
             if !is_wanted && (footprint.is_none() || space != Space::Global) {
                 return;
             }
-            for (block, &all) in chunk.block_masks.iter().enumerate() {
+            for (block, &all) in gang.block_masks.iter().enumerate() {
                 let lanes = if are_whole { all } else { all & mask };
                 if lanes.is_empty() {
                     continue;
@@ -115,15 +115,15 @@ impl Watcher {
                 let threads = match block {
                     0 => lanes.0,
                     // All blocks have as many.
-                    _ if lanes == all => chunk.block_masks[0].0,
+                    _ if lanes == all => gang.block_masks[0].0,
                     _ => lanes_from(&lanes, first),
                 };
                 let addresses = match &even {
                     Ok(even) => BlockAddresses::Even {
                         start: even.of_block(block).wrapping_sub(offset),
                         width: rows.width() as u32,
-                        step: even.scalar.step,
-                        pitch: even.scalar.pitch,
+                        step: even.affine.step,
+                        pitch: even.affine.pitch,
                     },
                     Err(_) => BlockAddresses::Each(&each[first..(first + block_lanes).min(each.len())]),
                 };
@@ -131,7 +131,7 @@ impl Watcher {
                     kind,
                     semantics: access.semantics,
                     span: op.span,
-                    block: chunk.ctaid_of(block),
+                    block: gang.ctaid_of(block),
                     space,
                     bytes,
                     threads: &threads,
@@ -140,7 +140,7 @@ impl Watcher {
                 if let Some(footprint) = footprint.as_mut().filter(|_| space == Space::Global) {
                     let touch = Touch::of(kind, access.semantics, bytes);
                     event.parts(|address, bytes| {
-                        footprint.note(chunk.launch, chunk.ctaids[0], touch, address, bytes);
+                        footprint.note(gang.launch, gang.ctaids[0], touch, address, bytes);
                         true
                     });
                 }
@@ -162,21 +162,21 @@ impl Watcher {
                 }
             }
         };
-        self.tell_and_ask(tell);
+        self.notify_and_ask(notify);
         (self.footprint, self.noted) = (footprint, true);
         if even.is_err() {
             self.addresses = each;
         }
         if let Some(lanes) = stopped {
-            proceed(ControlFlow::Break(()), chunk, op.span, lanes)?;
+            proceed(ControlFlow::Break(()), gang, op.span, lanes)?;
         }
         Ok(rest)
     }
 
     /// Tells of a step of an operation, which lanes of `mask` execute: of those that come to it, where it has a guard.
-    pub(super) fn tell_operation(
+    pub(super) fn notify_operation(
         &mut self,
-        chunk: &Chunk,
+        gang: &Gang,
         span: Span,
         flow: &Flow,
         guard: Option<SlotRef>,
@@ -186,7 +186,7 @@ impl Watcher {
         let numbers = |slots: &[SlotRef]| slots.iter().map(|slot| slot.index).collect::<SmallVec<[u32; 8]>>();
         let (mut uses, decides) = (numbers(&flow.uses), numbers(&flow.decides));
         if let Some((slot, first)) = flow.optional
-            && chunk.registers.get(active.window, slot, mask.lowest().unwrap_or(0)) == 0
+            && gang.registers.get(active.window, slot, mask.lowest().unwrap_or(0)) == 0
         {
             uses.truncate(first);
         }
@@ -195,11 +195,11 @@ impl Watcher {
         let is_predicate = |slot: &Option<SlotRef>| slot.is_some_and(|slot| slot.width == Width::Pred);
         let predicates = flow.defs.iter().take(32).zip(0..).filter(|(slot, _)| is_predicate(slot));
         let values = |index: usize, lane| match flow.uses.get(index) {
-            Some(slot) if lane < chunk.lanes => chunk.registers.get(active.window, *slot, lane),
+            Some(slot) if lane < gang.lanes => gang.registers.get(active.window, *slot, lane),
             _ => 0,
         };
         let previous = |index: usize, lane| match flow.defs.get(index) {
-            Some(Some(slot)) if lane < chunk.lanes => chunk.registers.get(active.window, *slot, lane),
+            Some(Some(slot)) if lane < gang.lanes => gang.registers.get(active.window, *slot, lane),
             _ => 0,
         };
         let compute = flow.pure.map(|pure| {
@@ -215,12 +215,12 @@ impl Watcher {
         });
         let combine = |lane: usize, values: &[u64; 32]| {
             let (op, members) = flow.warp?;
-            chunk.combine(op, members, active, lane, values)
+            gang.combine(op, members, active, lane, values)
         };
-        let who = |lane| (chunk.block_of(lane), chunk.thread_of(lane) as u32);
+        let who = |lane| (gang.block_of(lane), gang.thread_of(lane) as u32);
         let event = OperationEvent {
             span,
-            chunk: std::ptr::from_ref(chunk) as usize,
+            gang: std::ptr::from_ref(gang) as usize,
             window: active.window.index,
             kind: flow.kind,
             uses: &uses,
@@ -237,18 +237,18 @@ impl Watcher {
             combine: &combine,
             compute: compute.as_ref().map(|compute| compute as Compute),
         };
-        self.tell_and_ask(|observer| observer.operation(&event));
+        self.notify_and_ask(|observer| observer.operation(&event));
     }
 
     /// Tells that lanes begin a function.
-    pub(super) fn tell_enter(&mut self, chunk: &Chunk, frame: u32, mask: Mask) {
-        let frame = &chunk.frames[frame];
-        let program = chunk.launch.program();
+    pub(super) fn notify_enter(&mut self, gang: &Gang, frame: u32, mask: Mask) {
+        let frame = &gang.frames[frame];
+        let program = gang.launch.program();
         let index = frame.function as usize;
         let (Some(Some(lowered)), Some(checked), Some(function)) = (
             program.functions.get(index),
             program.module.functions.get(index),
-            chunk.function(frame.function),
+            gang.function(frame.function),
         ) else {
             return;
         };
@@ -262,21 +262,21 @@ impl Watcher {
                 _ => None,
             })
             .collect();
-        let who = |lane| (chunk.block_of(lane), chunk.thread_of(lane) as u32);
+        let who = |lane| (gang.block_of(lane), gang.thread_of(lane) as u32);
         let event = EnterEvent {
-            chunk: std::ptr::from_ref(chunk) as usize,
+            gang: std::ptr::from_ref(gang) as usize,
             window: frame.window.index,
             is_kernel: frame.parent.is_none(),
             span: checked.span,
             unwritten: &unwritten,
             lanes: LaneSet { words: mask.words(), who: &who },
         };
-        self.tell_and_ask(|observer| observer.enter(&event));
+        self.notify_and_ask(|observer| observer.enter(&event));
     }
 
-    pub(super) fn tell_exit(&mut self, chunk: &Chunk, span: Span, active: &Active) -> Step {
-        self.each_block(chunk, active.mask, |observer, block, threads| {
-            observer.tell(|observer| observer.exit(&ExitEvent { block, span, threads }));
+    pub(super) fn notify_exit(&mut self, gang: &Gang, span: Span, active: &Active) -> Step {
+        self.each_block(gang, active.mask, |observer, block, threads| {
+            observer.notify(|observer| observer.exit(&ExitEvent { block, span, threads }));
         });
         Ok(())
     }

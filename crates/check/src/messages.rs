@@ -192,7 +192,9 @@ pub(crate) fn special(
                     "Modifier '.tensormap' cannot be applied to '.global' space for instruction '{name}'"
                 )),
                 // The check of proxies says it.
-                Opcode::Fence if crate::own::refuses_space_of_proxy(modifiers, written) => Some(Vec::new()),
+                Opcode::Fence if crate::opcode_rules::refuses_space_of_proxy(modifiers, written) => {
+                    Some(Vec::new())
+                }
                 Opcode::Prefetch | Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red
                     if written.space().is_some() =>
                 {

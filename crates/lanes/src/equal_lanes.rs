@@ -1,6 +1,6 @@
 //! Which lanes hold the same value.
 //!
-//! Whole vectors are compared: for `match` the lanes of a warp, for targets of `brx.idx`, barriers and callees all lanes of a chunk.
+//! Whole vectors are compared: for `match` the lanes of a warp, for targets of `brx.idx`, barriers and callees all lanes of a gang.
 //!
 //! Narrowest tests: `tests/run`: `match*`, `brx_idx*`, `call_indirect`; `tests/handlers/helpers.rs`.
 

@@ -9,15 +9,15 @@
 
 use smallvec::SmallVec;
 
-use super::{Active, Chunk, Observer, Path, Step, Wait};
+use super::{Active, Gang, Observer, Path, Step, Wait};
 use crate::code::{Block, Kind, Meeting, Op, WarpOp};
 use crate::cta::Shared;
 use crate::fault::FaultKind;
-use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
+use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 use crate::registers::{SlotRef, Window};
 
 /// The member mask of each lane.
-type MemberMasks = [u32; CHUNK_LANES];
+type MemberMasks = [u32; GANG_LANES];
 
 /// Lanes that wait at a warp-level operation.
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ fn operation(block: &Block) -> Option<(&Op, &WarpOp, SlotRef)> {
     }
 }
 
-impl Chunk<'_> {
+impl Gang<'_> {
     /// Keeps the lanes of a path whose warps are complete for the operation that starts `block`; the others wait.
     /// False if none is left. Faults if a lane is not among its own members.
     pub(super) fn gather_warps(
@@ -57,7 +57,7 @@ impl Chunk<'_> {
         if whole_warps && self.registers.uniform(window, members) == Some(u32::MAX.into()) {
             return Ok(true);
         }
-        let mut masks = [0; CHUNK_LANES];
+        let mut masks = [0; GANG_LANES];
         self.read_masks(path.mask, window, members, &mut masks);
         for lane in path.mask {
             let members = masks[lane];
@@ -113,9 +113,9 @@ impl Chunk<'_> {
 
     /// A path has begun to wait: whoever is complete with its lanes executes the operation and goes on behind it.
     fn meet(&mut self, arrived: &Path, shared: &mut Shared, observer: &mut impl Observer) -> Step {
-        let place = |chunk: &Self, path: &Path| {
-            let frame = &chunk.frames[path.frame];
-            Some((frame.function, frame.window, &chunk.function(frame.function)?.blocks[path.block as usize]))
+        let place = |gang: &Self, path: &Path| {
+            let frame = &gang.frames[path.frame];
+            Some((frame.function, frame.window, &gang.function(frame.function)?.blocks[path.block as usize]))
         };
         let Some((function, _, block)) = place(self, arrived) else { return Ok(()) };
         let Some((op, warp, _)) = operation(block) else { return Ok(()) };
@@ -142,7 +142,7 @@ impl Chunk<'_> {
             return Ok(());
         }
         let together = here.iter().fold(Mask::EMPTY, |all, waiting| all | waiting.mask);
-        let mut masks = [0; CHUNK_LANES];
+        let mut masks = [0; GANG_LANES];
         for waiting in &here {
             self.read_masks(waiting.mask, waiting.window, waiting.members, &mut masks);
         }
