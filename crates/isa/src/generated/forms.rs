@@ -875,6 +875,7 @@ const GATES_PTX8_3_SM90_EC4104D6: &[Gate] = &[
         Stage::Early,
     ),
 ];
+const GATES_PTX8_4_1C222933: &[Gate] = &[ptx("Feature '.no_membermask_overlap'", 8, 4, Stage::Token)];
 const GATES_PTX8_4_SM89_5AADC2EE: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
@@ -4123,6 +4124,8 @@ const CHOICES_NC_35590272: &[Choice] = &[md(Mod::Nc).gated(GATES_SM32_PTX3_1_CE0
 const CHOICES_NOCOMPLETE: &[Choice] = &[md(Mod::NoComplete)];
 const CHOICES_NOFTZ: &[Choice] = &[md(Mod::Noftz)];
 const CHOICES_NOINC: &[Choice] = &[md(Mod::Noinc)];
+const CHOICES_NO_MEMBERMASK_OVERLAP_93E04379: &[Choice] =
+    &[md(Mod::NoMembermaskOverlap).gated(GATES_PTX8_4_1C222933)];
 const CHOICES_OOB_807431C5: &[Choice] = &[md(Mod::Oob).gated(GATES_SM90_PTX8_1_AA4165CE)];
 const CHOICES_OP_RESTRICT_FETCHING: &[Choice] = &[md(Mod::OpRestrictFetching)];
 const CHOICES_OR_AND: &[Choice] = &[md(Mod::Or), md(Mod::And)];
@@ -6048,9 +6051,13 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Bar,
-        syntax: "bar.warp.sync membermask:b32",
+        syntax: "bar.warp.sync{.overlap} membermask:b32",
         section: "9.7.13.2",
-        slots: &[slot("warp", CHOICES_WARP), slot("sync", CHOICES_SYNC)],
+        slots: &[
+            slot("warp", CHOICES_WARP),
+            slot("sync", CHOICES_SYNC),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+        ],
         ignored: &[],
         ignored_mods: &[],
         head: 1,
@@ -14747,9 +14754,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Match,
-        syntax: "match.any.sync.type d:b32, a, membermask:b32",
+        syntax: "match.any.sync{.overlap}.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("any", CHOICES_ANY), slot("sync", CHOICES_SYNC), slot("type", CHOICES_B32_B64)],
+        slots: &[
+            slot("any", CHOICES_ANY),
+            slot("sync", CHOICES_SYNC),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            slot("type", CHOICES_B32_B64),
+        ],
         ignored: &[],
         ignored_mods: &[],
         head: 0,
@@ -14765,9 +14777,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Match,
-        syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
+        syntax: "match.all.sync{.overlap}.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("all", CHOICES_ALL), slot("sync", CHOICES_SYNC), slot("type", CHOICES_B32_B64)],
+        slots: &[
+            slot("all", CHOICES_ALL),
+            slot("sync", CHOICES_SYNC),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            slot("type", CHOICES_B32_B64),
+        ],
         ignored: &[],
         ignored_mods: &[],
         head: 0,
@@ -20739,9 +20756,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Redux,
-        syntax: "redux.sync.op.type d, a, membermask:b32",
+        syntax: "redux.sync.op{.overlap}.type d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", CHOICES_SYNC), slot("op", CHOICES_ADD_MIN_MAX), slot("type", CHOICES_U32_S32)],
+        slots: &[
+            slot("sync", CHOICES_SYNC),
+            slot("op", CHOICES_ADD_MIN_MAX),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            slot("type", CHOICES_U32_S32),
+        ],
         ignored: &[],
         ignored_mods: &[],
         head: 0,
@@ -20757,9 +20779,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Redux,
-        syntax: "redux.sync.bitwise.b32 d, a, membermask:b32",
+        syntax: "redux.sync.bitwise{.overlap}.b32 d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", CHOICES_SYNC), slot("bitwise", CHOICES_AND_OR_XOR), slot("b32", CHOICES_B32)],
+        slots: &[
+            slot("sync", CHOICES_SYNC),
+            slot("bitwise", CHOICES_AND_OR_XOR),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            slot("b32", CHOICES_B32),
+        ],
         ignored: &[],
         ignored_mods: &[],
         head: 0,
@@ -20775,13 +20802,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Redux,
-        syntax: "redux.sync.op{.abs}{.NaN}.f32 d, a, membermask:b32",
+        syntax: "redux.sync.op{.abs}{.NaN}{.overlap}.f32 d, a, membermask:b32",
         section: "9.7.13.12",
         slots: &[
             slot("sync", CHOICES_SYNC),
             slot("op", CHOICES_MIN_MAX),
             optional("abs", CHOICES_ABS_5B98F5DF),
             optional("NaN", CHOICES_NAN_15709307),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
             slot("f32", CHOICES_F32),
         ],
         ignored: &[],
@@ -21783,11 +21811,12 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Shfl,
-        syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
+        syntax: "shfl.sync.mode{.overlap}.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
         slots: &[
             slot("sync", CHOICES_SYNC),
             slot("mode", CHOICES_UP_DOWN_BFLY_IDX),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
             slot("b32", CHOICES_B32),
         ],
         ignored: &[],
@@ -27183,9 +27212,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Vote,
-        syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
+        syntax: "vote.sync.mode{.overlap}.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", CHOICES_SYNC), slot("mode", CHOICES_ALL_ANY_UNI), slot("pred", CHOICES_PRED)],
+        slots: &[
+            slot("sync", CHOICES_SYNC),
+            slot("mode", CHOICES_ALL_ANY_UNI),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            slot("pred", CHOICES_PRED),
+        ],
         ignored: &[],
         ignored_mods: &[],
         head: 0,
@@ -27204,9 +27238,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Vote,
-        syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
+        syntax: "vote.sync.ballot{.overlap}.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", CHOICES_SYNC), slot("ballot", CHOICES_BALLOT), slot("b32", CHOICES_B32)],
+        slots: &[
+            slot("sync", CHOICES_SYNC),
+            slot("ballot", CHOICES_BALLOT),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            slot("b32", CHOICES_B32),
+        ],
         ignored: &[],
         ignored_mods: &[],
         head: 0,

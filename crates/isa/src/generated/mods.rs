@@ -798,6 +798,8 @@ pub enum Mod {
     Neu,
     /// `.noComplete`
     NoComplete,
+    /// `.no_membermask_overlap`
+    NoMembermaskOverlap,
     /// `.noftz`
     Noftz,
     /// `.noinc`
@@ -1472,6 +1474,7 @@ impl Mod {
         Mod::Ne,
         Mod::Neu,
         Mod::NoComplete,
+        Mod::NoMembermaskOverlap,
         Mod::Noftz,
         Mod::Noinc,
         Mod::Normal,
@@ -2008,6 +2011,7 @@ impl Mod {
         "ne",
         "neu",
         "noComplete",
+        "no_membermask_overlap",
         "noftz",
         "noinc",
         "normal",

@@ -4,7 +4,7 @@
 //! target, the others where they are at home and at the richest targets; and there one spelling of every row with every word of the table
 //! added, a modifier as well as a type, or with one left out. An older assembler is asked up to the version that it knows. A line that only one side
 //! takes is a form that the table lacks, or has too many. What the table lacks altogether no word of it tells: `--words` names a file of
-//! other words, of a manual or of a header, each of which ptxas is asked whether it knows it.
+//! other words, of a manual or of a header: ptxas is asked of each whether it knows it as a modifier or as an instruction.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 
 use fastrand::Rng;
 use isa::enumerate::{Spelling, instruction};
-use isa::{Form, Mod, Suffix, Target, Type, Version};
+use isa::{Form, Mod, Opcode, Suffix, Target, Type, Version};
 use serde_json::Value;
 
 use super::super::Result;
@@ -275,20 +275,32 @@ fn with_words(reach: &Reach) -> Vec<Question> {
     all
 }
 
-/// Tells which words ptxas knows as modifiers and the table does not.
+/// Prints which words ptxas knows, as modifiers or as instructions, and the table does not.
 fn unknown_words(ptxas: &Oracle, reach: &Reach, text: &str) -> Result<()> {
     let words: BTreeSet<&str> = text.split_whitespace().map(|word| word.trim_start_matches('.')).collect();
-    let new: Vec<&str> = words
-        .into_iter()
-        .filter(|word| Mod::from_name(word).is_none() && Type::ALL.iter().all(|ty| ty.name() != *word))
-        .filter(|word| word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ':' | '_')))
-        .collect();
+    let is_word = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ':' | '_'));
+    let is_modifier =
+        |word: &str| Mod::from_name(word).is_some() || Type::ALL.iter().any(|ty| ty.name() == word);
+    let modifiers: Vec<&str> = words.iter().copied().filter(is_word).filter(|w| !is_modifier(w)).collect();
+    let is_name = |word: &&str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase())
+            && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+    };
+    let names: Vec<&str> =
+        words.iter().copied().filter(is_name).filter(|word| Opcode::from_name(word).is_none()).collect();
     let at = (reach.newest, *reach.targets.last().ok_or("no target")?);
     let frame = Frame { before: before(at), after: AFTER.to_owned() };
-    let lines: Vec<String> = new.iter().map(|word| format!("add.{word}.u32 %u8_1, %u8_1, 1;")).collect();
-    for (word, said) in new.iter().zip(ask(ptxas, &frame, &lines)?.lines) {
-        if !said.iter().any(|text| text.contains("Unknown modifier") || text.contains("Parsing error")) {
-            println!("lacks the word .{word}: {}", said.first().map_or("", String::as_str));
+    // No instruction has the modifier: one that is known is refused for it alone.
+    let asked = [
+        ("word .", &modifiers, ["Unknown modifier", "Parsing error"], "add.", ".u32 %u8_1, %u8_1, 1;"),
+        ("instruction ", &names, ["Not a name of any known", "Parsing error"], "", ".unknown %u8_1, 1;"),
+    ];
+    for (what, words, unknown, head, tail) in asked {
+        let lines: Vec<String> = words.iter().map(|word| format!("{head}{word}{tail}")).collect();
+        for (word, said) in words.iter().zip(ask(ptxas, &frame, &lines)?.lines) {
+            if !said.iter().any(|text| unknown.iter().any(|unknown| text.contains(unknown))) {
+                println!("lacks the {what}{word}: {}", said.first().map_or("", String::as_str));
+            }
         }
     }
     Ok(())
