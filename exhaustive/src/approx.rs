@@ -1,4 +1,4 @@
-//! ex2, lg2, sin, cos and tanh `.approx`: all operands there are, one upper half after the other.
+//! ex2, lg2, sin, cos and tanh `.approx`: all operands, one upper half after the other.
 //!
 //! The oracle is `sem`: the exact value in 128-bit fixed point, rounded once.
 
@@ -10,16 +10,16 @@ use sem::round::Mode;
 /// Lanes that one call of a handler computes.
 const LANES: usize = 4096;
 
-/// An instruction without and, if there is one, with `.ftz`.
+/// An instruction without `.ftz` and, if it exists, with `.ftz`.
 pub struct Approx {
     mnemonics: Vec<&'static str>,
     function: fn(&Format, Mode, u64) -> u64,
-    /// Of each, by path.
+    /// The handlers of each, by host path.
     handlers: Vec<Vec<Handler>>,
 }
 
 impl Approx {
-    /// The sweep of instructions that `sem` computes by `function`.
+    /// The sweep of instructions for which `function` of `sem` is the oracle.
     pub fn new(
         mnemonics: &[&'static str],
         function: fn(&Format, Mode, u64) -> u64,
@@ -33,7 +33,7 @@ impl Approx {
     /// The results without and with `.ftz`.
     fn expected(&self, x: u32) -> [u32; 2] {
         let plain = (self.function)(&F32, Mode::NEAREST, x.into()) as u32;
-        // Two units above the least normal number, no subnormal number is near.
+        // No subnormal number is near numbers beyond two units above the smallest normal one.
         let is_large = |bits: u32| bits & 0x7fff_ffff > 0x0080_0002;
         let flushed = match is_large(x) && is_large(plain) {
             true => plain,

@@ -4,7 +4,7 @@ use super::half::{F16, Half, NAN_RANK};
 use super::{ROW, Sweep, Tally, handler};
 use lanes::{Handler, HostPath, LaneWidth, Operand};
 
-/// Operators, and for which outcomes of a comparison they hold: less, equal, greater, unordered (IEEE 754, 5.11).
+/// Operators, and the outcomes of a comparison for which they hold: less, equal, greater, unordered (IEEE 754, 5.11).
 const OPERATORS: [(&str, &str); 18] = [
     ("eq", "="),
     ("ne", "<>"),
@@ -26,14 +26,14 @@ const OPERATORS: [(&str, &str); 18] = [
     ("hs", ">="),
 ];
 
-/// Lanes that one call of a handler computes, and predicate words of them.
+/// Lanes of one handler call, and their predicate words.
 const LANES: usize = 4096;
 const WORDS: usize = LANES / 16;
 
-/// One bit a lane for every outcome: a is less, equal, greater, unordered.
+/// For each outcome, one bit for each lane: a is less, equal, greater, unordered.
 type Outcomes = [[u16; WORDS]; 4];
 
-/// The lanes for which one of the outcomes came about.
+/// The lanes with one of the outcomes in `holds`.
 fn union(outcomes: &Outcomes, holds: &str) -> [u16; WORDS] {
     let mut union = [0; WORDS];
     for outcome in holds.chars() {
@@ -45,11 +45,11 @@ fn union(outcomes: &Outcomes, holds: &str) -> [u16; WORDS] {
     union
 }
 
-/// How values of a type are ordered.
+/// The order of a type's values.
 struct Order {
-    /// The rank of every encoding; as wide as all types want it.
+    /// The rank of every encoding, as wide as all types need.
     ranks: Vec<i32>,
-    /// A rank that no value compares with.
+    /// The rank that is unordered with all values.
     unordered: i32,
 }
 
@@ -64,7 +64,7 @@ impl Order {
         Order { ranks: (0..=u16::MAX).map(value).collect(), unordered: i32::MIN }
     }
 
-    /// The outcomes of a against `LANES` values of b from `first` on.
+    /// The outcomes of comparing a with `LANES` values of b from `first` on.
     fn outcomes(&self, a: u16, first: usize) -> Outcomes {
         let a = self.ranks[usize::from(a)];
         let mut outcomes = [[0; WORDS]; 4];
@@ -85,7 +85,7 @@ impl Order {
     }
 }
 
-/// What an instruction makes of the outcomes.
+/// How an instruction uses the outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     /// `setp` with p alone.
@@ -100,21 +100,21 @@ enum Shape {
 struct Instruction {
     mnemonic: String,
     holds: &'static str,
-    /// Which of the sweep's orders.
+    /// Index of the order in the sweep.
     order: usize,
     shape: Shape,
-    /// The handlers of the paths.
+    /// The handlers, by host path.
     handlers: Vec<Handler>,
 }
 
-/// Compares of one type of operands.
+/// Comparisons of one operand type.
 pub struct Compare {
     orders: Vec<Order>,
     instructions: Vec<Instruction>,
 }
 
 impl Compare {
-    /// Compares of halves on these paths.
+    /// Comparisons of halves on these host paths.
     pub fn halves(half: &Half, paths: &[HostPath]) -> Result<Compare, String> {
         let mut sweep = Compare::new(vec![Order::of_half(half, false)]);
         for (operator, holds) in &OPERATORS[..14] {
@@ -143,7 +143,7 @@ impl Compare {
         self.add(format!("setp.{operator}{ftz}.{ty}x2"), holds, order, Shape::Pairs, paths)
     }
 
-    /// Compares of 16-bit integers on these paths.
+    /// Comparisons of 16-bit integers on these host paths.
     pub fn integers(paths: &[HostPath]) -> Result<Compare, String> {
         let mut sweep = Compare::new(vec![Order::of_integers(false), Order::of_integers(true)]);
         for (ty, order, operators) in [
@@ -159,7 +159,7 @@ impl Compare {
         Ok(sweep)
     }
 
-    /// `setp.lt.f16` held against what `le` is.
+    /// `setp.lt.f16` compared with the oracle of `le`.
     #[cfg(test)]
     pub fn with_wrong_operator(paths: &[HostPath]) -> Compare {
         let mut sweep = Compare::new(vec![Order::of_half(&F16, false)]);
@@ -215,7 +215,7 @@ impl Sweep for Compare {
                 let q = match instruction.shape {
                     Shape::P => None,
                     Shape::Complement => Some(p.map(|p| !p)),
-                    // The other way round less is greater.
+                    // With operands swapped, less is greater.
                     Shape::Pairs => {
                         let [less, equal, greater, unordered] = *outcomes;
                         Some(union(&[greater, equal, less, unordered], instruction.holds))

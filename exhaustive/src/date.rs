@@ -1,11 +1,11 @@
-//! Today's date; xtask includes this file too.
+//! Today's date. xtask includes this file, too.
 
 use std::time::SystemTime;
 
 /// The date in UTC, year-month-day.
 pub fn today() -> String {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // Days since 0000-03-01: a year begins in March, so that the leap day is its last.
+    // Days since 0000-03-01: if a year begins in March, the leap day is its last.
     let days = since.as_secs() / 86400 + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

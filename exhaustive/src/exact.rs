@@ -2,10 +2,10 @@
 
 use super::half::{Meaning, decode};
 
-/// The roundings as PTX names them, in the order of the results here: to nearest even, toward zero, down, up.
+/// The PTX roundings, in the order of the results here: to nearest even, toward zero, down, up.
 pub const ROUNDINGS: [&str; 4] = ["rn", "rz", "rm", "rp"];
 
-/// The NaN of binary32 arithmetic.
+/// The NaN that binary32 arithmetic returns.
 pub const NAN: u32 = 0x7fff_ffff;
 const INFINITY: u32 = 0x7f80_0000;
 const SIGN: u32 = 0x8000_0000;
@@ -67,14 +67,15 @@ fn signed(negative: bool, magnitude: u32) -> u32 {
     if negative { SIGN | magnitude } else { magnitude }
 }
 
-/// Where the highest bit of the larger number is put: with room for a carry and a sign above, and so many bits below
-/// that what is lost of the smaller number lies far below any bit that rounding looks at.
+/// The bit position of the larger number's highest bit. Above it is room for a carry and a sign. Below it are so many
+/// bits that those lost of the smaller number are far below any bit that decides the rounding.
 const TOP: i32 = 61;
 
 /// A number: negative, significand, exponent.
 type Number = (bool, u32, i32);
 
-/// The sum of numbers of which the first is at least as large, up to their lowest bits, or the second is zero.
+/// The sum of two numbers. The first is at least as large in magnitude (up to the lowest bits), or the second is
+/// zero.
 fn sum_of_numbers(high: Number, low: Number) -> [u32; 4] {
     let (negative, significand, exponent) = high;
     if significand == 0 {
@@ -94,7 +95,7 @@ fn sum_of_numbers(high: Number, low: Number) -> [u32; 4] {
 /// 6.3: an exact sum of opposite numbers is -0 only when rounding down.
 const ZERO_SIGNS: [bool; 4] = [false, false, true, false];
 
-/// `significand * 2^distance`, the bits below 1 or-ed into the lowest bit.
+/// `significand * 2^distance`, with the bits below 1 or-ed into the lowest bit.
 fn at_unit(significand: u32, distance: i32) -> i64 {
     let wide = i64::from(significand);
     match distance {
@@ -104,7 +105,7 @@ fn at_unit(significand: u32, distance: i32) -> i64 {
     }
 }
 
-/// `significand * 2^exponent`, not zero, rounded to 24 bits, fewer where the numbers are subnormal.
+/// `significand * 2^exponent`, not zero, rounded to 24 bits, or fewer for subnormal numbers.
 fn round(negative: bool, significand: u64, exponent: i32) -> [u32; 4] {
     let leading = exponent + 63 - significand.leading_zeros() as i32;
     let quantum = (leading - 23).max(-149);
@@ -118,7 +119,7 @@ fn round(negative: bool, significand: u64, exponent: i32) -> [u32; 4] {
     };
     let inexact = rest != 0;
     let nearest = rest > half || (rest == half && floor % 2 == 1);
-    // Whether the magnitude is rounded up, and whether too large a number becomes infinite.
+    // For each rounding: whether the magnitude is rounded up, and whether an overflow gives infinity.
     let directions =
         [(nearest, true), (false, false), (inexact && negative, negative), (inexact && !negative, !negative)];
     directions.map(|(up, infinite)| {

@@ -1,4 +1,4 @@
-//! The 16-bit formats, read as IEEE 754 defines them: which real number an encoding stands for, and which is greater.
+//! The 16-bit formats as IEEE 754 defines them: the real number of an encoding, and the order of these numbers.
 
 /// A binary interchange format of 16 bits: a sign, an exponent, a fraction.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub const F16: Half = Half { name: "f16", fraction_bits: 10, bias: 15 };
 /// bfloat16: binary32 without its low 16 bits.
 pub const BF16: Half = Half { name: "bf16", fraction_bits: 7, bias: 127 };
 
-/// What an encoding stands for.
+/// The meaning of an encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// Not a number.
@@ -24,18 +24,19 @@ pub enum Meaning {
         /// The sign.
         negative: bool,
     },
-    /// The number `significand * 2^exponent` with a sign, zeros too.
+    /// The signed number `significand * 2^exponent`, zeros included.
     Number {
         /// The sign.
         negative: bool,
         /// Below 2^24.
         significand: u32,
-        /// The power of two by which it counts.
+        /// The exponent of the significand's lowest bit.
         exponent: i32,
     },
 }
 
-/// IEEE 754, 3.4: the meaning of an encoding with `fraction_bits` and a biased exponent above them, up to its sign.
+/// IEEE 754, 3.4: the meaning of an encoding whose fraction has `fraction_bits` bits below a biased exponent; the
+/// sign is separate.
 pub fn decode(magnitude: u32, negative: bool, fraction_bits: u32, bias: i32) -> Meaning {
     let biased = (magnitude >> fraction_bits) as i32;
     let fraction = magnitude & ((1 << fraction_bits) - 1);
@@ -53,19 +54,19 @@ pub fn decode(magnitude: u32, negative: bool, fraction_bits: u32, bias: i32) -> 
 }
 
 impl Half {
-    /// What the encoding stands for.
+    /// The meaning of an encoding.
     pub fn decode(&self, bits: u16) -> Meaning {
         decode(u32::from(bits & 0x7fff), bits >> 15 != 0, self.fraction_bits, self.bias)
     }
 
-    /// Every encoding's place in the order of the numbers: less is less, equal is equal. `NAN_RANK` for NaNs; with `ftz`,
-    /// subnormal numbers count as zero.
+    /// The rank of every encoding in the order of the numbers; equal numbers have equal ranks. NaNs have `NAN_RANK`.
+    /// With `ftz`, subnormal numbers are zero.
     pub fn ranks(&self, ftz: bool) -> Vec<i16> {
         let mut places: Vec<(Option<Place>, u16)> =
             (0..=u16::MAX).map(|bits| (self.place(bits, ftz), bits)).collect();
         places.sort();
         let mut ranks = vec![NAN_RANK; 1 << 16];
-        // NaNs come first. The rank of the first number is as small as ranks get, but for that of NaNs.
+        // NaNs come first. The first number gets the smallest rank after that of NaNs.
         let (mut rank, mut last) = (NAN_RANK, None);
         for (place, bits) in places {
             if place.is_some() {
@@ -77,7 +78,7 @@ impl Half {
         ranks
     }
 
-    /// The encoding as a multiple of the format's least number; none for NaN.
+    /// The number as a multiple of the format's smallest number; `None` for NaN.
     fn place(&self, bits: u16, ftz: bool) -> Option<Place> {
         let least = 1 - self.bias - self.fraction_bits as i32;
         let magnitude = match self.decode(bits) {
@@ -89,18 +90,19 @@ impl Half {
             Meaning::Number { significand, exponent, .. } => shifted(significand, (exponent - least) as u32),
         };
         let negative = bits >> 15 != 0 && magnitude != [0; LIMBS];
-        // In two's complement with the sign apart: of negative numbers the larger magnitude is the lesser.
+        // The sign is separate, and a negative number's magnitude is inverted: the larger magnitude is the smaller
+        // number.
         Some((!negative, if negative { magnitude.map(|limb| !limb) } else { magnitude }))
     }
 }
 
-/// The rank of a NaN: no number has it.
+/// The rank of NaNs; no number has it.
 pub const NAN_RANK: i16 = i16::MIN;
 
 /// bfloat16 spans 2^-133 to 2^128: 261 bits.
 const LIMBS: usize = 5;
 
-/// Not negative, then the limbs, the highest first: ordered as the numbers are.
+/// Whether it is not negative, then the limbs from the highest: ordered as the numbers are.
 type Place = (bool, [u64; LIMBS]);
 
 /// `significand << distance`.

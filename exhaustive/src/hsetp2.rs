@@ -1,12 +1,14 @@
-//! The HSETP2 that a `setp` becomes, executed, against the executed `setp`: one value of a against all values of b.
+//! Executes the HSETP2 that a `setp` is lowered to, and compares it with the executed `setp`: one value of a with all
+//! values of b.
 
 use super::half::{F16, Meaning};
 use super::{ROW, Sweep, Tally, handler};
 use lanes::{Handler, HostPath, LaneWidth, Operand};
 use sass::{Arch, Executable, Operands, Origin, Outcome, Source, Thread};
 
-/// A target and a `setp` as `ptxvm sass lower` takes it: at least one of each class, and of each encoding. The source that is not
-/// `a` is a register, `0x`: every literal, `[v]`: a parameter, `cvt.rz(..)`: a FP32 that HSETP2 converts.
+/// A target and a `setp` in the syntax of `ptxvm sass lower`: at least one of each class, and of each encoding. The
+/// source other than `a` is a register, `0x` (every literal), `[v]` (a parameter), or `cvt.rz(..)` (an FP32 that
+/// HSETP2 converts).
 const CLASSES: [(&str, &str); 22] = [
     ("sm_53", "setp.lt.f16 p, a, b"),
     ("sm_53", "setp.gt.f16x2 p|q, a, b"),
@@ -32,30 +34,30 @@ const CLASSES: [(&str, &str); 22] = [
     ("sm_100", "setp.num.bf16x2 p|q, a, b"),
 ];
 
-/// Lanes that one call of a handler computes.
+/// Lanes of one handler call.
 const LANES: usize = 4096;
 
-/// An instruction, and the constant that it reads; none where ptxas leaves no instruction.
+/// An instruction, and the constant that it reads; `None` if ptxas emits no instruction.
 type Lowered = Option<(Executable, u32)>;
 
-/// One compare on one target.
+/// One comparison on one target.
 struct Class {
     name: String,
     /// Whether a is the first source.
     a_first: bool,
     pair: bool,
-    /// The operator's `!c`; none without an operator.
+    /// Whether the operand of the Boolean operator is `!c`; `None` without an operator.
     c: Option<bool>,
-    /// Whether HSETP2 gets b as FP32.
+    /// Whether HSETP2 reads b as FP32.
     converted: bool,
     inverted: bool,
-    /// For all values of b, or one for each.
+    /// One instruction for all values of b, or one for each.
     lowered: Vec<Lowered>,
-    /// The handlers of the paths.
+    /// The handlers, by host path.
     handlers: Vec<Handler>,
 }
 
-/// What the instruction reads: a is in R0, b everywhere else.
+/// The state that the instruction reads: a is in R0, b everywhere else.
 struct Inputs {
     a: u32,
     b: u32,
@@ -139,7 +141,8 @@ impl Class {
         })
     }
 
-    /// What HSETP2 makes of a, values of b from `first` on, and the predicate c: p, q, and which lanes it has an answer for.
+    /// Executes HSETP2 for a, values of b from `first` on, and the predicate c. Returns p, q, and the lanes that have
+    /// a result.
     fn execute(&self, singles: &[u32], a: u16, first: usize, c: bool) -> [Vec<u16>; 3] {
         let low = u32::from(a);
         match &self.lowered[..] {
@@ -152,7 +155,7 @@ impl Class {
                 executable.run(&Inputs { a: low, b, constant: b, c })
             }),
             [Some((executable, _))] => self.lanes(first, |b| {
-                // What is not read must not matter.
+                // Unused halves have arbitrary bits, because they must not matter.
                 let (a, b) = (low | 0x5555_0000, u32::from(b) | 0xaaaa_0000);
                 executable.run(&Inputs { a, b, constant: b, c })
             }),
@@ -197,7 +200,7 @@ fn single(bits: u16) -> u32 {
     u32::from(bits & 0x8000) << 16 | magnitude
 }
 
-/// The lowered compares.
+/// The lowered comparisons.
 pub struct Hsetp2 {
     classes: Vec<Class>,
     /// All halves as binary32.
@@ -205,13 +208,13 @@ pub struct Hsetp2 {
 }
 
 impl Hsetp2 {
-    /// All classes on these paths.
+    /// All classes on these host paths.
     pub fn new(paths: &[HostPath]) -> Result<Hsetp2, String> {
         let classes = CLASSES.into_iter().map(|class| Class::new(class, paths)).collect::<Result<_, _>>()?;
         Ok(Hsetp2 { classes, singles: (0..=u16::MAX).map(single).collect() })
     }
 
-    /// The first class, its result taken for the complement.
+    /// The first class, with its result inverted.
     #[cfg(test)]
     pub fn with_wrong_sense(paths: &[HostPath]) -> Hsetp2 {
         let mut sweep = Hsetp2::new(paths).expect("handlers");
@@ -241,12 +244,12 @@ impl Sweep for Hsetp2 {
             for class in &self.classes {
                 let (x, y) = if class.pair { (&pair, &turned) } else { (&half, &other) };
                 let (x, y) = if class.a_first { (x, y) } else { (y, x) };
-                // Both values of c, where there is one.
+                // Both values of c, if the instruction has one.
                 for value in [false, true].into_iter().take(1 + usize::from(class.c.is_some())) {
                     let [p, q, known] = class.execute(&self.singles, a, first, value);
                     let mut sources = vec![x, y];
                     if let Some(not) = class.c {
-                        // The handler gets c as it is after `!`.
+                        // The handler's operand is c after `!`.
                         c.bits_mut::<u16>().fill(if value != not { u16::MAX } else { 0 });
                         sources.push(&c);
                     }

@@ -1,10 +1,10 @@
-//! `cargo exhaustive`: the vector handlers on all operands there are, against exact integer arithmetic.
+//! `cargo exhaustive`: runs the vector handlers on all operands, against exact integer arithmetic.
 //!
-//! The oracle here is written from IEEE 754 and shares no code with `sem`: which real number an encoding stands for
-//! ([`half`]), which of two is greater ([`compare`]), what an exact sum rounds to ([`exact`]). But for the approximate
-//! functions ([`approx`]) and for whole tables ([`table`]), whose oracle is `sem` itself, and for the last sweep, which holds HSETP2 against the handlers that
-//! the others have held ([`hsetp2`]). Results go to
-//! `conformance/EXHAUSTIVE.md`; the tests run the same code on a sample.
+//! The oracle is written from IEEE 754 and shares no code with `sem`: the real number of an encoding ([`half`]), the
+//! order of two numbers ([`compare`]), the rounding of an exact sum ([`exact`]). There are three exceptions. `sem` is
+//! the oracle for the approximate functions ([`approx`]) and for whole tables ([`table`]). The last sweep compares
+//! HSETP2 with handlers that the other sweeps check ([`hsetp2`]). Results go to `conformance/EXHAUSTIVE.md`; the
+//! tests run the same code on a sample.
 #![forbid(unsafe_code)]
 
 mod addend;
@@ -35,25 +35,25 @@ use std::process::ExitCode;
 use std::time::Instant;
 use table::{Sources, Table};
 
-/// Values of the second operand for one of the first.
+/// The number of second operands for each first operand.
 const ROW: usize = 1 << 16;
 
-/// Differences that are printed.
+/// The number of differences that are printed.
 const EXAMPLES: usize = 10;
 
-/// All values of the first operand, times all values of the second.
+/// All pairs of a first and a second operand.
 trait Sweep: Sync {
-    /// Number of instructions in it.
+    /// The number of its instructions.
     fn instructions(&self) -> usize;
 
-    /// Runs every instruction on `a` and all values of the second operand; a tally for each path.
+    /// Runs every instruction on `a` and all values of the second operand. There is a tally for each host path.
     fn row(&self, a: u16, tallies: &mut [Tally]);
 }
 
-/// What came of one path.
+/// The results on one host path.
 #[derive(Default)]
 struct Tally {
-    /// Results held against the oracle.
+    /// The number of results compared with the oracle.
     results: u64,
     differences: u64,
     /// The first differences, in words.
@@ -61,7 +61,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Counts results, and says what is wrong with the first of them that differs.
+    /// Counts results; `example` describes the first one that differs.
     fn count(&mut self, results: usize, differences: u64, example: impl FnOnce() -> String) {
         self.results += results as u64;
         self.differences += differences;
@@ -210,7 +210,7 @@ impl Share {
     }
 }
 
-/// Runs a sweep on these values of the first operand; a tally for each path.
+/// Runs a sweep on these values of the first operand. Returns a tally for each host path.
 fn run_sweep(sweep: &dyn Sweep, values: &[u16], paths: usize, done: impl Fn() + Sync) -> Vec<Tally> {
     let none = || -> Vec<Tally> { (0..paths).map(|_| Tally::default()).collect() };
     let row = |mut tallies: Vec<Tally>, &a: &u16| {

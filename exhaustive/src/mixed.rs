@@ -1,5 +1,5 @@
-//! Mixed precision add, sub and fma: one value of a against all values of b with an addend that is hard for the pair, or
-//! against as many addends.
+//! Mixed precision add, sub and fma: one value of a with all values of b and an addend that is hard for the pair, or
+//! with as many addends.
 
 use super::addend::{KINDS, hard, mix};
 use super::exact::{ROUNDINGS, decode_f32, product, saturate, sum};
@@ -7,10 +7,10 @@ use super::half::{Half, Meaning};
 use super::{ROW, Sweep, Tally, handler};
 use lanes::{Handler, HostPath, LaneWidth, Operand};
 
-/// Lanes that one call of a handler computes.
+/// Lanes of one handler call.
 const LANES: usize = 2048;
 
-/// The operation, whose result is binary32.
+/// An operation with a binary32 result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// a + c
@@ -29,12 +29,12 @@ pub struct Mixed {
     pub(super) operation: Operation,
     half: Half,
     mnemonics: [String; FORMS],
-    /// The handlers of each form, on each path.
+    /// The handlers of each form, by host path.
     handlers: Vec<Vec<Handler>>,
 }
 
 impl Mixed {
-    /// The operation on these paths.
+    /// The operation on these host paths.
     pub fn new(operation: Operation, half: &Half, paths: &[HostPath]) -> Result<Mixed, String> {
         let (opcode, sources) = match operation {
             Operation::Add => ("add", 2),
@@ -51,7 +51,7 @@ impl Mixed {
         Ok(Mixed { operation, half: *half, mnemonics, handlers })
     }
 
-    /// What c is added to for number `n` of a row, and c.
+    /// The number that c is added to at index `n` of a row, and c.
     fn terms(&self, a: u16, n: u16) -> (Meaning, u32) {
         let x = self.half.decode(a);
         let noise = mix(u64::from(a) << 16 | u64::from(n));
@@ -67,7 +67,7 @@ impl Mixed {
         }
     }
 
-    /// The result of every form.
+    /// The expected result of every form.
     fn expected(&self, x: Meaning, c: u32) -> [u32; FORMS] {
         let c = if self.operation == Operation::Sub { c ^ 1 << 31 } else { c };
         let plain = sum(x, decode_f32(c));
@@ -81,7 +81,8 @@ impl Mixed {
 /// Half of the addends of add and sub do not depend on a.
 const STRUCTURED: u16 = 1 << 15;
 
-/// Every sign and exponent of binary32 with 64 fractions: no bit, one bit, all bits below or from one on.
+/// Every sign and exponent of binary32 with 64 fractions: no bit set, one bit set, or all bits below or from one bit
+/// on.
 fn structured(n: u16) -> u32 {
     let n = u32::from(n);
     let (high, kind) = (n >> 6, n & 63);

@@ -1,4 +1,4 @@
-//! `conformance/EXHAUSTIVE.md`: what was run, one line for each sweep, path and share.
+//! `conformance/EXHAUSTIVE.md`: a line for each sweep, host path and share that was run.
 
 use super::date::today;
 use super::{Share, Sweep, Tally, Which};
@@ -28,11 +28,11 @@ not measured.
 |---|---|---|---|---|---|---|---|---|---|
 ";
 
-/// How long a sweep took.
+/// The duration of a sweep.
 #[derive(Clone, Copy)]
 pub struct Time {
     pub wall: Duration,
-    /// Of all threads.
+    /// CPU time of all threads.
     pub cpu: Duration,
 }
 
@@ -41,7 +41,7 @@ pub struct Line {
     cells: Vec<String>,
 }
 
-/// Cells that say what was run; the others say what came of it.
+/// The first cells identify the run; the others have its results.
 const KEY: usize = 3;
 
 impl Line {
@@ -76,7 +76,7 @@ impl Line {
         Some(Line { cells: cells.map(str::to_string).collect() })
     }
 
-    /// Where the line stands: by sweep and path, the whole before its shares.
+    /// The sort key of the line: by sweep and host path, the whole before its shares.
     fn place(&self) -> (Option<usize>, Option<usize>, &str) {
         let sweep = Which::value_variants().iter().position(|which| which.name() == self.cells[0]);
         let path = HostPath::ALL.iter().position(|path| path.name() == self.cells[1]);
@@ -84,14 +84,14 @@ impl Line {
     }
 }
 
-/// Writes the lines into the report, in place of those of the same sweep, path and share.
+/// Writes the lines into the report. They replace those of the same sweep, host path and share.
 pub fn merge(lines: Vec<Line>) -> Result<(), String> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../conformance/EXHAUSTIVE.md");
     let old = fs::read_to_string(&path).unwrap_or_default();
     fs::write(&path, merged(&old, lines)).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The report with the lines in it.
+/// The report with the lines merged into it.
 pub fn merged(old: &str, mut lines: Vec<Line>) -> String {
     let new: Vec<Vec<String>> = lines.iter().map(|line| line.cells[..KEY].to_vec()).collect();
     let rows = old.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
@@ -104,7 +104,7 @@ pub fn merged(old: &str, mut lines: Vec<Line>) -> String {
     HEADER.to_string() + &rows.concat()
 }
 
-/// The processor, as Linux names it, else the architecture.
+/// The processor's name on Linux, otherwise the architecture.
 fn processor() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));

@@ -1,5 +1,5 @@
-//! Every form of the table that has 2^32 operands or fewer, against `sem`: those of one source of 32 bits, and those of two
-//! of 16 bits or fewer.
+//! Every form of the table with at most 2^32 operand values, against `sem`: those with one 32-bit source, and those
+//! with two sources of 16 bits or fewer.
 
 use super::{ROW, Sweep, Tally};
 use isa::enumerate::{Spelling, spellings};
@@ -7,19 +7,19 @@ use isa::{Action, FORMS, FormId, LENIENT, Type};
 use lanes::{Handler, HostPath, LaneWidth, Operand, Signature};
 use sem::PureFn;
 
-/// Lanes that one call of a handler computes.
+/// Lanes of one handler call.
 const LANES: usize = 4096;
 
-/// How operands are counted.
+/// How operand values are enumerated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sources {
-    /// One of 32 bits: its upper half, and its lower.
+    /// One 32-bit source: by its upper half, then its lower half.
     Word,
-    /// Two of 16 bits or fewer.
+    /// Two sources of 16 bits or fewer.
     Shorts,
 }
 
-/// An instruction with its handlers, by path.
+/// An instruction with its handlers, by host path.
 struct Instruction {
     spelling: Spelling,
     signature: Signature,
@@ -33,7 +33,7 @@ pub struct Table {
     instructions: Vec<Instruction>,
 }
 
-/// A value as it stands in a register: 8 bits are extended to 16.
+/// A value as registers hold it: 8 bits are extended to 16.
 fn in_register(ty: Type, bits: u64) -> u64 {
     match (ty.bits(), ty.is_signed()) {
         (8, true) => u64::from(bits as i8 as u16),
@@ -43,7 +43,7 @@ fn in_register(ty: Type, bits: u64) -> u64 {
 }
 
 impl Table {
-    /// The sweep on these paths.
+    /// The sweep on these host paths.
     pub fn new(sources: Sources, paths: &[HostPath]) -> Result<Table, String> {
         let fits = |types: &[Type]| match (sources, types) {
             (Sources::Word, [ty]) => ty.bits() == 32,

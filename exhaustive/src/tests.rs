@@ -1,4 +1,4 @@
-//! The oracle against rustc_apfloat, a sample of every sweep, and whether a difference would be found.
+//! The oracle against rustc_apfloat, a sample of every sweep, and tests that a difference is found.
 
 use super::addend::{KINDS, hard, mix};
 use super::exact::{ROUNDINGS, decode_f32, product, sum};
@@ -22,7 +22,7 @@ fn widened<T: Float + FloatConvert<Single>>(bits: u16) -> Single {
     T::from_bits(u128::from(bits)).convert(&mut false).value
 }
 
-/// Zeros, the least, some about one, the largest, infinities and NaNs of both formats, and odd bits.
+/// Zeros, the smallest numbers, some near one, the largest, infinities and NaNs of both formats, and odd bits.
 const VALUES: [u16; 20] = [
     0x0000, 0x8000, 0x0001, 0x8001, 0x007f, 0x0080, 0x03ff, 0x0400, 0x3bff, 0x3c00, 0x3f80, 0xbf81, 0x5555,
     0x7bff, 0x7c00, 0xfc01, 0x7f7f, 0x7f80, 0xff81, 0xffff,
@@ -94,7 +94,7 @@ fn exact_sums_are_those_of_apfloat() {
     sums_are_those_of::<BFloat>(&BF16);
 }
 
-/// How many addends of a kind make a sum that is halfway, and exactly zero.
+/// Counts for each kind of addend how many sums are halfway cases, and how many are exactly zero.
 #[test]
 fn addends_are_hard() {
     let (mut ties, mut zeros, mut inexact) = ([0; KINDS], [0; KINDS], [0; KINDS]);
@@ -109,7 +109,7 @@ fn addends_are_hard() {
             continue;
         };
         let results = sum(x, decode_f32(c));
-        // With the middle of the two neighbours taken away nothing is left of a tie.
+        // After subtracting the midpoint of the two neighbours, a tie leaves nothing.
         let sign = if negative { -1.0 } else { 1.0 };
         let exact = sign * f64::from(significand) * 2f64.powi(exponent) + f64::from(f32::from_bits(c));
         let [down, up] = [f32::from_bits(results[2]), f32::from_bits(results[3])].map(f64::from);
@@ -125,7 +125,7 @@ fn addends_are_hard() {
 
 fn sample(sweep: &dyn Sweep) {
     let paths = available_paths();
-    // Two of those that are whole tables.
+    // Two of the sweeps cover whole tables.
     let step = if sweep.instructions() > 100 { 13 } else { 3 };
     let values: Vec<u16> = VALUES.into_iter().step_by(step).collect();
     for (path, tally) in paths.iter().zip(run_sweep(sweep, &values, paths.len(), || ())) {
@@ -142,7 +142,7 @@ fn samples_of_the_sweeps_agree() {
     }
 }
 
-/// A sweep whose oracle is another instruction's finds the differences and says where they are.
+/// A sweep with the oracle of another instruction finds the differences and reports their places.
 #[test]
 fn differences_are_found() {
     let path = [HostPath::Portable];
@@ -155,7 +155,7 @@ fn differences_are_found() {
 
     let sweep = Compare::with_wrong_operator(&path);
     let [tally] = &run_sweep(&sweep, &[0x8000], 1, || ())[..] else { panic!("one path") };
-    // -0 is equal to two values, which `lt` should take if it were `le`.
+    // -0 equals two values, for which `le` holds and `lt` does not.
     assert_eq!(tally.differences, 2);
     assert_eq!(
         tally.examples,

@@ -1,4 +1,4 @@
-//! All pure instructions of a target, with the registers that they take.
+//! All pure instructions of a target, with their register operands.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,15 +12,15 @@ use isa::{
 
 use crate::random::Random;
 
-/// What a kernel is written for.
+/// The version and target of a kernel, and their instructions.
 pub struct Dialect {
     /// `.version`
     pub version: Version,
     /// `.target`
     pub target: Target,
-    /// Instructions by opcode: those that are pure, and products of matrices.
+    /// Pure instructions and matrix products, by opcode.
     pub pure: BTreeMap<&'static str, Vec<Spelling>>,
-    /// Where the spellings of a pure row stand among those of its opcode.
+    /// For each pure row, its opcode and the range of its spellings among the opcode's.
     pub rows: BTreeMap<FormId, (&'static str, Range<usize>)>,
     /// Loads and stores.
     pub accesses: Vec<AccessForm>,
@@ -39,7 +39,7 @@ impl Dialect {
             let id = FormId(index as u16);
             let spellings = spellings(id).filter(|spelling| permits(version, target, spelling));
             match form.action {
-                // Texture handles are for those who have textures.
+                // Only kernels with textures have texture handles.
                 Action::Pure(_) if form.opcode != Opcode::Istypep => {
                     let all = pure.entry(form.opcode.name()).or_default();
                     let start = all.len();
@@ -52,7 +52,7 @@ impl Dialect {
                     let forms = AccessForm::all(id).into_iter();
                     accesses.extend(forms.filter(|form| {
                         let mut random = Random::seeded(0);
-                        // `st.async` is not done when the thread goes on.
+                        // `st.async` may complete after the thread has continued.
                         (0..40).any(|_| {
                             let spelling = form.any(&mut random);
                             !spelling.modifiers.contains(&"async") && permits(version, target, &spelling)
@@ -67,33 +67,33 @@ impl Dialect {
         Dialect { version, target, pure, rows, accesses, matrix }
     }
 
-    /// `.target` is at least this.
+    /// Whether `.target` is at least this.
     pub fn sm(&self, number: u32) -> bool {
         u32::from(self.target.number) >= number
     }
 }
 
-/// The instruction exists for this version and target.
+/// Whether the instruction exists for this version and target.
 fn permits(version: Version, target: Target, spelling: &Spelling) -> bool {
     let gates = spelling.form.form().gates(&spelling.picks);
     spelling.is_legal() && gates.iter().all(|gate| gate.permits(version, target))
 }
 
-/// A load or a store: a row of the table, the type of its elements, and how many there are.
+/// A load or a store: a row of the table, the element type, and the number of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccessForm {
     /// The row.
     pub id: FormId,
-    /// Of one element.
+    /// The type of an element.
     pub ty: Type,
-    /// Elements.
+    /// The number of elements.
     pub vector: usize,
-    /// A store.
+    /// It is a store.
     pub writes: bool,
 }
 
 impl AccessForm {
-    /// Those of a row, whether they exist or not.
+    /// All accesses of a row, including those that no target has.
     fn all(id: FormId) -> Vec<AccessForm> {
         let form = id.form();
         let writes = form.action == Action::Effect(Effect::St);
@@ -113,7 +113,7 @@ impl AccessForm {
         self.vector * self.ty.bits() as usize / 8
     }
 
-    /// It with any modifiers, also those that go with it for no target.
+    /// A spelling with random modifiers. Their combination may exist for no target.
     fn any(&self, random: &mut Random) -> Spelling {
         let form = self.id.form();
         let mut tokens = Vec::new();
@@ -122,7 +122,7 @@ impl AccessForm {
             match () {
                 () if slot.is_type() => tokens.push(Token::Type(self.ty)),
                 () if vector => tokens.extend(vector_token(form, self.vector)),
-                // The space of most accesses is said.
+                // Most accesses name their state space.
                 () if slot.optional && random.percent(if is_space(slot) { 25 } else { 80 }) => {}
                 () => tokens.push(random.pick(slot.choices).token),
             }
@@ -130,7 +130,7 @@ impl AccessForm {
         spelling(self.id, &tokens)
     }
 
-    /// It with modifiers that a dialect has, and that mean this row and no other.
+    /// A spelling with modifiers that the dialect has, and that belong to this row alone.
     pub fn draw(&self, dialect: &Dialect, random: &mut Random) -> Option<Spelling> {
         (0..100).map(|_| self.any(random)).find(|spelling| {
             let operands = 2 + usize::from(spelling.modifiers.contains(&"L2::cache_hint"));
@@ -142,7 +142,7 @@ impl AccessForm {
     }
 }
 
-/// `.v2` where a row has it.
+/// The `.v2` or similar token for a number of elements, if the row has it.
 fn vector_token(form: &Form, vector: usize) -> Option<Token> {
     let token = Token::Mod(match vector {
         2 => Mod::V2,
@@ -153,43 +153,43 @@ fn vector_token(form: &Form, vector: usize) -> Option<Token> {
     form.slots.iter().any(|slot| slot.choice(token).is_some()).then_some(token)
 }
 
-/// The choices are state spaces.
+/// Whether the slot's choices are state spaces.
 fn is_space(slot: &isa::Slot) -> bool {
     slot.choices.iter().any(|choice| matches!(choice.token, Token::Mod(token) if token.space().is_some()))
 }
 
-/// Accesses to parameters of functions and calls belong to those.
+/// Whether the access is to parameters of functions or calls.
 fn is_of_a_function(spelling: &Spelling) -> bool {
     spelling.modifiers.contains(&"param::func")
         || spelling.picks.space() == Space::Param && spelling.form.form().opcode == Opcode::St
 }
 
-/// The dialects that kernels are written in. Most are written in the first.
+/// The dialects of kernels. Most kernels are in the first.
 pub static DIALECTS: LazyLock<Vec<Dialect>> = LazyLock::new(|| {
     let all =
         [("9.5", "sm_100a"), ("9.0", "sm_120a"), ("9.5", "sm_107a"), ("8.0", "sm_90a"), ("6.3", "sm_70")];
     all.into_iter().map(|(version, target)| Dialect::new(version, target)).collect()
 });
 
-/// An operand of an instruction, as far as writing it goes.
+/// An operand of an instruction, with all that is needed to write it.
 pub struct Slot {
     /// The type of its registers.
     pub ty: Type,
-    /// It is written.
+    /// The instruction writes it.
     pub writes: bool,
-    /// It is read.
+    /// The instruction reads it.
     pub reads: bool,
-    /// A literal may stand there.
+    /// It may be a literal.
     pub literal: bool,
-    /// Nothing but a literal, from the first value to the last.
+    /// It must be a literal in this inclusive range.
     pub range: Option<(i64, i64)>,
-    /// How many registers, and whether braces stand around them.
+    /// The number of registers, and whether braces enclose them.
     pub count: (usize, bool),
-    /// `|q`
+    /// Whether a second destination may follow: `|q`.
     pub second: Second,
-    /// Registers that are wider than the type go, too.
+    /// Registers wider than the type are allowed.
     pub wider: bool,
-    /// `!`
+    /// It may be negated: `!`.
     pub negatable: bool,
 }
 
@@ -197,7 +197,7 @@ pub struct Slot {
 pub fn slots(spelling: &Spelling) -> Vec<Slot> {
     let form = spelling.form.form();
     let operands = form.operands_with(&spelling.picks);
-    // What may be left out is: hints, and predicates whose absence is another row.
+    // Optional operands are left out: hints, and predicates whose absence is another row.
     let operands = operands.filter(|spec| spec.presence != Presence::Optional);
     operands
         .map(|spec| Slot {

@@ -1,14 +1,14 @@
-//! What random kernels are made of: classes of statements, and kernels that show them.
+//! The contents of random kernels: classes of statements, and kernels that show them.
 
 use crate::generate::generate;
 use crate::program::Kernel;
 use crate::random::Random;
 
-/// A class of statements, by what stands in the text of a kernel that has one.
+/// A class of statements, recognised by words in a kernel's text.
 pub struct Class {
-    /// Name, also of its file.
+    /// Name of the class and of its file.
     pub name: &'static str,
-    /// Any of these stands in the kernel's text.
+    /// A kernel has the class if its text contains any of these.
     pub signs: &'static [&'static str],
 }
 
@@ -52,16 +52,16 @@ pub const CLASSES: &[Class] = &[
 ];
 
 impl Class {
-    /// Has a kernel with this text a statement of this class?
+    /// Whether a kernel with this text has a statement of this class.
     pub fn is_in(&self, text: &str) -> bool {
         self.signs.iter().any(|sign| text.contains(sign))
     }
 }
 
-/// A class, how many kernels have it, and the seed and text of the shortest.
+/// A class, the number of kernels with it, and the seed and text of the shortest one.
 pub type Found = (&'static Class, usize, Option<(u64, Kernel)>);
 
-/// Of the kernels of seeds below `count`.
+/// Surveys the kernels of the seeds below `count`.
 pub fn survey(count: u64) -> Vec<Found> {
     let mut found: Vec<Found> = CLASSES.iter().map(|class| (class, 0, None)).collect();
     for seed in 0..count {

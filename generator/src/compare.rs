@@ -1,47 +1,47 @@
-//! A kernel on the reference engine, and on the interpreter in every way.
+//! Runs a kernel on the reference engine, and on the interpreter in every way.
 //!
-//! Every byte of memory, and what each thread printed, must be the same: on each host path with one or two host threads, with shuffled
-//! warps, block after block, and for code without passes.
+//! All memory, and what each thread printed, must be the same: on each host path with one or two host threads, with
+//! shuffled warps, with one block after the other, and for code lowered without passes.
 
 use ptxvm::{Arg, Buffer, Device, Engine, Error, HostPath, LaunchConfig, LowerOptions, Module, Output};
 
 use crate::generate::{COUNTER_BYTES, INDEX_BYTES, INPUT_BYTES, result_bytes};
 use crate::program::Kernel;
 
-/// A kernel that does not end within so many thread-instructions is a fault of its own.
+/// A kernel that executes more thread-instructions than this counts as an error of the generator.
 const STEPS: u64 = 50_000_000;
 
-/// How an engine differs from the reference.
+/// A difference between the interpreter and the reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The way in which the interpreter ran it; empty if the kernel is none.
+    /// How the engine ran; empty if the kernel does not compile.
     pub way: String,
-    /// What differs.
+    /// The difference.
     pub what: String,
-    /// The reference engine ended well.
+    /// The reference engine finished without an error.
     pub reference_ends: bool,
 }
 
 impl Difference {
-    /// The engines differ; else it is the kernel that none of them runs.
+    /// Whether the engines differ. Otherwise no engine runs the kernel.
     pub fn engines_differ(&self) -> bool {
         self.reference_ends || self.what.starts_with("only")
     }
 
-    /// What differs, without values and places.
+    /// The kind of the difference, without values and places.
     pub fn kind(&self) -> (bool, &str) {
         let code = self.what.split(':').next().unwrap_or_default();
         (self.reference_ends, if self.what.starts_with("only") { code } else { "" })
     }
 }
 
-/// Contents of all arrays afterwards, or the code of the fault.
+/// The final contents of all arrays, or the code of the fault.
 type Outcome = Result<Vec<Vec<u8>>, String>;
 
 /// Names of the arrays, in the order of the arguments.
 const ARRAYS: [&str; 5] = ["in", "own", "all", "counters", "results"];
 
-/// Numbers on which instructions differ.
+/// Edge values, for which instructions behave differently.
 const EDGES: [u64; 24] = [
     0,
     1,
@@ -69,7 +69,7 @@ const EDGES: [u64; 24] = [
     0xffff_ffff_ffff_ffff,
 ];
 
-/// Bytes that are as often edges as anything else.
+/// Random bytes; half of the numbers are edge values.
 fn contents(bytes: usize, seed: u64) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut all = Vec::with_capacity(bytes + 8);
@@ -146,13 +146,13 @@ struct Way {
     threads: usize,
     schedule: Option<u64>,
     deterministic: bool,
-    /// Without a pass of the lowering.
+    /// Lowered without any pass.
     plain: bool,
 }
 
 impl Way {
-    /// Every host path that the machine has, one and two host threads, shuffled warps, one block after the other, and code as
-    /// it was lowered, without any pass.
+    /// All ways: every host path of the machine, one and two host threads, shuffled warps, one block after the other,
+    /// and code lowered without any pass.
     fn all(seed: u64) -> Vec<Way> {
         let way = |path, threads| Way { path, threads, schedule: None, deterministic: false, plain: false };
         let paths = HostPath::ALL.into_iter().filter(|path| path.is_available());
@@ -188,7 +188,7 @@ impl Way {
 /// Runs a kernel on all engines.
 ///
 /// # Errors
-/// The first difference: of any byte of memory, or in how the launch ended.
+/// The first difference, in any byte of memory or in how the launch ended.
 pub fn compare(kernel: &Kernel) -> Result<(), Difference> {
     let differs = |way: &str, what: String, reference_ends: bool| {
         Err(Difference { way: way.to_owned(), what, reference_ends })
@@ -208,20 +208,20 @@ pub fn compare(kernel: &Kernel) -> Result<(), Difference> {
         }
     }
     match expected {
-        // Kernels end by construction.
+        // Every kernel ends, by construction.
         Err(error) => differs("--engine reference", error, false),
         Ok(_) => Ok(()),
     }
 }
 
-/// What was printed, thread by thread: in which order threads print is not said.
+/// The output sorted by thread, because the order of threads is unspecified.
 fn by_threads(text: &[u8]) -> Vec<u8> {
     let mut lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
     lines.sort_by_key(|line| line.split(|&byte| byte == b':').next());
     lines.concat()
 }
 
-/// What differs between two outcomes.
+/// The difference between two outcomes, if there is one.
 fn difference(expected: &Outcome, found: &Outcome) -> Option<String> {
     match (expected, found) {
         (Ok(expected), Ok(found)) => {

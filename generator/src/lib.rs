@@ -1,16 +1,16 @@
-//! Random PTX kernels, and whether every engine computes the same with them.
+//! Random PTX kernels, to test that every engine computes the same.
 //!
-//! A [`Kernel`] is well typed, ends, and has no race by construction: a thread writes only what belongs to it, and what threads
-//! tell each other goes through barriers, warp-level instructions and atomics that commute. So its results are the same in every
-//! order in which its threads can run, and each difference between two engines is a fault of one of them.
+//! By construction, a [`Kernel`] is well typed, ends, and has no race. A thread writes only its own memory; threads
+//! communicate only through barriers, warp-level instructions and atomics that commute. The results are therefore
+//! independent of the order in which threads run, and each difference between two engines is a bug in one of them.
 //!
 //! - [`catalog`]: all pure instructions of a target, from the instruction table.
-//! - [`generate`]: one kernel from random choices; a room for each family of statements.
-//! - [`walk`]: a kernel for every instruction with every neighbour, one after the other.
-//! - [`program`]: the tree that a kernel is, as text, and what can be left out of it.
-//! - [`compare`]: a kernel on the reference engine and on the interpreter in many ways.
-//! - [`classes`]: what kernels have in them, for a survey.
-//! - [`shrink`]: what is left of a kernel that still shows a difference.
+//! - [`generate`]: generates one kernel from random choices; each family of statements has its own module.
+//! - [`walk`]: generates kernels with every instruction and every neighbour, one after the other.
+//! - [`program`]: a kernel as a tree, its text, and what can be removed from it.
+//! - [`compare`]: runs a kernel on the reference engine, and on the interpreter in many ways.
+//! - [`classes`]: the classes of statements in kernels, for a survey.
+//! - [`shrink`]: reduces a kernel while it still shows a difference.
 #![forbid(unsafe_code)]
 
 pub mod catalog;

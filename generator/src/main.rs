@@ -116,7 +116,7 @@ fn write_survey(folder: &Path, count: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Says how much of what can stand in the middle has which neighbours in the walk.
+/// Prints how many of the walk's subjects have had which neighbours.
 fn print_coverage() {
     let coverage = walk::coverage(1);
     let forms = walk::MIDDLES.len();

@@ -1,17 +1,17 @@
-//! A kernel as a tree of statements, and as text.
+//! A kernel as a tree of statements, and its text.
 
 use std::fmt::Write;
 
-/// Statements that stand or fall together, or that have others within them.
+/// Statements that can only be removed together, or that contain others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stmt {
     /// Some lines.
     Text(String),
-    /// `head`, then each arm: its statements, and the lines behind them.
+    /// `head`, then the arms: the statements of each, and the lines that end it.
     Nest {
         /// Lines before the first arm.
         head: String,
-        /// Statements, and the lines that end them.
+        /// The statements of each arm, and the lines that end them.
         arms: Vec<(Vec<Stmt>, String)>,
     },
 }
@@ -49,7 +49,7 @@ impl Stmt {
 pub struct Function {
     /// Its name.
     pub name: String,
-    /// What stands before its body: `.func (...) name (...)`.
+    /// Its signature: `.func (...) name (...)`.
     pub signature: String,
     /// Declarations of its body.
     pub declarations: String,
@@ -62,7 +62,7 @@ impl Function {
         let mut body = String::new();
         self.body.iter().for_each(|statement| statement.print(1, &mut body));
         let _ = writeln!(out, "{}\n{{", self.signature);
-        // What nothing names is left out.
+        // Unused declarations are left out.
         for line in self.declarations.lines().filter(|line| is_used(line, &body)) {
             let _ = writeln!(out, "    {line}");
         }
@@ -70,35 +70,35 @@ impl Function {
     }
 }
 
-/// Does the text use what a line declares?
+/// Whether the text uses the names that a line declares.
 fn is_used(line: &str, text: &str) -> bool {
     let Some(name) = line.split(['<', '[', ';']).next() else { return true };
     let name = name.rsplit(' ').next().unwrap_or(name);
     text.contains(name)
 }
 
-/// A kernel, how it is launched, and the functions that it calls.
+/// A kernel, its launch, and the functions that it calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// Directives and variables of the module.
     pub module: String,
-    /// Functions, each before those that call it.
+    /// Functions, each before its callers.
     pub functions: Vec<Function>,
     /// The kernel itself, called `k`.
     pub kernel: Function,
-    /// Blocks.
+    /// Blocks of the grid.
     pub grid: [u32; 3],
-    /// Blocks of a cluster, which divide the grid.
+    /// Blocks of a cluster; they divide the grid.
     pub cluster: [u32; 3],
     /// Threads of a block.
     pub block: [u32; 3],
     /// Seed of the arrays' contents.
     pub data: u64,
-    /// Bytes of memory of its own that each thread has in argument 1.
+    /// Bytes of each thread's own memory in argument 1.
     pub own_bytes: usize,
-    /// The same in argument 2, where the elements of neighbouring threads are neighbours.
+    /// Bytes of each thread's own memory in argument 2, which interleaves the elements of adjacent threads.
     pub all_bytes: usize,
-    /// Threads of the launch as the text has them: the distance of a thread's elements in interleaved arrays.
+    /// Threads of the launch as the text assumes: the stride of a thread's elements in interleaved arrays.
     pub stride: usize,
 }
 

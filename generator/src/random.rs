@@ -1,24 +1,24 @@
-//! Where choices come from: a seed, or bytes of a fuzzer.
+//! The source of random choices: a seed, or the bytes of a fuzzer.
 
 /// A source of choices.
 pub struct Random<'b> {
     rng: fastrand::Rng,
-    /// Taken first, where a fuzzer gives them.
+    /// Bytes of a fuzzer, used first.
     bytes: Option<&'b [u8]>,
 }
 
 impl<'b> Random<'b> {
-    /// The choices of a seed: the same on every machine.
+    /// Choices from a seed: the same on every machine.
     pub fn seeded(seed: u64) -> Random<'static> {
         Random { rng: fastrand::Rng::with_seed(seed), bytes: None }
     }
 
-    /// Choices that follow some bytes; once they are used up, always the first possibility.
+    /// Choices from bytes. After the last byte, it always chooses the first possibility.
     pub fn from_bytes(bytes: &'b [u8]) -> Random<'b> {
         Random { rng: fastrand::Rng::with_seed(0), bytes: Some(bytes) }
     }
 
-    /// A number below `bound`, which is not 0.
+    /// A number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: usize) -> usize {
         let Some(bytes) = &mut self.bytes else { return self.rng.usize(..bound) };
         let width = if bound <= 1 << 8 { 1 } else { 4 };
@@ -30,7 +30,7 @@ impl<'b> Random<'b> {
         value % bound
     }
 
-    /// Any bits.
+    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         match self.bytes {
             None => self.rng.u64(..),
@@ -43,7 +43,7 @@ impl<'b> Random<'b> {
         self.below(100) < of
     }
 
-    /// One of several.
+    /// A random element.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }

@@ -1,20 +1,20 @@
-//! Leaves out of a kernel what a difference does not need.
+//! Removes the parts of a kernel that a difference does not need.
 
 use crate::compare::{Difference, compare};
 use crate::program::{Kernel, Stmt};
 
-/// What a seed showed.
+/// The failure that a seed showed.
 pub struct Failure {
-    /// The kernel, made small if it is the engines that differ.
+    /// The kernel, reduced if the engines differ.
     pub kernel: Kernel,
-    /// How they do.
+    /// Their difference.
     pub difference: Difference,
 }
 
-/// Runs a kernel on all engines, and makes it small if they differ.
+/// Runs a kernel on all engines, and reduces it if they differ.
 pub fn run(kernel: &Kernel) -> Option<Failure> {
     let difference = compare(kernel).err()?;
-    // What no engine runs to its end should not have been made: it is shown as it is.
+    // A kernel that no engine completes is a bug of the generator: it is shown unreduced.
     let (kernel, difference) = match difference.engines_differ() {
         true => shrink(kernel, &difference),
         false => (kernel.clone(), difference),
@@ -23,7 +23,7 @@ pub fn run(kernel: &Kernel) -> Option<Failure> {
 }
 
 impl Failure {
-    /// A PTX file that says how to see the difference; `name` is the kernel's: its seed, or its number in the walk.
+    /// A PTX file that says how to reproduce the difference; `name` is the kernel's seed, or its index in the walk.
     pub fn text(&self, name: &str) -> String {
         let Failure { kernel: Kernel { grid, cluster, block, .. }, difference: Difference { way, what, .. } } =
             self;
@@ -55,7 +55,7 @@ pub fn shrink(kernel: &Kernel, difference: &Difference) -> (Kernel, Difference) 
     }
 }
 
-/// The statements of a function, or of the kernel behind the last one.
+/// The statements of a function, or of the kernel if `body` is the index after the last function.
 fn statements(kernel: &mut Kernel, body: usize) -> &mut Vec<Stmt> {
     match body < kernel.functions.len() {
         true => &mut kernel.functions[body].body,
@@ -63,7 +63,7 @@ fn statements(kernel: &mut Kernel, body: usize) -> &mut Vec<Stmt> {
     }
 }
 
-/// Takes the smaller kernel if it still shows a difference of the same kind.
+/// Replaces `best` by the smaller kernel if that one still shows a difference of the same kind.
 fn attempt(best: &mut (Kernel, Difference), smaller: Kernel) -> bool {
     match compare(&smaller) {
         Err(difference) if difference.engines_differ() && difference.kind() == best.1.kind() => {
@@ -74,7 +74,7 @@ fn attempt(best: &mut (Kernel, Difference), smaller: Kernel) -> bool {
     }
 }
 
-/// Leaves statements out of one list, many at a time first, then out of the lists within.
+/// Removes statements from one list, in large groups first, then from the lists within.
 fn shrink_list(best: &mut (Kernel, Difference), list: &mut dyn FnMut(&mut Kernel) -> &mut Vec<Stmt>) {
     let mut size = list(&mut best.0.clone()).len();
     while size > 0 {

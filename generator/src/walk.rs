@@ -1,5 +1,5 @@
-//! A walk through what optimisations join: every pure form, and every load and store by type and length of vector, with every
-//! source, every target, and every kind of place where it may stand.
+//! A walk through the combinations that optimisations join: every pure form, and every load and store by type and
+//! vector length, with every source, every target, and every kind of surroundings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -12,10 +12,11 @@ use crate::generate::walk_kernel;
 use crate::program::Kernel;
 use crate::random::Random;
 
-/// Neighbourhoods of a kernel.
+/// Neighbourhoods in a kernel.
 const A_KERNEL: usize = 12;
 
-/// What stands in the middle: a row of the table; a load or store also by its type and length.
+/// The kind of instruction in the middle of a neighbourhood: a row of the table; for a load or store, also type and
+/// length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Middle {
     /// A pure row.
@@ -33,7 +34,7 @@ impl Middle {
         }
     }
 
-    /// Something to put in the middle, if the dialect has it.
+    /// An instruction of this kind, if the dialect has one.
     pub fn subject<'d>(&self, dialect: &'d Dialect, random: &mut Random) -> Option<Subject<'d>> {
         match self {
             Middle::Pure(id) => {
@@ -48,17 +49,17 @@ impl Middle {
 /// A step of the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The dialect, by its number.
+    /// The index of the dialect.
     pub dialect: usize,
-    /// What stands in the middle.
+    /// The instruction in the middle.
     pub middle: Middle,
-    /// What stands before it.
+    /// The instruction before it.
     pub source: Source,
-    /// What stands behind it.
+    /// The instruction after it.
     pub target: Target,
 }
 
-/// All that can stand in the middle, and the dialects that have it.
+/// All instructions for the middle, and the dialects that have them.
 pub static MIDDLES: LazyLock<Vec<(Middle, Vec<usize>)>> = LazyLock::new(|| {
     let mut found: BTreeMap<Middle, Vec<usize>> = BTreeMap::new();
     for (number, dialect) in DIALECTS.iter().enumerate() {
@@ -70,9 +71,9 @@ pub static MIDDLES: LazyLock<Vec<(Middle, Vec<usize>)>> = LazyLock::new(|| {
     found.into_iter().collect()
 });
 
-/// The steps of the kernels for one kind of place.
+/// The steps of each kernel, for one kind of surroundings.
 static STEPS: LazyLock<Vec<Vec<Step>>> = LazyLock::new(|| {
-    // By dialect: a kernel has one.
+    // Grouped by dialect, since a kernel has only one.
     let mut steps: Vec<Vec<Step>> = vec![Vec::new(); DIALECTS.len()];
     for (i, (middle, dialects)) in MIDDLES.iter().enumerate() {
         let shapes =
@@ -85,37 +86,38 @@ static STEPS: LazyLock<Vec<Vec<Step>>> = LazyLock::new(|| {
     steps.iter().flat_map(|steps| steps.chunks(A_KERNEL)).map(<[Step]>::to_vec).collect()
 });
 
-/// Kernels of the walk.
+/// The number of kernels in the walk.
 pub fn len() -> u64 {
     (Around::ALL.len() * STEPS.len()) as u64
 }
 
-/// The place and the steps of a kernel of the walk.
+/// The surroundings and the steps of a kernel.
 fn plan(index: u64) -> (Around, &'static [Step]) {
     let (all, index) = (STEPS.len(), (index % len()) as usize);
     (Around::ALL[index / all], &STEPS[index % all])
 }
 
-/// A kernel of the walk; behind the last the walk begins again, with other choices of what it leaves open.
+/// A kernel of the walk. After the last one, the walk begins again with other random choices.
 pub fn kernel(index: u64) -> Kernel {
     let (around, steps) = plan(index);
     walk_kernel(&mut Random::seeded(!index), around, steps).0
 }
 
-/// What has been made of what can stand in the middle.
+/// Which combinations the walk has generated.
 #[derive(Default)]
 pub struct Coverage {
-    /// Sources that each has had.
+    /// The sources of each kind of instruction.
     pub sources: BTreeMap<Middle, BTreeSet<Source>>,
-    /// Targets that each has had.
+    /// The targets of each kind of instruction.
     pub targets: BTreeMap<Middle, BTreeSet<Target>>,
-    /// Neighbourhoods.
+    /// The number of neighbourhoods.
     pub made: usize,
-    /// Those that there are not: an immediate comes from nowhere, and what is not in memory is not stored in its place.
+    /// Combinations that do not exist: an immediate has no source, and a value that is not in memory cannot be stored
+    /// in its place.
     pub left_out: usize,
 }
 
-/// What every `every`-th kernel of the walk has.
+/// The coverage of every `every`-th kernel of the walk.
 pub fn coverage(every: usize) -> Coverage {
     let mut coverage = Coverage::default();
     for index in (0..len()).step_by(every) {
@@ -132,13 +134,13 @@ pub fn coverage(every: usize) -> Coverage {
 }
 
 impl Coverage {
-    /// How many have had each source.
+    /// The number of instructions that have had each source.
     pub fn by_source(&self) -> impl Iterator<Item = (Source, usize)> + '_ {
         let count = |source| self.sources.values().filter(|all| all.contains(&source)).count();
         Source::ALL.into_iter().map(move |source| (source, count(source)))
     }
 
-    /// How many have had each target.
+    /// The number of instructions that have had each target.
     pub fn by_target(&self) -> impl Iterator<Item = (Target, usize)> + '_ {
         let count = |target| self.targets.values().filter(|all| all.contains(&target)).count();
         Target::ALL.into_iter().map(move |target| (target, count(target)))

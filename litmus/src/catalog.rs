@@ -1,28 +1,29 @@
-//! The tests: shapes that the literature knows, each with many orders, fences, scopes, places of threads, widths and spaces.
+//! The tests: shapes from the literature, each with many orders, fences, scopes, placements, widths and spaces.
 
 use ptxvm::HostPath;
 
 use crate::program::{Fence, Instruction, Order, Placement, Program, Scope};
 use crate::variant::{Pattern, Space, Variant, Width};
 
-/// A test as text: threads between bars, one word an instruction. `Wx1` stores 1 to x, `Ry` loads y, `Xz2` exchanges 2 for what z
-/// holds, `F` is where a fence may be. Small letters are accesses of the data that a flag protects: they may be weak where others are not.
-/// What is stored depends on the last register that its thread loaded where `<` is written behind it.
+/// A test as text: threads separated by bars, one word for each instruction. `Wx1` stores 1 to x, `Ry` loads y, `Xz2`
+/// exchanges z with 2, `F` is an optional fence. Lower-case letters are accesses to data that a flag protects; they
+/// may be weak where the others are strong. `<` after a store makes its value depend on the register that its thread
+/// loaded last.
 pub struct Shape {
-    /// What the literature calls it.
+    /// Its name in the literature.
     pub name: &'static str,
     text: &'static str,
 }
 
 /// All shapes.
 pub const SHAPES: [Shape; 25] = [
-    // Coherence: what one place can show.
+    // Coherence: a single location.
     Shape { name: "CoRR", text: "Wx1 | Rx Rx" },
     Shape { name: "CoRR2", text: "Wx1 | Wx2 | Rx Rx | Rx Rx" },
     Shape { name: "CoWW", text: "Wx1 Wx2 | Rx Rx" },
     Shape { name: "CoRW", text: "Rx Wx1 | Wx2" },
     Shape { name: "CoWR", text: "Wx1 Rx | Wx2" },
-    // Two threads, two places.
+    // Two threads, two locations.
     Shape { name: "MP", text: "wx1 F Wy1 | Ry F rx" },
     Shape { name: "SB", text: "Wx1 F Ry | Wy1 F Rx" },
     Shape { name: "LB", text: "Rx F Wy1 | Ry F Wx1" },
@@ -30,7 +31,7 @@ pub const SHAPES: [Shape; 25] = [
     Shape { name: "S", text: "wx2 F Wy1 | Ry F wx1" },
     Shape { name: "R", text: "Wx1 F Wy1 | Wy2 F Rx" },
     Shape { name: "2+2W", text: "Wx1 F Wy2 | Wy1 F Wx2" },
-    // What is passed on.
+    // Cumulativity: values passed on by another thread.
     Shape { name: "WRC", text: "Wx1 | Rx F Wy1 | Ry F Rx" },
     Shape { name: "RWC", text: "Wx1 | Rx F Ry | Wy1 F Rx" },
     Shape { name: "WWC", text: "Wx2 | Rx F Wy1 | Ry F Wx1" },
@@ -47,19 +48,19 @@ pub const SHAPES: [Shape; 25] = [
     Shape { name: "Three atoms", text: "Xx1 | Xx2 | Xx3" },
 ];
 
-/// How the accesses of a test are ordered.
+/// The memory orders of a test's accesses.
 #[derive(Clone, Copy)]
 pub struct Strength {
-    /// As reports call it.
+    /// Its name in reports.
     pub name: &'static str,
     store: Order,
     load: Order,
     exchange: Order,
-    /// Of the data that a flag protects.
+    /// The order of accesses to data that a flag protects.
     data: Option<Order>,
 }
 
-/// All of them; those behind the first six are for shapes with data.
+/// All strengths; those after the first six are for shapes with data.
 pub const STRENGTHS: [Strength; 9] = {
     use Order::{Acquire, AcquireRelease, Relaxed, Release, Volatile, Weak};
     const fn of(
@@ -84,11 +85,11 @@ pub const STRENGTHS: [Strength; 9] = {
     ]
 };
 
-/// What stands where a shape has room for a fence.
+/// The fences at an `F` of a shape.
 pub const FENCES: [Option<Fence>; 3] = [None, Some(Fence::AcquireRelease), Some(Fence::Sequential)];
 
 impl Shape {
-    /// The shape of this name.
+    /// The shape with this name.
     pub fn named(name: &str) -> Option<&'static Shape> {
         SHAPES.iter().find(|shape| shape.name == name)
     }
@@ -149,7 +150,7 @@ impl Shape {
         Program { threads, scope, placement }
     }
 
-    /// All orders and fences that make a difference to it.
+    /// All orders and fences that are distinct for the shape.
     fn orders(&self) -> impl Iterator<Item = (&'static Strength, Option<Fence>)> {
         let strengths = if self.has_data() { &STRENGTHS[..] } else { &STRENGTHS[..6] };
         let fences = if self.has_fences() { &FENCES[..] } else { &FENCES[..1] };
@@ -157,8 +158,8 @@ impl Shape {
     }
 }
 
-/// All tests that are run. Every shape has all its orders, fences and places of threads, and the other choices are made by a generator of
-/// numbers that starts from the number of the test; some shapes have all widths and spaces, too.
+/// All tests. Each shape has all of its orders, fences and placements; a random number generator seeded with the
+/// test's number makes the other choices. Some shapes also have all widths and spaces.
 pub fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
     for shape in &SHAPES {

@@ -1,19 +1,20 @@
-//! The kernel of a test: all instances of it, side by side and one after the other.
+//! The kernel of a test: all of its instances, in parallel and one after the other.
 //!
-//! A round is an instance for each thread of a role. Rounds come in batches: between two of them the threads wait for each other, so that all
-//! roles begin at the same time. Places of global memory are new in each round, and the host looks at them in the end; those of
-//! shared memory are used by every batch, which clears them first, and copies them to global memory in the end.
+//! A round has one instance for each thread of a role. Rounds form batches: between batches all threads wait for each
+//! other, so that all roles begin at the same time. Each round has its own locations in global memory, which the host
+//! reads at the end. All batches use the same locations in shared memory; each batch clears them first, and copies
+//! them to global memory at the end.
 
 use std::fmt::Write;
 
 use crate::program::{Instruction, Order, Placement};
 use crate::variant::{Pattern, Space, Variant, Width};
 
-/// How a test is launched, and where its memory is.
+/// How a test is launched, and its memory layout.
 pub struct Layout {
     /// The text of the kernel.
     pub text: String,
-    /// Blocks of the grid, which are one cluster if the test is about blocks.
+    /// Blocks of the grid. They form one cluster if the test is about blocks.
     pub blocks: u32,
     /// Threads of a block.
     pub threads: u32,
@@ -21,15 +22,15 @@ pub struct Layout {
     pub instances: usize,
     /// Rounds of a batch.
     pub batch: usize,
-    /// Bytes from one instance's place to the next one's.
+    /// Bytes from the location of one instance to that of the next.
     pub stride: usize,
 }
 
-/// The kernel of a variant, and how it is launched.
+/// The kernel of a variant, and its launch.
 pub fn layout(variant: &Variant) -> Layout {
     let one = variant.pattern == Pattern::One;
     let roles = variant.program.threads.len() as u32;
-    // Blocks of 1024 threads are no team, but run on a host thread each.
+    // CTAs of 1024 threads form no CTA batch: each runs on its own host thread.
     let lanes: u32 = match (variant.program.placement, one) {
         (Placement::Clusters, _) => 1024,
         (Placement::Lanes, true) => 1,
@@ -73,7 +74,7 @@ impl Text<'_> {
         }
         writeln!(self.text, "BEGIN:")?;
         if variant.program.placement == Placement::Clusters {
-            // Nobody is always the first.
+            // The order varies, so that no role is always the first.
             writeln!(
                 self.text,
                 "    mad.lo.u32 %v, %round, 1103515245, %role;\n    mul.lo.u32 %v, %v, 747796405;"
@@ -104,7 +105,7 @@ impl Text<'_> {
         Ok(self.text)
     }
 
-    /// Parameters, registers, and the values that are stored.
+    /// Parameters, registers, and the values to store.
     fn head(&mut self) -> std::fmt::Result {
         let (variant, layout) = (self.variant, self.layout);
         let (width, class) = (variant.width, class(variant.width));
@@ -151,7 +152,7 @@ impl Text<'_> {
         writeln!(self.text, "    {base}")
     }
 
-    /// Which role a thread has, and which of its threads it is. Those that are left over end at once.
+    /// Computes a thread's role, and its index in the role. Surplus threads exit at once.
     fn role(&mut self) -> std::fmt::Result {
         let lanes = self.lanes;
         let roles = self.variant.program.threads.len() as u32;
@@ -176,7 +177,7 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// Which instance of a round a thread has.
+    /// Computes a thread's instance in a round.
     fn slot(&mut self) -> std::fmt::Result {
         let last = self.layout.instances - 1;
         match self.variant.pattern {
@@ -213,14 +214,14 @@ impl Text<'_> {
         }
     }
 
-    /// The address of an instance's place in a register: of the `index`th row of places behind `base`.
+    /// Computes the address of an instance's location in the `index`th row of locations from `base` on.
     fn address(&mut self, register: &str, base: &str, index: usize) -> std::fmt::Result {
         let Layout { instances, stride, .. } = *self.layout;
         writeln!(self.text, "    mad.wide.u32 {register}, %slot, {stride}, {base};")?;
         writeln!(self.text, "    add.u64 {register}, {register}, {};", index * instances * stride)
     }
 
-    /// Writes the places of a batch in shared memory.
+    /// Clears a batch's locations in shared memory.
     fn clear(&mut self) -> std::fmt::Result {
         writeln!(self.text, "    setp.ne.u32 %p, %role, 0;\n    @%p bra CLEARED;")?;
         let (space, width) = (self.variant.space, self.variant.width);
@@ -237,7 +238,7 @@ impl Text<'_> {
         writeln!(self.text, "CLEARED:")
     }
 
-    /// Copies the places of a batch to global memory, behind its last round.
+    /// Copies a batch's locations to global memory, after its last round.
     fn copy(&mut self) -> std::fmt::Result {
         let (space, width, places) = (self.variant.space, self.variant.width, self.variant.program.places());
         let Layout { batch, instances, stride, .. } = *self.layout;
@@ -258,7 +259,7 @@ impl Text<'_> {
         writeln!(self.text, "COPIED:")
     }
 
-    /// The addresses of the round's places.
+    /// Computes the addresses of a round's locations.
     fn places(&mut self) -> std::fmt::Result {
         let places = self.variant.program.places();
         let Layout { instances, stride, .. } = *self.layout;
@@ -304,7 +305,7 @@ impl Text<'_> {
         }
     }
 
-    /// A value that is computed with a register.
+    /// Computes a value that depends on a register.
     fn depend(&mut self, register: usize, value: &str) -> std::fmt::Result {
         if self.variant.width.bytes == 16 {
             return writeln!(
@@ -317,7 +318,7 @@ impl Text<'_> {
         writeln!(self.text, "    xor{class} %t, %r{register}, %r{register};\n    or{class} %t, %t, {value};")
     }
 
-    /// Tells the host what a register holds.
+    /// Stores a register for the host.
     fn report(&mut self, register: usize) -> std::fmt::Result {
         let (width, registers) = (self.variant.width, self.variant.program.registers());
         let (instances, bytes) = (self.layout.instances, self.variant.width.all());
@@ -328,10 +329,10 @@ impl Text<'_> {
     }
 }
 
-/// Registers that hold what is stored.
+/// The registers with the values to store.
 const VALUES: [&str; 4] = ["%zero", "%one", "%two", "%three"];
 
-/// The class of the registers that hold an element.
+/// The class of registers for an element.
 fn class(width: Width) -> &'static str {
     match width.bytes {
         1 | 2 => ".b16",

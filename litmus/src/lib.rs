@@ -1,9 +1,9 @@
-//! Litmus tests of the PTX memory model: small programs of a few threads, run many times on several host threads, whose outcomes are
-//! compared with what the model permits.
+//! Litmus tests of the PTX memory model: small programs of a few threads, run many times on several host threads.
+//! Their outcomes are compared with those that the model permits.
 //!
 //! - [`program`]: a test.
-//! - [`model`]: the axioms of the memory model, and the outcomes that they permit; [`relation`] is what they are made of.
-//! - [`catalog`]: all tests; [`variant`] is what they are run with besides.
+//! - [`model`]: the axioms of the memory model, and the outcomes that they permit, in terms of [`relation`].
+//! - [`catalog`]: all tests; [`variant`] has the other parameters of a run.
 //! - [`kernel`]: the kernel of a test.
 //! - [`mod@run`]: runs it, and counts.
 #![forbid(unsafe_code)]

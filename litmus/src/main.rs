@@ -27,7 +27,7 @@ struct Options {
     print: bool,
 }
 
-/// What was seen of the tests of one shape.
+/// The results of the tests of one shape.
 #[derive(Default)]
 struct Row {
     tests: u64,

@@ -1,19 +1,19 @@
-//! What the PTX memory consistency model permits: the outcomes of all executions of a test that satisfy its axioms (PTX ISA,
+//! The PTX memory consistency model: the outcomes of all executions of a test that satisfy its axioms (PTX ISA,
 //! "Memory Consistency Model").
 //!
-//! An execution is a choice of where each read takes its value from, of how the writes of a place follow each other (*coherence
-//! order*, partial where writes race), and of how `fence.sc` operations do. Everything else follows from these. What a place holds at
-//! first was written before anything else.
+//! An execution chooses the write that each read observes, the order of the writes to each location (*coherence
+//! order*, partial where writes race), and the order of `fence.sc` operations. These choices determine all else. The
+//! initial contents of a location are written before everything else.
 //!
-//! A vector is one access here. The model has an access for each element, but NVIDIA's GPUs make one of up to 16 bytes at once, and
-//! NVIDIA's libraries rely on it.
+//! A vector is one access here. The model has an access for each element, but NVIDIA's GPUs access up to 16 bytes at
+//! once, and NVIDIA's libraries rely on it.
 
 use std::collections::BTreeSet;
 
 use crate::program::{Fence, Instruction, Order, Program};
 use crate::relation::Relation;
 
-/// The values of all registers, and of all places at the end.
+/// The values of all registers, then the final values of all locations.
 pub type Outcome = Vec<u8>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,9 +31,9 @@ struct Event {
     value: u8,
     register: Option<usize>,
     order: Order,
-    /// The register from which what is written was computed.
+    /// The register from which the written value was computed.
     depends: Option<usize>,
-    /// The number of the instruction in its thread.
+    /// The index of the instruction in its thread.
     step: usize,
 }
 
@@ -47,19 +47,19 @@ impl Event {
     }
 }
 
-/// What is the same in all executions of a test.
+/// The relations that are the same in all executions of a test.
 struct Events<'p> {
     program: &'p Program,
     all: Vec<Event>,
     /// Program order.
     po: Relation,
-    /// Program order between accesses of one place.
+    /// Program order between accesses to the same location.
     po_place: Relation,
     /// Pairs that are morally strong.
     strong: Relation,
     /// The read and the write of an `atom`.
     rmw: Relation,
-    /// What a write depends on.
+    /// From a read to the writes that depend on it.
     dependency: Relation,
     /// From a release to the writes of its release pattern.
     prefix: Relation,
@@ -172,7 +172,7 @@ impl<'p> Events<'p> {
         self.events(Kind::Write).filter(|&e| self.all[e].place == Some(place)).collect()
     }
 
-    /// All choices of where each read takes its value from: a write, or what was there at first.
+    /// All choices of the write that each read observes; `None` is the initial value.
     fn sources(&self) -> Vec<Vec<(usize, Option<usize>)>> {
         let mut all = vec![Vec::new()];
         for read in self.events(Kind::Read) {
@@ -189,7 +189,7 @@ impl<'p> Events<'p> {
         all
     }
 
-    /// All coherence orders: of each place a partial order that relates all pairs of writes that are morally strong.
+    /// All coherence orders: for each location, a partial order that relates all pairs of morally strong writes.
     fn coherence_orders(&self) -> Vec<Relation> {
         let mut all = vec![Relation::default()];
         for place in 0..self.program.places() {
@@ -218,7 +218,7 @@ impl<'p> Events<'p> {
         (0..3usize.pow(pairs.len() as u32)).filter_map(choose).collect()
     }
 
-    /// What is seen of an execution: of a place at the end, any write that none follows.
+    /// The outcomes of an execution. The final value of a location may be any write that no other write follows.
     fn outcomes(&self, sources: &[(usize, Option<usize>)], coherence: &Relation) -> Vec<Outcome> {
         let mut registers = vec![0; self.program.registers()];
         for &(read, source) in sources {
@@ -243,7 +243,7 @@ impl<'p> Events<'p> {
         all
     }
 
-    /// The axioms.
+    /// Whether an execution satisfies the axioms.
     fn satisfies(&self, sources: &[(usize, Option<usize>)], co: &Relation, sc: &Relation) -> bool {
         let (mut rf, mut fr) = (Relation::default(), Relation::default());
         for &(read, source) in sources {
@@ -256,7 +256,7 @@ impl<'p> Events<'p> {
             }
         }
         fr = fr.or(&rf.reversed().then(co));
-        // An `atom` does not read what it writes.
+        // An `atom` does not read its own write.
         fr = Relation::of(self.all.len(), |a, b| a != b && fr.has(a, b));
         let communication = rf.or(co).or(&fr);
         let no_thin_air = rf.or(&self.dependency).is_acyclic();
@@ -268,7 +268,7 @@ impl<'p> Events<'p> {
         if self.rmw.and(&between) != Relation::default() {
             return false;
         }
-        // Observation goes on through `atom`s.
+        // Observation extends through `atom`s.
         let seen = self.strong.and(&rf);
         let observation = seen.or(&seen.then(&self.rmw).closed().then(&seen));
         let synchronizes = self.strong.and(&self.prefix.then(&observation).then(&self.suffix));

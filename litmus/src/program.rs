@@ -1,6 +1,6 @@
-//! A litmus test: a few threads that access a few places, and what they are asked afterwards.
+//! A litmus test: a few threads that access a few locations.
 
-/// How an access is ordered.
+/// The memory order of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// `.weak`
@@ -13,23 +13,23 @@ pub enum Order {
     Acquire,
     /// `.release`
     Release,
-    /// `.acq_rel`, of `atom`
+    /// `.acq_rel`, for `atom` only
     AcquireRelease,
 }
 
 impl Order {
-    /// A load is an acquire, the read of an `atom` too.
+    /// Whether a load with this order is an acquire, including the read of an `atom`.
     pub fn acquires(self) -> bool {
         matches!(self, Order::Acquire | Order::AcquireRelease)
     }
 
-    /// A store is a release, the write of an `atom` too.
+    /// Whether a store with this order is a release, including the write of an `atom`.
     pub fn releases(self) -> bool {
         matches!(self, Order::Release | Order::AcquireRelease)
     }
 }
 
-/// Among whom.
+/// The scope of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// A block.
@@ -38,15 +38,15 @@ pub enum Scope {
     Cluster,
     /// A grid.
     Gpu,
-    /// All threads, those of the host too.
+    /// All threads, including the host's.
     Sys,
 }
 
 impl Scope {
-    /// All of them, the narrowest first.
+    /// All scopes, the narrowest first.
     pub const ALL: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
 
-    /// As it is written.
+    /// The modifier in PTX.
     pub fn name(self) -> &'static str {
         match self {
             Scope::Cta => "cta",
@@ -57,7 +57,7 @@ impl Scope {
     }
 }
 
-/// What the threads of a test have in common: the least that they all lie in.
+/// The smallest unit that contains all threads of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Placement {
     /// Lanes of a warp.
@@ -71,11 +71,11 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// All of them, the closest first.
+    /// All placements, the closest first.
     pub const ALL: [Placement; 4] =
         [Placement::Lanes, Placement::Warps, Placement::Blocks, Placement::Clusters];
 
-    /// A scope holds all the threads.
+    /// Whether the scope contains all threads of the test.
     pub fn within(self, scope: Scope) -> bool {
         match self {
             Placement::Lanes | Placement::Warps => true,
@@ -84,7 +84,7 @@ impl Placement {
         }
     }
 
-    /// As reports call it.
+    /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Placement::Lanes => "lanes",
@@ -105,7 +105,7 @@ pub enum Fence {
 }
 
 impl Fence {
-    /// As it is written.
+    /// The modifier in PTX.
     pub fn name(self) -> &'static str {
         match self {
             Fence::AcquireRelease => "acq_rel",
@@ -114,30 +114,30 @@ impl Fence {
     }
 }
 
-/// What a thread does. Places and registers are numbers; a register is written once in the whole test.
+/// An instruction of a thread. Locations and registers are numbers. A test writes each register only once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
-    /// Loads a place.
+    /// Loads from a location.
     #[expect(missing_docs, reason = "their names say it")]
     Load { place: usize, register: usize, order: Order },
     /// Stores a value, which is computed with a register if it depends on one.
     #[expect(missing_docs, reason = "their names say it")]
     Store { place: usize, value: u8, order: Order, depends: Option<usize> },
-    /// `atom.exch`: stores a value and returns the one before.
+    /// `atom.exch`: stores a value and returns the previous one.
     #[expect(missing_docs, reason = "their names say it")]
     Exchange { place: usize, value: u8, register: usize, order: Order },
-    /// Of the scope of the test.
+    /// A fence with the test's scope.
     Fence(Fence),
 }
 
-/// The threads of a test, and where they are.
+/// The threads of a test, and their placement.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// What each thread does, one instruction after the other.
+    /// The instructions of each thread.
     pub threads: Vec<Vec<Instruction>>,
     /// The scope of all strong accesses and fences.
     pub scope: Scope,
-    /// Where the threads are.
+    /// The placement of the threads.
     pub placement: Placement,
 }
 
@@ -146,7 +146,7 @@ impl Program {
         self.threads.iter().flatten()
     }
 
-    /// Number of places.
+    /// Number of locations.
     pub fn places(&self) -> usize {
         self.instructions().filter_map(|i| i.place()).max().map_or(0, |last| last + 1)
     }
@@ -156,14 +156,14 @@ impl Program {
         self.instructions().filter_map(|i| i.register()).max().map_or(0, |last| last + 1)
     }
 
-    /// Which place a register was loaded from, and how.
+    /// The location that a register was loaded from, and the order of the load.
     pub fn load_of(&self, register: usize) -> Option<(usize, Order)> {
         self.instructions()
             .find(|i| i.register() == Some(register))
             .and_then(|i| Some((i.place()?, i.order()?)))
     }
 
-    /// All stores to a place are strong.
+    /// Whether all stores to a location are strong.
     pub fn is_stored_strongly(&self, place: usize) -> bool {
         let mut stores = self
             .instructions()
@@ -171,14 +171,14 @@ impl Program {
         stores.all(|store| store.order() != Some(Order::Weak))
     }
 
-    /// There are `atom`s in it.
+    /// Whether it has `atom`s.
     pub fn has_atomics(&self) -> bool {
         self.instructions().any(|i| matches!(i, Instruction::Exchange { .. }))
     }
 }
 
 impl Instruction {
-    /// What it accesses.
+    /// The location that it accesses.
     pub fn place(&self) -> Option<usize> {
         match *self {
             Instruction::Load { place, .. }
@@ -188,7 +188,7 @@ impl Instruction {
         }
     }
 
-    /// Where the loaded value goes.
+    /// The register that receives the loaded value.
     pub fn register(&self) -> Option<usize> {
         match *self {
             Instruction::Load { register, .. } | Instruction::Exchange { register, .. } => Some(register),
@@ -196,7 +196,7 @@ impl Instruction {
         }
     }
 
-    /// How the access is ordered.
+    /// The memory order of the access.
     pub fn order(&self) -> Option<Order> {
         match *self {
             Instruction::Load { order, .. }

@@ -1,14 +1,14 @@
 //! Relations between the events of a test.
 
-/// The most events that a test can have.
+/// The maximum number of events of a test.
 const EVENTS: usize = 24;
 
-/// A relation between events: for each, the set of those that it is related to.
+/// A relation between events: for each event, the set of events that it is related to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Relation([u32; EVENTS]);
 
 impl Relation {
-    /// Those pairs of `count` events that a predicate chooses.
+    /// The pairs of `count` events for which `holds` is true.
     ///
     /// # Panics
     /// When there are more events than a test can have.
@@ -30,39 +30,39 @@ impl Relation {
         self.0[a] |= 1 << b;
     }
 
-    /// One event is related to another.
+    /// Whether one event is related to another.
     pub fn has(&self, a: usize, b: usize) -> bool {
         self.0[a] >> b & 1 != 0
     }
 
-    /// Related by either.
+    /// The union of two relations.
     pub fn or(&self, other: &Relation) -> Relation {
         Relation(std::array::from_fn(|a| self.0[a] | other.0[a]))
     }
 
-    /// Related by both.
+    /// The intersection of two relations.
     pub fn and(&self, other: &Relation) -> Relation {
         Relation(std::array::from_fn(|a| self.0[a] & other.0[a]))
     }
 
-    /// Related by one to what is related by the other.
+    /// The composition: this relation, then the other.
     pub fn then(&self, other: &Relation) -> Relation {
         Relation(std::array::from_fn(|a| {
             (0..EVENTS).filter(|&b| self.has(a, b)).fold(0, |all, b| all | other.0[b])
         }))
     }
 
-    /// Every event is related to itself, too.
+    /// The reflexive closure.
     pub fn or_same(&self) -> Relation {
         Relation(std::array::from_fn(|a| self.0[a] | 1 << a))
     }
 
-    /// The other way round.
+    /// The inverse relation.
     pub fn reversed(&self) -> Relation {
         Relation::of(EVENTS, |a, b| self.has(b, a))
     }
 
-    /// Related over any number of steps.
+    /// The transitive closure.
     pub fn closed(&self) -> Relation {
         let mut all = *self;
         for between in 0..EVENTS {
@@ -75,17 +75,17 @@ impl Relation {
         all
     }
 
-    /// No event is related to itself.
+    /// Whether no event is related to itself.
     pub fn is_irreflexive(&self) -> bool {
         (0..EVENTS).all(|a| !self.has(a, a))
     }
 
-    /// No event is related to itself over any number of steps.
+    /// Whether the transitive closure is irreflexive.
     pub fn is_acyclic(&self) -> bool {
         self.closed().is_irreflexive()
     }
 
-    /// Every pair of this one is one of the other.
+    /// Whether this relation is a subset of the other.
     pub fn is_in(&self, other: &Relation) -> bool {
         self.and(other) == *self
     }

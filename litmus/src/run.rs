@@ -1,4 +1,4 @@
-//! Runs a test many times and counts what comes out.
+//! Runs a test many times and counts its outcomes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,25 +9,25 @@ use crate::model::{Outcome, permitted};
 use crate::program::{Order, Placement};
 use crate::variant::Variant;
 
-/// Bytes of memory that a launch has for its places.
+/// Bytes of memory that a launch has for its locations.
 const BYTES: usize = 1 << 21;
-/// What a value is called that is no value that anybody stored: parts of several.
+/// The number for a torn value, with parts of several stores.
 const TORN: u8 = 4;
 
-/// How often each outcome was seen.
+/// The number of times that each outcome was seen.
 #[derive(Default)]
 pub struct Tally {
-    /// Registers, and then places at the end; 4 is a torn value.
+    /// Each outcome has the registers, then the final values of the locations; 4 is a torn value.
     pub seen: BTreeMap<Outcome, u64>,
-    /// Of them, those that the model forbids.
+    /// The outcomes that the model forbids.
     pub forbidden: BTreeSet<Outcome>,
     /// Number of outcomes that the model permits.
     pub permitted: usize,
-    /// Instances of the test.
+    /// Number of instances of the test.
     pub runs: u64,
 }
 
-/// Runs a test at least so many times.
+/// Runs a test at least `runs` times.
 ///
 /// # Errors
 /// When its kernel cannot be launched.
@@ -72,7 +72,7 @@ fn contents(buffer: &Buffer) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// One of the values that make an outcome.
+/// One of the values of an outcome.
 #[derive(Clone, Copy)]
 enum Value {
     Register(usize),
@@ -82,9 +82,9 @@ enum Value {
 struct Counts<'v> {
     variant: &'v Variant,
     layout: &'v Layout,
-    /// What makes an outcome, and whether it must be whole: all who access it do so strongly.
+    /// The values of an outcome, and whether each must be whole, because all accesses to it are strong.
     values: Vec<(Value, bool)>,
-    /// By outcome, as a number of as many digits.
+    /// The counts, by outcome as a number with a digit for each value.
     counts: Vec<u64>,
     runs: u64,
 }
@@ -103,8 +103,8 @@ impl<'v> Counts<'v> {
         Counts { variant, layout, values, counts, runs: 0 }
     }
 
-    /// Counts what so many rounds left behind. Weak accesses may be made part by part, so parts are looked at one by one: elements of
-    /// weak vectors, and of what is accessed strongly the 16 bytes that a part lies in.
+    /// Counts the outcomes of `rounds` rounds. Weak accesses may tear, so their parts are examined one by one: the
+    /// elements of weak vectors, and for strong accesses the 16-byte unit that contains a part.
     fn add(&mut self, data: &[u8], out: &[u8], rounds: usize) {
         let Layout { instances, stride, .. } = *self.layout;
         let (bytes, program) = (self.variant.width.all(), &self.variant.program);

@@ -1,27 +1,27 @@
-//! What a test is run with: memory, width of its accesses, and which thread has which instance of it.
+//! The parameters of a test run: memory, access width, and the assignment of instances to threads.
 
 use crate::program::{Placement, Program};
 
 /// A test that can be run.
 #[derive(Clone, Debug)]
 pub struct Variant {
-    /// What it is.
+    /// The name of the test.
     pub name: String,
     /// The name of its shape.
     pub shape: &'static str,
-    /// What its threads do.
+    /// The instructions of its threads.
     pub program: Program,
-    /// Where its places are.
+    /// The memory of its locations.
     pub space: Space,
-    /// How wide its accesses are.
+    /// The width of its accesses.
     pub width: Width,
-    /// Which thread has which instance.
+    /// The assignment of instances to threads.
     pub pattern: Pattern,
-    /// The host's instructions.
+    /// The host path.
     pub path: ptxvm::HostPath,
 }
 
-/// Where the places of a test are, and how they are addressed.
+/// Where the locations of a test are, and how they are addressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// Global memory.
@@ -39,7 +39,7 @@ pub enum Space {
 }
 
 impl Space {
-    /// Those that the threads of a test share.
+    /// The spaces that all threads of a test can access.
     pub fn of(placement: Placement) -> &'static [Space] {
         use Space::{GenericCluster, GenericGlobal, GenericShared, Global, Shared, SharedCluster};
         match placement {
@@ -51,7 +51,7 @@ impl Space {
         }
     }
 
-    /// As reports call it.
+    /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Space::Global => "global",
@@ -63,7 +63,7 @@ impl Space {
         }
     }
 
-    /// What instructions name.
+    /// The state space suffix of instructions.
     pub fn suffix(self) -> &'static str {
         match self {
             Space::Global => ".global",
@@ -73,13 +73,13 @@ impl Space {
         }
     }
 
-    /// It is memory of a block.
+    /// Whether it is shared memory.
     pub fn is_shared(self) -> bool {
         !matches!(self, Space::Global | Space::GenericGlobal)
     }
 }
 
-/// Elements of an access, and bytes of each.
+/// The elements of an access, and the bytes of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width {
     /// 1 for scalars.
@@ -93,7 +93,7 @@ impl Width {
         Width { elements, bytes }
     }
 
-    /// Those that accesses of a space have, or `atom.exch`.
+    /// The widths of accesses in a space, or of `atom.exch`.
     pub fn of(space: Space, atomics: bool) -> &'static [Width] {
         static ALL: [Width; 14] = [
             Width::new(1, 1),
@@ -108,7 +108,7 @@ impl Width {
             Width::new(2, 4),
             Width::new(4, 4),
             Width::new(2, 8),
-            // 32 bytes: of global memory only, and two accesses.
+            // 32 bytes: in global memory only, as two accesses.
             Width::new(8, 4),
             Width::new(4, 8),
         ];
@@ -119,7 +119,7 @@ impl Width {
         }
     }
 
-    /// Bytes of the whole.
+    /// Bytes of the whole access.
     pub fn all(self) -> usize {
         self.elements * self.bytes
     }
@@ -131,27 +131,28 @@ impl Width {
     }
 }
 
-/// Which thread has which instance of a test. All threads of a block have the same role in one instance each, so that they run side by side.
+/// Which thread has which instance of a test. All threads of a block have the same role, each in its own instance, so
+/// that they run in the same gang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// One after the other.
+    /// In order.
     Rows,
-    /// Every second role has them from the last to the first.
+    /// Every second role has its instances in reverse order.
     Turned,
-    /// With gaps.
+    /// In order, with gaps.
     Spread,
-    /// In an order of its own for each role.
+    /// In a different permutation for each role.
     Scattered,
     /// A single thread for each role.
     One,
 }
 
 impl Pattern {
-    /// All of them.
+    /// All patterns.
     pub const ALL: [Pattern; 5] =
         [Pattern::Rows, Pattern::Turned, Pattern::Spread, Pattern::Scattered, Pattern::One];
 
-    /// As reports call it.
+    /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Pattern::Rows => "rows",

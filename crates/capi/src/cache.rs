@@ -7,13 +7,13 @@ use ptxvm::{Device, Loaded, Module, Options, SourceFile, Tools};
 
 use crate::run::Failure;
 
-/// A text, compiled and loaded on a device of its own, whose variables live from launch to launch.
+/// A text, compiled and loaded on its own device. Its variables live from launch to launch.
 pub struct Compiled {
     pub loaded: Loaded,
     pub kernel: ptxvm::Function,
 }
 
-/// Texts that are kept; when there are more, all are forgotten.
+/// Maximum number of texts; when there are more, all are dropped.
 const MOST: usize = 4096;
 
 /// Modules by their texts.

@@ -1,7 +1,7 @@
-//! The C library: [`ptx_run`], and [`ptxvm_run`], which also tells how it went. `include/ptxvm.h` is the same for C.
+//! The C library: [`ptx_run`], and [`ptxvm_run`], which also returns a status. `include/ptxvm.h` declares them for C.
 //!
-//! Pointers of the caller's process are device addresses here: memory is trusted. Nothing that the text or the launch
-//! holds makes these functions abort or unwind; what is wrong is written to stderr.
+//! Pointers of the caller's process are device addresses here: memory is trusted. No text and no launch makes these
+//! functions abort or unwind; they write errors to stderr.
 
 mod cache;
 mod run;

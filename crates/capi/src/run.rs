@@ -8,21 +8,21 @@ use ptxvm::{Arg, Checker, Color, Error, Severity, Tools, by_cause};
 use crate::cache::compiled;
 use crate::{PTXVM_BAD_LAUNCH, PTXVM_BAD_PTX, PTXVM_DEFECT, PTXVM_FAULT};
 
-/// What the caller asked for, besides the text.
+/// The launch that the caller requested, without the text.
 pub struct Launch {
-    /// How many arguments there are.
+    /// The number of arguments.
     pub n_args: c_int,
-    /// The first of them.
+    /// Points to the first argument.
     pub args: *const *mut c_void,
     pub block: [c_int; 3],
     pub grid: [c_int; 3],
     pub shared_bytes: c_int,
 }
 
-/// Why it did not end well.
+/// Why the launch failed.
 pub struct Failure {
     pub code: c_int,
-    /// Ends in a line feed.
+    /// The message; it ends in a line feed.
     pub message: String,
 }
 
@@ -49,20 +49,20 @@ impl From<Error> for Failure {
     }
 }
 
-/// Writes to stderr; where that is closed there is nobody to tell.
+/// Writes to stderr. An error is ignored, because there is nobody else to report it to.
 pub fn say(message: &str) {
     let _ = std::io::stderr().write_all(message.as_bytes());
 }
 
 impl Launch {
-    /// The arguments of a kernel with so many parameters.
+    /// The arguments of a kernel with `takes` parameters.
     ///
     /// # Safety
-    /// There must be as many as the caller said.
+    /// There must be as many as `n_args` says.
     unsafe fn arguments(&self, takes: usize) -> Result<&[*mut c_void], String> {
         let given = usize::try_from(self.n_args)
             .map_err(|_| format!("the number of arguments is {}", self.n_args))?;
-        // Nothing is read before the number is right.
+        // Nothing is read unless the number is right.
         if given != takes {
             return Err(format!("it takes {takes} arguments, and {given} were given"));
         }

@@ -15,7 +15,7 @@ use crate::operand::{Base, Lowered, SymbolValue, Value};
 use crate::vector::fit_vector;
 
 impl BodyChecker<'_, '_> {
-    /// What the address of a variable, or of an element of it, starts from, and what is added.
+    /// The base and the offset of the address of a variable or of one of its elements.
     fn base_of(&self, symbol: SymbolValue) -> (Base, i64) {
         match symbol.element {
             Some(id) => (Base::Register(id, self.body.registers[id.index()].ty), 0),
@@ -38,7 +38,8 @@ impl BodyChecker<'_, '_> {
             Value::Indexed(symbol) if matches!(action, isa::Action::Effect(Effect::Ld | Effect::St)) => {
                 self.base_of(symbol)
             }
-            // Copies of tensors take what could stand in the brackets without them, too, and all bulk copies an mbarrier object.
+            // Tensor copies also accept addresses without brackets, and all bulk copies accept an mbarrier object
+            // without brackets.
             Value::Register(id, ty)
                 if copies_tensor && could_hold(ty)
                     || is_bulk_barrier
@@ -85,7 +86,7 @@ impl BodyChecker<'_, '_> {
         self.fit_base((base, offset), lowered.span, place, complaints)
     }
 
-    /// `[map, {x, y}]`: a tensor map, and as many coordinates as the instruction takes.
+    /// `[map, {x, y}]`: a tensor map, and as many coordinates as the instruction requires.
     pub(crate) fn fit_tensor(
         &self,
         lowered: &Lowered,
@@ -109,7 +110,7 @@ impl BodyChecker<'_, '_> {
         }
     }
 
-    /// What stands in the brackets of an address.
+    /// Fits the base of an address in brackets.
     fn fit_base(
         &self,
         (base, offset): (Base, i64),
@@ -229,7 +230,7 @@ impl BodyChecker<'_, '_> {
         Verdict::Fits(Operand::Address(base, offset))
     }
 
-    /// Is the variable in the instruction's space, and may it be accessed so?
+    /// Checks that the variable is in the instruction's state space, and that the instruction may access it.
     fn check_space(
         &self,
         symbol: SymbolValue,
@@ -306,7 +307,7 @@ impl BodyChecker<'_, '_> {
         }
     }
 
-    /// A variable where [`Self::fit_address_value`] may find one.
+    /// Fits a variable for [`Self::fit_address_value`].
     fn fit_symbol_value(
         &self,
         symbol: SymbolValue,
@@ -317,7 +318,7 @@ impl BodyChecker<'_, '_> {
         let address = Operand::Symbol(symbol.symbol, symbol.offset);
         let fits = Verdict::Fits(symbol.element.map_or(address, Operand::Reg));
         let space = match place.context.form.action {
-            // With an offset it is an expression, which isspacep takes.
+            // With an offset it is an expression, which `isspacep` accepts.
             isa::Action::Effect(Effect::IsSpaceP) if symbol.sum => return fits,
             isa::Action::Effect(Effect::IsSpaceP) => return must_be_register(span, place, complaints),
             isa::Action::Effect(Effect::Cvta) => place.context.picks.space(),
@@ -360,7 +361,7 @@ pub(crate) fn address_of_parameter(span: Span, place: &Place, complaints: &mut C
     Verdict::Fits(Operand::Sink)
 }
 
-/// `[endpoint, offset]`, with `.counted::bytes` also the offset of a counter: registers of 32 bits, and of 64.
+/// `[endpoint, offset]`: registers of 32 and 64 bits. With `.counted::bytes`, also the offset of a counter.
 pub(crate) fn fit_fabric(lowered: &Lowered, place: &Place) -> Verdict {
     let Value::Tensor(Base::Register(endpoint, ty), 0, offsets) = &lowered.value else {
         return Verdict::Mismatch;

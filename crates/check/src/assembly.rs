@@ -1,5 +1,5 @@
-//! What ptxas says of a module once it generates code: addresses of 32 bits, memory that no GPU has, calls that do not follow the ABI,
-//! functions that nobody defines. Its front end (`ptxas -c -arch compute_…`) takes all of this.
+//! Errors that ptxas finds only when it generates code: 32-bit addresses, more memory than any GPU has, calls that
+//! violate the ABI, undefined functions. Its front end (`ptxas -c -arch compute_…`) accepts all of this.
 
 use std::collections::HashSet;
 
@@ -12,15 +12,15 @@ use crate::module::{
     AddressBase, Body, FuncId, Instruction, Linkage, Node, Operand, RegId, Symbol, VarId, Variable,
 };
 
-/// Bytes of shared memory that a kernel may have without asking for more at its launch.
+/// Bytes of shared memory that a kernel may have without requesting more at its launch.
 const STATIC_SHARED: u64 = 48 << 10;
-/// Bytes of `.const` variables of a file.
+/// Greatest size in bytes of the `.const` variables of a file.
 const CONSTANTS: u64 = 64 << 10;
-/// The functions that a program need not define: those of the CUDA runtime on the device.
+/// The functions that a program need not define, because the device runtime of CUDA does.
 const PROVIDED: [&str; 4] = ["__assertfail", "free", "malloc", "vprintf"];
 
 impl Checker<'_> {
-    /// Looks at a module without errors.
+    /// Checks a module that has no errors so far.
     pub(crate) fn assemble(&mut self) {
         let narrow = self.narrow_addresses();
         if !self.says_address_size && narrow.is_empty() {
@@ -48,15 +48,16 @@ impl Checker<'_> {
         }
     }
 
-    /// Where the code has addresses of 32 bits in global memory. A file that does not say how wide its addresses are has such of 64
-    /// bits unless it does this.
+    /// The instructions with 32-bit addresses in global memory. A file without `.address_size` has 64-bit addresses
+    /// unless it contains such an instruction.
     fn narrow_addresses(&self) -> Vec<Span> {
         let bodies = self.functions.iter().filter_map(|function| function.body.as_ref());
         let narrow = bodies.flat_map(|body| instructions(body).filter(|i| self.has_narrow_address(body, i)));
         narrow.map(|i| i.span).collect()
     }
 
-    /// No GPU of today has addresses of 32 bits. ptxas refuses them altogether; modules of them run here.
+    /// Reports 32-bit addresses. No current GPU has them, so that ptxas rejects them; ptxvm runs modules of 32-bit
+    /// addresses.
     fn address_width(&self, narrow: &[Span], said: &mut Vec<Diagnostic>) {
         let message = match self.target.has(Target::sm(90)) {
             true => {
@@ -80,9 +81,9 @@ impl Checker<'_> {
         said.push(Diagnostic::error(Code::NarrowAddress, first, message).help(help));
     }
 
-    /// The instruction has an address of 32 bits where addresses are as wide as the module's.
+    /// Does the instruction have a 32-bit address where addresses are as wide as the module's?
     fn has_narrow_address(&self, body: &Body, i: &Instruction) -> bool {
-        // A special register that stands for an address is as wide as one.
+        // A special register that is used as an address counts as wide enough.
         let is_narrow = |id: RegId| {
             let register = &body.registers[id.index()];
             register.ty.bits() == 32 && crate::special::find(&register.name, None).is_none()
@@ -134,7 +135,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The shared memory that a kernel, and what it calls, names.
+    /// Checks the size of the shared memory that a kernel and the functions that it calls name.
     fn shared_memory(&self, kernel: FuncId, said: &mut Vec<Diagnostic>) {
         let function = &self.functions[kernel.index()];
         if !function.is_entry || self.shared_bytes() <= STATIC_SHARED {
@@ -171,12 +172,12 @@ impl Checker<'_> {
         }
     }
 
-    /// Bytes of all shared variables.
+    /// Size of all shared variables in bytes.
     fn shared_bytes(&self) -> u64 {
         bytes_together(self.variables.iter().filter(|variable| variable.space == Space::Shared))
     }
 
-    /// What a call has returned is read behind the call.
+    /// Reports a read of a return parameter that no call before it has written.
     fn call_sequences(&self, body: &Body, said: &mut Vec<Diagnostic>) {
         let mut returned = HashSet::new();
         let variable = |operand: &Operand| match operand {
@@ -207,7 +208,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Functions and variables that the file declares, uses and does not define.
+    /// Reports functions and variables that the file declares and uses, but does not define.
     fn unresolved(&mut self, said: &mut Vec<Diagnostic>) {
         let mut used = HashSet::new();
         let bodies = self.functions.iter().filter_map(|function| function.body.as_ref());
@@ -247,7 +248,7 @@ fn instructions(body: &Body) -> impl Iterator<Item = &Instruction> {
     })
 }
 
-/// Bytes of variables one behind the other.
+/// Size in bytes of consecutive variables.
 fn bytes_together<'v>(variables: impl Iterator<Item = &'v Variable>) -> u64 {
     variables.fold(0, |end: u64, variable| {
         let start = end.checked_next_multiple_of(variable.align.max(1)).unwrap_or(u64::MAX);
@@ -255,7 +256,7 @@ fn bytes_together<'v>(variables: impl Iterator<Item = &'v Variable>) -> u64 {
     })
 }
 
-/// The names in an operand.
+/// Visits the symbols in an operand.
 fn each_symbol(operand: &Operand, each: &mut impl FnMut(Symbol)) {
     match operand {
         Operand::Symbol(symbol, _) | Operand::Address(AddressBase::Symbol(symbol), _) => each(*symbol),

@@ -1,4 +1,4 @@
-//! Bodies of functions: scopes, labels and the statements that are no instructions.
+//! Bodies of functions: scopes, labels and the statements that are not instructions.
 
 use diag::{Code, Span};
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::scope::{Entity, Scope};
 use crate::selection::Selection;
 use crate::variable::Place;
 
-/// Elements of vectors, as they are written after the dot.
+/// Components of vectors, as written after the dot.
 pub(crate) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
 /// The body that is being checked.
@@ -28,36 +28,36 @@ pub(crate) struct BodyChecker<'c, 'a> {
     pub(crate) params: Vec<Param>,
     pub(crate) returns: Vec<Param>,
     pub(crate) body: Body,
-    /// From the outermost to the innermost `{ }`.
+    /// The open scopes, from the outermost `{ }` to the innermost.
     pub(crate) scopes: Vec<Scope<'a>>,
-    /// Forms found so far, by spelling and number of operands: a file repeats few of them many times.
+    /// Selections so far, by spelling and number of operands. A file repeats a few of them many times.
     pub(crate) selections: HashMap<(&'a str, usize), Rc<Selection>>,
-    /// Lists whose labels may still come.
+    /// `.branchtargets` whose labels may follow.
     pending_targets: Vec<(BranchTargetsId, Vec<Name<'a>>)>,
-    /// Vectors that the function returns, each as one register.
+    /// Vectors that the function returns, each packed into one register.
     pub(crate) vector_returns: Vec<Packed>,
-    /// Vectors that the call at hand returns.
+    /// Vectors that the current call returns.
     pub(crate) returned_vectors: Vec<(Packed, Span)>,
     /// The functions of each `.calltargets`.
     pub(crate) call_targets: Vec<Vec<FuncId>>,
-    /// The most elements that an operand of the instruction has, by the table.
+    /// Greatest number of elements of an operand of the current instruction, by the table.
     pub(crate) longest_vector: usize,
-    /// Vectors of the instruction at hand whose sizes no instruction takes.
+    /// Vectors in the current instruction whose length no instruction takes.
     pub(crate) illegal_vectors: Vec<(usize, Span)>,
-    /// Is it an instruction on textures or surfaces?
+    /// Is the current instruction one on textures or surfaces?
     pub(crate) accesses_texels: bool,
     /// See [`crate::vector::becomes_call`].
     pub(crate) becomes_call: bool,
-    /// Does it name coordinates in a tensor?
+    /// Does the current instruction have tensor coordinates?
     pub(crate) names_tensor: bool,
-    /// Does the instruction at hand need nothing for its offset?
+    /// See [`crate::texture::has_plain_offset`].
     pub(crate) has_plain_offset: bool,
-    /// What was said of modifiers of the instruction at hand that do not go together.
+    /// Messages so far about modifiers of the current instruction that do not fit together.
     pub(crate) refused: Vec<String>,
 }
 
 impl<'a> Checker<'a> {
-    /// Checks the body of a function that is already known.
+    /// Checks the body of a function that is already declared.
     pub(crate) fn body(&mut self, node: &FunctionTree<'a>, block: &Block<'a>, function: FuncId) {
         let entry = &self.functions[function.index()];
         let (params, returns) = (entry.params.clone(), entry.returns.clone());
@@ -84,7 +84,7 @@ impl<'a> Checker<'a> {
         checker.declare_per_function();
         checker.declare_params(node);
         checker.statements(&block.statements);
-        // Whoever runs off the end returns.
+        // The end of the body is an implicit return.
         checker.pack_returns(Span::at(block.span.end.saturating_sub(1)));
         let BodyChecker { params, returns, body, .. } = checker;
         let entry = &mut self.functions[function.index()];
@@ -99,14 +99,14 @@ impl<'a> BodyChecker<'_, 'a> {
         &mut self.module.sink
     }
 
-    /// Packs the vectors that are returned.
+    /// Packs the vectors that the function returns.
     pub(crate) fn pack_returns(&mut self, span: Span) {
         for packed in self.vector_returns.clone() {
             self.pack(&packed, span);
         }
     }
 
-    /// Registers and local memory declared outside functions, in a scope around the function's own.
+    /// Declares the registers and local memory of the module in a scope around the function's own.
     fn declare_per_function(&mut self) {
         let declarations = std::mem::take(&mut self.module.per_function);
         for node in &declarations {
@@ -158,7 +158,8 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// The statements of a function. Blocks that are open wait on a stack of their own: nesting takes none of the thread's.
+    /// Checks the statements of a function. Open blocks are on an explicit stack, so that nesting does not use the
+    /// thread's stack.
     fn statements(&mut self, statements: &[Statement<'a>]) {
         let mut open = vec![self.enter(statements)];
         while let Some((rest, first_pending)) = open.last_mut() {
@@ -183,8 +184,8 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// Begins with the statements of the innermost scope: with what comes, and the number of tables of targets so far.
-    /// Branches may go forward, so that labels are known before they are reached.
+    /// Enters the innermost scope. Returns its statements and the number of pending `.branchtargets`. Declares the
+    /// labels of the scope first, because branches may go forward.
     fn enter<'s>(&mut self, statements: &'s [Statement<'a>]) -> (slice::Iter<'s, Statement<'a>>, usize) {
         if let Some(scope) = self.scopes.last_mut() {
             let labels = &mut self.body.labels;
@@ -213,7 +214,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 let place = Place { scopes: &mut self.scopes, function: self.function };
                 self.module.variables(node, Some(place));
             }
-            // [`BodyChecker::statements`] goes into them.
+            // [`BodyChecker::statements`] handles blocks.
             Statement::Block(_) => {}
             Statement::Targets(node) => self.targets(node),
             Statement::CallPrototype(node) => self.call_prototype(node),
@@ -288,7 +289,7 @@ impl<'a> BodyChecker<'_, 'a> {
         self.declare(node.label, Entity::Prototype(id), "label");
     }
 
-    /// What a name stands for, seen from the innermost scope. A register gets its id here.
+    /// The meaning of a name in the innermost scope. A register gets its id here.
     pub(crate) fn resolve(&mut self, name: &'a str) -> Option<Entity> {
         let registers = &mut self.body.registers;
         for scope in self.scopes.iter_mut().rev() {

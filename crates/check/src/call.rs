@@ -13,12 +13,12 @@ use crate::operand::{Lowered, SymbolValue, Value};
 use crate::scope::Entity;
 use crate::selection::Selection;
 
-/// What is called.
+/// The callee of a call.
 struct Called {
     target: Operand,
-    /// What a call must fit: one, or that of each function of a `.calltargets`.
+    /// The signatures that a call must fit: one, or that of each function of a `.calltargets`.
     signatures: Vec<Signature>,
-    /// Of an indirect call.
+    /// For an indirect call.
     prototype: Option<PrototypeId>,
 }
 
@@ -82,7 +82,8 @@ impl<'a> BodyChecker<'_, 'a> {
                 returned.as_ref().map(|list| self.call_list(list, returns, true)),
                 arguments.as_ref().map(|list| self.call_list(list, params, false)),
             );
-            // Of `.calltargets` every function is checked; that they agree makes the first one speak for all.
+            // Every function of a `.calltargets` is checked. If all fit, their operands are equal, so that the first
+            // ones are used.
             if lists == (None, None) {
                 lists = checked;
             }
@@ -107,7 +108,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// What is called; `None` if nothing can be called.
+    /// The callee; `None` if nothing can be called.
     fn callee(&mut self, name: Name<'a>, parts: &Parts<'_, 'a>, whole: Span) -> Option<Called> {
         match self.resolve(name.text) {
             Some(Entity::Function(id)) => {
@@ -189,7 +190,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// A prototype belongs to a call through a register.
+    /// Reports a prototype on a direct call: only calls through a register take one.
     fn prototype_of_name(&mut self, prototype: Name<'a>, parts: &Parts<'_, 'a>) {
         if self.resolve(prototype.text).is_none() {
             return self.unknown(prototype);
@@ -214,7 +215,7 @@ impl<'a> BodyChecker<'_, 'a> {
         list.operands.iter().map(|tree| self.lower(tree)).collect()
     }
 
-    /// Arguments or return destinations, against the formal parameters.
+    /// Checks arguments or return destinations against the formal parameters.
     fn call_list(&mut self, list: &[Lowered], formals: &[Param], returns: bool) -> Operand {
         let operands = list.iter().enumerate();
         Operand::List(operands.map(|(i, lowered)| self.argument(lowered, formals.get(i), returns)).collect())
@@ -242,7 +243,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 let packed = self.packed(ids.clone(), *element);
                 let ty = self.body.registers[packed.whole.index()].ty;
                 let operand = Operand::Reg(packed.whole);
-                // Also before the call, which may not happen.
+                // Also pack before the call, because the call may not be executed.
                 self.pack(&packed, span);
                 if returns {
                     self.returned_vectors.push((packed, span));
@@ -280,7 +281,7 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         let Some(formal) = formal else { return operand };
         let one_element = u64::from(formal.ty.bytes());
-        // `.b32 x[1]` and `.b32 x` differ for ptxas.
+        // ptxas distinguishes `.b32 x[1]` and `.b32 x`.
         let formal_array = formal.array || formal.bytes != one_element;
         let type_fits = bytes == formal.bytes
             && array == formal_array
@@ -312,7 +313,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let fits = !formal.array
             && match formal.ty {
                 Type::Pred => false,
-                // Bits take any constant here.
+                // A parameter of bits accepts any constant.
                 ty if ty.kind() == isa::Kind::Bits => true,
                 Type::F16 => !matches!(value, Const::Int { .. }),
                 Type::F16x2 if matches!(value, Const::F32(_)) => true,
@@ -347,7 +348,7 @@ impl<'a> BodyChecker<'_, 'a> {
     }
 }
 
-/// A last parameter without a length takes any number of bytes, or none.
+/// A last parameter without a length accepts any number of bytes, and may be omitted.
 fn is_variadic(formals: &[Param], given: usize) -> bool {
     formals.last().is_some_and(|last| last.array && last.bytes == 0) && given + 1 == formals.len()
 }

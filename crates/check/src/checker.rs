@@ -12,41 +12,42 @@ use crate::context::Sink;
 use crate::module::{FuncId, Function, Linkage, Module, Variable};
 use crate::scope::{Conflict, Entity, Scope};
 
-/// What is known of the module so far.
+/// The state of the check: what the module has declared so far.
 pub(crate) struct Checker<'a> {
     pub(crate) source: &'a SourceFile,
     pub(crate) options: &'a Options,
     pub(crate) sink: Sink<'a>,
     pub(crate) version: Version,
     pub(crate) target: Target,
-    /// `texmode_independent`: textures and samplers have handles of their own.
+    /// `texmode_independent`: textures and samplers have separate handles.
     pub(crate) independent_samplers: bool,
-    /// Numbers of the `.file` directives.
+    /// Indices of the `.file` directives.
     pub(crate) files: HashSet<u64>,
-    /// The `debug` of `.target`, until data for a debugger are found.
+    /// The span of `debug` in `.target`; `None` once debug information is found.
     pub(crate) debug: Option<Span>,
-    /// The places that `.loc` has named: file, line and column.
+    /// The positions that `.loc` directives name: file, line and column.
     pub(crate) locations: HashSet<[&'a str; 3]>,
-    /// The labels that `.loc` has named.
+    /// The labels that `.loc` directives name.
     pub(crate) inlined_functions: Vec<Name<'a>>,
     /// Labels of sections.
     pub(crate) section_labels: HashMap<&'a str, Span>,
-    /// Functions that are aliases, and what of.
+    /// The aliasee of each function that is an alias.
     aliases: HashMap<FuncId, FuncId>,
     pub(crate) address_size: u32,
-    /// There is an `.address_size`. If not, ptxas checks instructions as with one of 32, and makes code for 64.
+    /// There is an `.address_size`. Without one, ptxas checks instructions for 32-bit addresses and generates code
+    /// for 64-bit ones.
     pub(crate) says_address_size: bool,
     /// `.version` or `.target` is missing, which the parser reports.
     pub(crate) headless: bool,
     pub(crate) variables: Vec<Variable>,
     pub(crate) functions: Vec<Function>,
-    /// Declarations of registers and local memory outside functions: every function has its own.
+    /// Declarations of registers and local memory outside functions: every function gets its own.
     pub(crate) per_function: Vec<VariableTree<'a>>,
-    /// ptxas warns of the first of them only.
+    /// ptxas warns only of the first of these declarations.
     pub(crate) warned_of_scope: bool,
     /// The names of the module.
     pub(crate) globals: Scope<'a>,
-    /// Suggestions made so far: each looks at every name in sight, so a file of nothing but errors gets a limited number.
+    /// Number of suggestions so far. Each compares all visible names, so their number is limited.
     suggestions: u32,
 }
 
@@ -103,7 +104,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The module, if nothing is wrong with it, and all diagnostics.
+    /// The module, if it has no errors, and all diagnostics.
     pub(crate) fn finish(self) -> (Option<Module>, Vec<diag::Diagnostic>) {
         let Checker { sink, version, target, address_size, variables, functions, headless, .. } = self;
         let diagnostics = sink.into_sorted();
@@ -111,7 +112,7 @@ impl<'a> Checker<'a> {
         (good.then_some(Module { version, target, address_size, variables, functions }), diagnostics)
     }
 
-    /// `.alias new, old;`: both must be functions that are known, the first without a body.
+    /// `.alias new, old;`: both must be declared functions, and `new` must have no body.
     pub(crate) fn alias(&mut self, node: &syntax::tree::Alias<'a>) {
         self.need(node.span, ".alias", Some(Version::new(6, 3)), Some(Target::sm(30)));
         let mut ids = [None; 2];
@@ -176,7 +177,7 @@ impl<'a> Checker<'a> {
         self.functions[alias.index()].body = self.functions[aliasee.index()].body.clone();
     }
 
-    /// Something the grammar of ptxas has no place for here.
+    /// Reports a construct that the grammar of ptxas does not allow here.
     pub(crate) fn misplaced(&mut self, span: Span, word: &str) {
         self.sink.error(Code::Misplaced, span, format!("Parsing error near '{word}': syntax error"));
     }
@@ -192,7 +193,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Reports what a feature needs of `.version` and `.target`.
+    /// Reports what a feature requires of `.version` and `.target`.
     pub(crate) fn need(
         &mut self,
         span: Span,
@@ -206,7 +207,7 @@ impl<'a> Checker<'a> {
                 checker.need_version(span, message);
             }
         };
-        // ptxas asks for the target first in this one case.
+        // In this case only, ptxas checks the target first.
         let target_first = feature == ".f16x2 packed data-type";
         if !target_first {
             needs_version(self);
@@ -219,7 +220,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Was `.target` understood? If not, nothing is said about what it lacks.
+    /// Was `.target` valid? If not, no error about the target is reported.
     pub(crate) fn knows_target(&self) -> bool {
         self.target.number != u16::MAX
     }
@@ -252,11 +253,11 @@ impl<'a> Checker<'a> {
         self.duplicate("variable", &conflict.name, span, conflict.previous);
     }
 
-    /// The type of a declaration; errors are reported and `None` returned.
+    /// The type of a declaration. Reports errors and returns `None` for them.
     pub(crate) fn declared_type(&mut self, ty: Name, version_gate: bool) -> Option<Type> {
         let found = Type::from_name(ty.text);
         match found {
-            // Opaque types are handles of 64 bits.
+            // Opaque types are 64-bit handles.
             None if Opaque::named(ty.text).is_some() => return Some(Type::B64),
             None => {}
             Some(Type::F16x2) if version_gate => {
@@ -306,7 +307,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The nearest name in sight: module scope and `scopes`.
+    /// The nearest visible name: at module scope and in `scopes`.
     pub(crate) fn suggest(&mut self, name: &str, scopes: &[Scope<'a>]) -> Option<String> {
         self.suggestions += 1;
         if self.suggestions > MAX_SUGGESTIONS {

@@ -1,4 +1,4 @@
-//! Modifiers that do not go together, and what their order says: where each stands, not only that it is there.
+//! Modifiers that do not fit together, and modifiers whose order in the source matters.
 
 use diag::Code;
 use isa::{Action, Effect, Mod, Opcode, Target};
@@ -7,11 +7,12 @@ use syntax::tree::Instruction as Tree;
 use crate::body::BodyChecker;
 use crate::instruction::Context;
 
-/// A code and the words of ptxas.
+/// A code and the message of ptxas.
 type Complaint = (Code, String);
 
 impl BodyChecker<'_, '_> {
-    /// Complains about the modifiers of an instruction in which each is legal, and all operands fit.
+    /// Reports the combination of modifiers of an instruction whose modifiers are each legal and whose operands all
+    /// fit.
     pub(crate) fn check_combination(&mut self, node: &Tree<'_>, context: &Context) {
         let written = |among: &[&'static str]| -> Option<&'static str> {
             let mut modifiers = node.modifiers.iter();
@@ -35,7 +36,7 @@ impl BodyChecker<'_, '_> {
     }
 }
 
-/// Copies go from the space that stands second to the one that stands first, and complete as this direction does.
+/// A bulk copy names its destination space first. How it completes must fit its direction.
 pub(crate) fn bulk_copy(context: &Context, to: Option<&str>) -> Option<Complaint> {
     let Context { name, form, picks } = context;
     let illegal = |modifier: &str| {
@@ -56,7 +57,7 @@ pub(crate) fn bulk_copy(context: &Context, to: Option<&str>) -> Option<Complaint
     }
 }
 
-/// A product that takes `.row.col` alone.
+/// A product that takes only `.row.col`.
 fn layouts(context: &Context, first: Option<&str>) -> Option<Complaint> {
     let is_fixed = context.form.slots.iter().any(|slot| slot.name == "row")
         && context.form.slots.iter().any(|slot| slot.name == "col");
@@ -64,7 +65,7 @@ fn layouts(context: &Context, first: Option<&str>) -> Option<Complaint> {
     (is_fixed && first == Some("col")).then_some((Code::IllegalModifier, message))
 }
 
-/// The operand `scale-input-d` needs more than the instruction does.
+/// The gate of the operand `scale-input-d`, which is stricter than that of the instruction.
 pub(crate) fn scaled_input(context: &Context, target: Target, operands: usize) -> Option<Complaint> {
     let at = context.form.operands_with(context.picks).position(|spec| spec.name == "scale-input-d")?;
     let is_scaled = !context.picks.has(Mod::KindI8);
@@ -73,7 +74,7 @@ pub(crate) fn scaled_input(context: &Context, target: Target, operands: usize) -
     is_closed.then_some((Code::RequiresTarget, message))
 }
 
-/// `scale-input-d` of sparse products of bytes, which are not scaled.
+/// Is there a `scale-input-d` on a sparse product of bytes, which has no scale?
 fn scales_bytes(context: &Context, operands: usize) -> bool {
     let names = || context.form.operands_with(context.picks).map(|spec| spec.name);
     let at = names().position(|name| name == "scale-input-d");
@@ -83,7 +84,7 @@ fn scales_bytes(context: &Context, operands: usize) -> bool {
         && names().any(|name| name == "lanes")
 }
 
-/// A shape that is known and that no target has.
+/// A shape that ptxas knows and that no target has.
 fn product_without_code(context: &Context) -> Option<Complaint> {
     let is_it =
         context.form.opcode == Opcode::Mma && isa::matrix::is_without_code(context.form, context.picks);
@@ -91,7 +92,7 @@ fn product_without_code(context: &Context) -> Option<Complaint> {
     is_it.then(|| (Code::InstructionTypes, message.to_owned()))
 }
 
-/// `fence.proxy.KIND`: the kind stands behind the word.
+/// `fence.proxy.KIND`: the kind follows `.proxy`.
 fn proxies(context: &Context, first: Option<&str>) -> Option<Complaint> {
     let kind = first.filter(|&first| first != "proxy" && context.picks.has(Mod::Proxy))?;
     Some((Code::UnknownModifier, format!("Unknown modifier '.{kind}'")))

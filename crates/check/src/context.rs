@@ -1,25 +1,25 @@
-//! Where diagnostics are collected.
+//! Collects diagnostics.
 
 use diag::{Code, Diagnostic, SourceFile, Span};
 
 use crate::order::{Order, Phase, Stage};
 
-/// Collects diagnostics, each with its place in ptxas's order, and sorts them once.
+/// Collects diagnostics, each with its key in ptxas's order, and sorts them at the end.
 pub(crate) struct Sink<'a> {
     source: &'a SourceFile,
     found: Vec<(Order, Diagnostic)>,
     errors: usize,
-    /// Number of the statement at hand.
+    /// Index of the current statement.
     statement: u32,
-    /// Where in [`Sink::found`] it begins.
+    /// Index of its first diagnostic in [`Sink::found`].
     start: usize,
-    /// How far the checker has come with it.
+    /// The current stage of its check.
     stage: Stage,
     /// The place within the stage.
     place: u16,
 }
 
-/// A diagnostic that can still be given a help text and labels.
+/// A diagnostic that can still get a help text and labels.
 pub(crate) struct Reported<'s>(&'s mut Diagnostic);
 
 impl Reported<'_> {
@@ -37,7 +37,7 @@ impl Reported<'_> {
         self
     }
 
-    /// Points to another place.
+    /// Points to another span.
     pub(crate) fn label(self, span: Span, text: impl Into<String>) -> Self {
         self.0.labels.push(diag::Label { span, text: text.into() });
         self
@@ -49,27 +49,27 @@ impl<'a> Sink<'a> {
         Sink { source, found: Vec::new(), errors: 0, statement: 0, start: 0, stage: Stage::Guard, place: 0 }
     }
 
-    /// A statement or declaration begins.
+    /// Begins a statement or declaration.
     pub(crate) fn begin_statement(&mut self) {
         self.end_statement();
         self.statement += 1;
         self.enter(Stage::Guard);
     }
 
-    /// What is reported from here on, without a stage, belongs to this one.
+    /// Sets the stage for errors that are reported without one.
     pub(crate) fn enter(&mut self, stage: Stage) {
         self.enter_at(stage, 0);
     }
 
-    /// What is reported from here on, without a stage, belongs to this place of one.
+    /// Sets the stage, and the place within it, for errors that are reported without one.
     pub(crate) fn enter_at(&mut self, stage: Stage, place: u16) {
         (self.stage, self.place) = (stage, place);
     }
 
-    /// Drops what ptxas no longer comes to.
+    /// Drops the errors of the statement that ptxas does not reach because of an error of a final stage.
     fn end_statement(&mut self) {
         let start = std::mem::replace(&mut self.start, self.found.len());
-        // Of modifiers that are refused early, only the first.
+        // Among modifiers that are rejected early, only the first is reported.
         let place =
             |order: &Order| (order.stage, if order.stage == Stage::EarlyModifier { order.index } else { 0 });
         let last = self.found[start..].iter().filter(|(order, _)| order.stage.is_final());
@@ -83,7 +83,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Reports an error at the stage at hand.
+    /// Reports an error at the current stage.
     pub(crate) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> Reported<'_> {
         self.report(self.stage, usize::from(self.place), Diagnostic::error(code, span, message))
     }
@@ -104,7 +104,7 @@ impl<'a> Sink<'a> {
         self.report(self.stage, 0, Diagnostic::warning(code, span, message))
     }
 
-    /// Reports what is wrong at a stage of an instruction, with the modifier of this number.
+    /// Reports a diagnostic at a stage of an instruction, for the modifier of this index.
     pub(crate) fn report(&mut self, stage: Stage, index: usize, diagnostic: Diagnostic) -> Reported<'_> {
         let index = u16::try_from(index).unwrap_or(u16::MAX);
         self.push(Order { stage, index, ..self.order(&diagnostic) }, diagnostic)
@@ -122,24 +122,24 @@ impl<'a> Sink<'a> {
         self.push(Order { at_end: true, ..self.order(&diagnostic) }, diagnostic)
     }
 
-    /// Reports what ptxas finds when it generates code.
+    /// Reports an error that ptxas finds when it generates code.
     pub(crate) fn last(&mut self, diagnostic: Diagnostic) {
         self.push(Order { at_end: true, ..self.order(&diagnostic) }, diagnostic);
     }
 
-    /// Reports a name that nothing declares.
+    /// Reports an undeclared name.
     pub(crate) fn unknown_symbol(&mut self, span: Span, name: &str, help: Option<String>) {
         self.late_error(Code::UnknownSymbol, span, format!("Unknown symbol '{name}'")).maybe_help(help);
     }
 
-    /// Takes what the parser reported.
+    /// Adds the diagnostics of the parser.
     pub(crate) fn syntax_errors(&mut self, errors: Vec<Diagnostic>) {
         for error in errors {
             self.push(Order { phase: Phase::Syntax, ..self.order(&error) }, error);
         }
     }
 
-    /// The place of a diagnostic of the statement and stage at hand.
+    /// The key of a diagnostic in the current statement and stage.
     fn order(&self, diagnostic: &Diagnostic) -> Order {
         Order {
             at_end: false,
@@ -162,7 +162,7 @@ impl<'a> Sink<'a> {
         self.errors
     }
 
-    /// Everything that was found, in ptxas's order.
+    /// All diagnostics, in ptxas's order.
     pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
         self.end_statement();
         self.found.sort_by_key(|(order, _)| *order);

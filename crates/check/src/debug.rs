@@ -1,4 +1,4 @@
-//! Debugging directives: numbers of files and the data of sections (PTX ISA, "Debugging Directives").
+//! Debugging directives: indices of files and the data of sections (PTX ISA, "Debugging Directives").
 
 use diag::Code;
 use isa::Type;
@@ -8,7 +8,7 @@ use syntax::tree::{File, Literal, Loc, Operand, Section, SectionData, SectionLin
 use crate::checker::Checker;
 
 impl<'a> Checker<'a> {
-    /// `.file 1 "name"`: each number once.
+    /// `.file 1 "name"`: each index is unique.
     pub(crate) fn file(&mut self, node: &File<'a>) {
         if let Some(Number::Integer { value, .. }) = node.index.value()
             && !self.files.insert(value)
@@ -18,7 +18,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// `.loc`: what was inlined was inlined at a place that is known.
+    /// `.loc`: the position in `inlined_at` must be that of an earlier `.loc`.
     pub(crate) fn loc(&mut self, node: &Loc<'a>) {
         let place = |literals: [&Literal<'a>; 3]| literals.map(|literal| literal.text);
         if let Some(inlined) = &node.inlined {
@@ -35,7 +35,7 @@ impl<'a> Checker<'a> {
         self.locations.insert(place([&node.file, &node.line, &node.column]));
     }
 
-    /// At the end of the file: the labels of inlined functions.
+    /// Checks the labels of inlined functions at the end of the file.
     pub(crate) fn inlined_functions(&mut self) {
         for name in std::mem::take(&mut self.inlined_functions) {
             if !self.section_labels.contains_key(name.text) {

@@ -10,19 +10,19 @@ use crate::checker::Checker;
 use crate::literal::fold_integer;
 use crate::module::LaunchBounds;
 
-/// Registers that a function can preserve, and those of control flow (sm_80 to sm_121).
+/// Greatest numbers of registers, and of control-flow registers, that a function can preserve (sm_80 to sm_121).
 const MOST_PRESERVED: u32 = 255;
 const MOST_PRESERVED_CONTROL: u32 = 11;
-/// Registers behind the preserved ones that a call needs; the return address is in the last two.
+/// Registers after the preserved ones that a call needs; the return address is in the last two.
 const RETURN_ADDRESS: u32 = 16;
 
 impl<'a> Checker<'a> {
-    /// Reads the directives that open a module, and returns the items after them.
+    /// Checks the directives that begin a module, and returns the items after them.
     pub(crate) fn header<'t>(&mut self, tree: &'t Tree<'a>) -> &'t [Item<'a>] {
         let mut rest = tree.items.as_slice();
         match take(&mut rest, "version") {
             Some(node) => self.version_directive(node),
-            // The parser has said so.
+            // The parser has reported this.
             None => self.headless = true,
         }
         let mut target_span = None;
@@ -136,7 +136,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A directive after the header.
+    /// Checks a directive after the header.
     pub(crate) fn late_directive(&mut self, node: &Directive<'a>) {
         let help = match node.name.text {
             "version" | "target" | "address_size" => {
@@ -154,7 +154,7 @@ impl<'a> Checker<'a> {
         self.sink.error(Code::Misplaced, node.name.span, message).help(help);
     }
 
-    /// What the directives after the head of a function say about its launches.
+    /// The bounds on launches in the directives of a function.
     pub(crate) fn launch_bounds(
         &mut self,
         directives: &[Directive<'a>],
@@ -252,7 +252,7 @@ impl<'a> Checker<'a> {
         (bounds, noreturn)
     }
 
-    /// `.abi_preserve N`, `.abi_preserve_control N`: registers that a function leaves as they were, at most so many.
+    /// Checks `.abi_preserve N` and `.abi_preserve_control N`: the number of registers that a function preserves.
     pub(crate) fn abi_preserve(&mut self, node: &Directive<'a>) {
         let name = node.name.text;
         let most = if name == "abi_preserve" { MOST_PRESERVED } else { MOST_PRESERVED_CONTROL };
@@ -279,7 +279,7 @@ impl<'a> Checker<'a> {
         let mut extents = [default; 3];
         for (extent, argument) in extents.iter_mut().zip(&node.arguments) {
             *extent = self.small_integer(argument).unwrap_or(0);
-            // Extents of clusters may be 0, which says nothing.
+            // An extent of 0 has no effect for clusters.
             if *extent == 0 && node.name.text.contains("cluster") {
                 *extent = default;
             } else if *extent == 0 {
@@ -297,7 +297,7 @@ impl<'a> Checker<'a> {
         extents
     }
 
-    /// A constant that must fit into 32 bits.
+    /// A constant that must fit 32 bits.
     pub(crate) fn small_integer(&mut self, tree: &Operand<'a>) -> Option<u32> {
         let errors_before = self.sink.errors();
         let value = fold_integer(tree, &mut self.sink)?;
@@ -310,7 +310,7 @@ impl<'a> Checker<'a> {
         u32::try_from(value).ok()
     }
 
-    /// N of `.align N`; `None` if it is wrong.
+    /// N of `.align N`; `None` if it is illegal.
     pub(crate) fn alignment(&mut self, tree: &Operand<'a>) -> Option<u64> {
         let value = u64::from(self.small_integer(tree).unwrap_or(0));
         if value.is_power_of_two() {
@@ -325,7 +325,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Takes the directive `name` off the front.
+/// Removes the directive `name` from the front.
 fn take<'t, 'a>(rest: &mut &'t [Item<'a>], name: &str) -> Option<&'t Directive<'a>> {
     let [Item::Directive(node), tail @ ..] = rest else { return None };
     if node.name.text != name {

@@ -1,4 +1,4 @@
-//! The print of a module: one line for each item, always the same for the same module.
+//! Prints a module: one line for each item. Equal modules have equal output.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -27,7 +27,7 @@ impl Display for Module {
     }
 }
 
-/// Something printed with the help of its module.
+/// A value that needs its module to be printed.
 struct Item<'m, T>(&'m Module, &'m T);
 
 fn linkage(linkage: Linkage) -> &'static str {

@@ -1,4 +1,5 @@
-//! Instructions that ptxas replaces by several others: what does not fit into one of those it calls by that one's name.
+//! Instructions that ptxas expands into several others. If an operand does not fit one of those, ptxas reports the
+//! error under that instruction's name.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +13,7 @@ use crate::literal::Const;
 use crate::operand::{Base, Lowered, SymbolValue, Value};
 
 impl BodyChecker<'_, '_> {
-    /// The first address of code to which something is added: ptxas finds that there is no such thing when it makes code.
+    /// The first label or function address with an offset. ptxas rejects such addresses when it generates code.
     fn code_address(&self, operands: &[Lowered]) -> Option<(String, Span)> {
         if self.module.options.assembly == Assembly::FrontEnd {
             return None;
@@ -29,8 +30,8 @@ impl BodyChecker<'_, '_> {
         Some((format!("Cannot take address of {what} '{name}' in arithmetic expressions"), span))
     }
 
-    /// Where the PTX cannot be read that ptxas writes instead of an instruction when it makes code: it puts sums there as they stand, and
-    /// knows no fragments of some shapes.
+    /// The position of an operand that ptxas cannot parse after expansion. ptxas pastes sums into the PTX of the
+    /// expansion, and lacks fragments of some shapes there.
     fn unreadable(&self, context: &Context, operands: &[Lowered]) -> Option<(char, Span)> {
         if self.module.options.assembly == Assembly::FrontEnd {
             return None;
@@ -45,7 +46,7 @@ impl BodyChecker<'_, '_> {
         operands.get(places)?.iter().find(is_sum).map(|lowered| (near, lowered.span))
     }
 
-    /// Says which operand of an instruction, all of which fit their places, does not fit inside.
+    /// Reports the operand that fits its place in the instruction but not in the expansion.
     pub(crate) fn check_inside(&mut self, context: &Context, operands: &[Lowered]) {
         let at = (self.module.target, self.module.options.assembly);
         let found = operands.iter().enumerate().find_map(|(i, lowered)| {
@@ -86,8 +87,8 @@ impl BodyChecker<'_, '_> {
     }
 }
 
-/// The operands that ptxas puts as they stand into PTX that it writes instead of an instruction, and what it comes upon there behind a
-/// register.
+/// The operands that ptxas pastes into the PTX of an expansion, and the character that it reports when it finds it
+/// after a register there.
 fn written_anew(context: &Context) -> Option<(RangeInclusive<usize>, char)> {
     let Context { form, picks, .. } = context;
     let is_directed = matches!(
@@ -113,7 +114,7 @@ fn written_anew(context: &Context) -> Option<(RangeInclusive<usize>, char)> {
     })
 }
 
-/// `wmma.load` and `wmma.store` of halves in shapes whose sums are integers.
+/// Is this a `wmma.load` or `wmma.store` of halves in a shape of `.s32` accumulators?
 fn has_no_halves(context: &Context) -> bool {
     let picks = context.picks;
     matches!(context.form.action, Action::Effect(Effect::WmmaLoad | Effect::WmmaStore))
@@ -121,7 +122,8 @@ fn has_no_halves(context: &Context) -> bool {
         && picks.ty(0) == Type::F16
 }
 
-/// The variable that an instruction of tensor memory, or `st.bulk`, has for its address, which ptxas adds to its offset.
+/// The variable that is the address of a tensor memory instruction or of `st.bulk`. ptxas adds the address to an
+/// offset, which needs a register.
 fn tensor_symbol(context: &Context, operands: &[Lowered]) -> Option<Span> {
     let Action::Effect(effect) = context.form.action else { return None };
     let adds = matches!(
@@ -132,7 +134,7 @@ fn tensor_symbol(context: &Context, operands: &[Lowered]) -> Option<Span> {
     operands.iter().find(is_symbol).filter(|_| adds).map(|lowered| lowered.span)
 }
 
-/// The element `_` of a result that ptxas puts together of several products, and the instruction that does it.
+/// The element `_` of a result that ptxas computes from several products, and the instruction that would write it.
 fn discarded(
     context: &Context,
     (target, assembly): (Target, Assembly),
@@ -145,7 +147,7 @@ fn discarded(
     let has_kind = [Mod::KindF8f6f4, Mod::KindMxf8f6f4].iter().any(|&kind| picks.has(kind));
     let inner = match picks.ty(1) {
         Type::E4m3 | Type::E5m2 if (90..120).contains(&target.number) && !has_kind => "add",
-        // There is code for `.m8n8k4` only.
+        // Only `.m8n8k4` is a single instruction.
         Type::F64 if target.number >= 100 && !picks.has(Mod::M8n8k4) => "mov",
         _ => return None,
     };
@@ -154,7 +156,7 @@ fn discarded(
     Some((inner, sink.span))
 }
 
-/// The instruction inside into which operand `i` does not fit.
+/// The instruction of the expansion that operand `i` does not fit.
 fn does_not_fit(
     context: &Context,
     (target, assembly): (Target, Assembly),
@@ -174,17 +176,17 @@ fn does_not_fit(
             (address != 32 && matches!(lowered.value, Value::Address(..)), "add")
         }
         (_, Action::Effect(Effect::TensorMapReplace)) => {
-            // It takes one from all values but ranks.
+            // The expansion subtracts one from all values except ranks.
             let subtracts = !picks.has(Mod::Rank);
             (subtracts && matches!(lowered.value, Value::Register(_, Type::F32)), "sub")
         }
         (_, Action::Effect(Effect::CpAsyncBulk | Effect::CopyTensor)) => {
-            // From sm_120 on ptxas loads by another instruction, which has the addresses in registers of these sizes.
+            // From sm_120 on, ptxas expands the load, with the addresses in registers of at least these sizes.
             let least = if i == 1 { 64 } else { 32 };
             let name = form.operands_with(picks).nth(i).map(|spec| spec.name);
             let loads = picks.has(Mod::SharedCluster) && picks.has(Mod::Global);
             let is_narrow = match lowered.value {
-                // Without brackets.
+                // An address without brackets.
                 Value::Register(_, ty) if i == 0 => ty.is_float() && ty.bits() < 64,
                 Value::Register(_, ty) => ty.bits() < 32 && name == Some("mbar"),
                 _ => address < least,
@@ -194,18 +196,18 @@ fn does_not_fit(
         (_, Action::Effect(Effect::StoreAsync)) => (address < 32, "mov"),
         (_, Action::Effect(Effect::Tex)) if picks.has(Mod::Grad) && picks.has(Mod::V4) => {
             let mut names = form.operands_with(picks).map(|spec| spec.name);
-            // Bits are copied, whatever they are.
+            // Bits are copied, whatever they contain.
             let is_number = match lowered.value {
                 Value::Register(_, ty) => ty.kind() != isa::Kind::Bits,
                 Value::Const(_) => true,
                 _ => false,
             };
             let is_offset = names.nth(i) == Some("e") && names.next() == Some("f");
-            // Older targets have no code of this kind; what reads modules only knows the newest.
+            // Older targets do not expand this. A front-end check assumes the newest target.
             let stores = target.number >= 90 || assembly == Assembly::FrontEnd;
             (is_offset && is_number && stores, "st")
         }
-        // Elements of vectors.
+        // Elements of vectors do not fit the expansion of video instructions.
         (_, Action::Pure(name)) if name.starts_with("video") => {
             (matches!(lowered.value, Value::Register(..)) && text.contains('.'), "mov")
         }
@@ -214,8 +216,8 @@ fn does_not_fit(
     refused.then_some(inner)
 }
 
-/// `.ftz` between 32 and 64 bits passes through registers of these very sizes, and rounding to `.tf32` through one that takes no
-/// double-precision constant.
+/// A conversion with `.ftz` between 32 and 64 bits uses registers of exactly these sizes, and rounding to `.tf32`
+/// uses a register that accepts no double-precision constant.
 fn does_not_convert(context: &Context, i: usize, lowered: &Lowered) -> bool {
     let picks = context.picks;
     let [to, from] = [picks.ty(0), picks.ty(1)];
@@ -232,7 +234,7 @@ fn does_not_convert(context: &Context, i: usize, lowered: &Lowered) -> bool {
     }
 }
 
-/// An operand of `tcgen05.mma` that lies in tensor memory, by an address of another size.
+/// An operand of `tcgen05.mma` in tensor memory whose address does not have 32 bits.
 pub(crate) fn wide_tensor_address(form: &Form, operands: &[Lowered]) -> Option<Span> {
     let is_wide = |lowered: &&Lowered| match lowered.value {
         Value::Address(Base::Register(_, ty), _) => ty.bits() != 32 || ty.is_float(),
@@ -242,7 +244,8 @@ pub(crate) fn wide_tensor_address(form: &Form, operands: &[Lowered]) -> Option<S
     operands.iter().find(is_wide).filter(|_| is_product).map(|lowered| lowered.span)
 }
 
-/// `wmma.load` and `wmma.store` of shapes that their type does not have: in the words in which ptxas misses the code it would put there.
+/// The message for a `wmma.load` or `wmma.store` of a shape that its type does not have: ptxas names the library
+/// function that it lacks.
 fn matrix_without_code(context: &Context) -> Option<String> {
     let picks = context.picks;
     if !matches!(context.form.action, Action::Effect(Effect::WmmaLoad | Effect::WmmaStore)) {
@@ -260,12 +263,12 @@ fn matrix_without_code(context: &Context) -> Option<String> {
     if !is_k8 && part != "c" {
         return Some("Arguments mismatch for instruction 'mov'".into());
     }
-    // `.m8n32k16` is the other shape, transposed.
+    // ptxas implements `.m8n32k16` as the transposed `m32n8k16`.
     let is_transposed = picks.has(Mod::M8n32k16);
     let shape = has(&[(Mod::M16n16k8, "m16n16k8"), (Mod::M16n16k16, "m16n16k16")]).unwrap_or("m32n8k16");
     let layout = if picks.has(Mod::Row) != is_transposed { "row" } else { "col" };
     let spaces = [(Mod::Global, "_global"), (Mod::Shared, "_shared"), (Mod::SharedCta, "_shared")];
-    // Accumulators of halves and numbers have no variants by space.
+    // Functions for accumulators do not depend on the state space.
     let space = has(&spaces).filter(|_| part != "c").unwrap_or("");
     let kind = if ty == Type::S32 { "sm72_Integer_wmma" } else { "sm7x_wmma" };
     let name = match (part, ty) {

@@ -14,12 +14,12 @@ const SMALL_PARAMETERS: u64 = 4352;
 /// Bytes of parameters from PTX 8.1 and sm_70 on.
 const LARGE_PARAMETERS: u64 = 32764;
 
-/// Whose parameters they are.
+/// The kind of construct that parameters belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     Entry,
     Func,
-    /// `.callprototype`: names do not matter.
+    /// `.callprototype`: the names of its parameters have no meaning.
     Prototype,
 }
 
@@ -88,20 +88,20 @@ impl<'a> Checker<'a> {
         self.sink.error(Code::ExternDefinition, name.span, message).help(help);
     }
 
-    /// Makes the function known, or merges it with its prototype.
+    /// Declares the function, or merges it with an earlier declaration.
     fn enter_function(&mut self, node: &FunctionTree<'a>, function: Function) -> FuncId {
         let name = node.name;
         let next = FuncId(self.functions.len() as u32);
         match self.globals.get(name.text).copied() {
             None => {
-                // Nothing of this name was declared, so this cannot fail.
+                // No declaration has this name, so this cannot fail.
                 let _ = self.globals.declare(name.text, Entity::Function(next), name.span);
             }
             Some(declared) => match declared.entity {
                 Entity::Function(id) => {
                     if self.agree(node, &function, id) {
                         let old = &mut self.functions[id.index()];
-                        // A prototype may have said that the function is visible.
+                        // An earlier declaration may have made the function visible.
                         let linkage = match function.linkage {
                             Linkage::Internal => old.linkage,
                             other => other,
@@ -124,7 +124,7 @@ impl<'a> Checker<'a> {
         next
     }
 
-    /// Does a second declaration agree with the first? `false` if it cannot stand for the same function.
+    /// Reports the differences between two declarations. Returns `false` if they cannot be the same function.
     fn agree(&mut self, node: &FunctionTree<'a>, new: &Function, id: FuncId) -> bool {
         let name = node.name;
         let old = &self.functions[id.index()];
@@ -133,7 +133,7 @@ impl<'a> Checker<'a> {
         let was_extern = old.linkage == Linkage::Extern;
         let mut differences = self::differences(&old.returns, &new.returns);
         differences.extend(self::differences(&old.params, &new.params));
-        // ptxas says all this before it looks at the parameters.
+        // ptxas reports these errors before it checks the parameters.
         self.sink.enter(Stage::Redefinition);
         if was_defined {
             self.duplicate("function", name.text, name.span, previous);
@@ -165,7 +165,7 @@ impl<'a> Checker<'a> {
         !was_defined && was_entry == new.is_entry
     }
 
-    /// Parameters and return parameters. What they may be is only looked at where a body has them.
+    /// Parameters and return parameters. Some restrictions are checked only for functions with a body.
     pub(crate) fn signature(
         &mut self,
         params: Option<&[Parameter<'a>]>,
@@ -289,7 +289,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The size of a kernel's parameters.
+    /// Checks the size of a kernel's parameters.
     fn parameter_space(&mut self, name: Name<'a>, params: &[Param]) {
         let bytes = params.iter().fold(0u64, |offset, param| {
             let aligned = offset.checked_next_multiple_of(param.align.max(1)).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! `array[index]`: the address of an element, with or without brackets around it (PTX ISA, "Arrays as Operands").
+//! `array[index]`: the address of an element, in brackets or not (PTX ISA, "Arrays as Operands").
 
 use diag::{Code, Span};
 use isa::Type;
@@ -54,8 +54,8 @@ impl<'a> BodyChecker<'_, 'a> {
         if narrow { Type::U32 } else { Type::U64 }
     }
 
-    /// A register with the address of the element behind `more` others from `index` on. As in the code that ptxas makes of it, the index
-    /// is a number of 32 bits, whatever its register has, and what it is in bytes is added without a sign.
+    /// A register with the address of the element `index + more`. Like the code of ptxas, it converts the index to 32
+    /// bits, whatever the width of its register, and adds the byte offset as an unsigned number.
     fn element_address(
         &mut self,
         symbol: &SymbolValue,

@@ -1,4 +1,4 @@
-//! Initial values of variables (PTX ISA, "Initializers"): bytes, and addresses to be filled in later.
+//! Initial values of variables (PTX ISA, "Initializers"): bytes, and relocations.
 
 use diag::{Code, Span};
 use isa::{Kind, Opaque, Space, Type};
@@ -10,10 +10,10 @@ use crate::module::{Relocation, Symbol, VarId};
 use crate::scope::{Entity, Scope};
 use crate::variable::Shape;
 
-/// Initial values beyond this offset would need more memory to hold than any device has.
+/// Limit of the offset of an initial value. A larger initial value would not fit any device.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Where in a variable a value goes, and what it is.
+/// An initial value and its position in a variable.
 struct Cell<'s, 'a> {
     id: VarId,
     ty: Type,
@@ -29,7 +29,7 @@ struct AddressValue<'t, 'a> {
     mask: Option<(&'t Tree<'a>, u64)>,
 }
 
-/// The fields of handles, as ptxas has them.
+/// The fields of handles that ptxas knows.
 fn fields(kind: Opaque) -> &'static [&'static str] {
     match kind {
         Opaque::Texture => &[
@@ -56,7 +56,7 @@ fn fields(kind: Opaque) -> &'static [&'static str] {
     }
 }
 
-/// What a field can be besides a number; ptxas takes each of them for every field.
+/// The named values of fields; ptxas accepts each of them for every field.
 const FIELD_VALUES: [&str; 7] =
     ["wrap", "mirror", "clamp_ogl", "clamp_to_edge", "clamp_to_border", "nearest", "linear"];
 
@@ -135,8 +135,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The fields of a texture, sampler or surface, within so many pairs of braces for the elements of an array (PTX ISA, "Texture,
-    /// Sampler, and Surface Types").
+    /// Checks the fields of a texture, sampler or surface. They are in `dimensions` pairs of braces, one for each
+    /// dimension of an array (PTX ISA, "Texture, Sampler, and Surface Types").
     pub(crate) fn initial_fields(
         &mut self,
         initializer: &Initializer<'a>,
@@ -291,7 +291,7 @@ impl<'a> Checker<'a> {
         self.variables[cell.id.index()].relocations.push(relocation);
     }
 
-    /// Writes bytes; what lies between earlier values and these is zero.
+    /// Writes bytes. The gap between earlier values and these is zero.
     fn write(&mut self, cell: &Cell, bytes: &[u8], span: Span) {
         if cell.offset > MAX_BYTES {
             let message = "Initial value lies more than 1 GiB into its variable";
@@ -307,7 +307,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The dimensions of a variable, its vector included: lengths, and bytes of what one element of each level holds.
+/// The dimensions of a variable, including its vector: for each level, the length and the size of an element in
+/// bytes.
 struct Nest {
     lengths: Vec<Option<u64>>,
     /// `strides[level + 1]`: bytes of one element of that level.

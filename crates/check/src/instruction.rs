@@ -1,4 +1,4 @@
-//! Instructions: form, gates, operands, in the order in which ptxas finds fault with them.
+//! Checks instructions: form, gates and operands, in the order in which ptxas reports errors.
 
 use std::rc::Rc;
 
@@ -14,13 +14,13 @@ use crate::operand::{Lowered, Value};
 use crate::order::Stage;
 use crate::selection::{Selection, head};
 
-/// Operands in their places, and what is to be said about them.
+/// Operands that fit their places, and the errors in them.
 struct Fitted {
     operands: Vec<Operand>,
     complaints: Complaints,
 }
 
-/// Whom an instruction concerns, for messages.
+/// The instruction that a message is about.
 pub(crate) struct Context<'s> {
     pub(crate) name: &'s str,
     pub(crate) form: &'static Form,
@@ -49,18 +49,17 @@ impl<'a> BodyChecker<'_, 'a> {
         let picks = &selection.picks;
         let lengths = form.operands_with(picks).map(|spec| spec.count(form, picks).0);
         self.longest_vector = lengths.max().unwrap_or(1);
-        // Vectors of any length hold the fragments of these, whatever their types and shapes.
+        // Fragments of these instructions may have any length, whatever their types and shapes.
         if picks.has(Mod::MmaAsync)
             || form.opcode == Opcode::Tcgen05 && (picks.has(Mod::Ld) || picks.has(Mod::St))
         {
             self.longest_vector = usize::MAX;
         }
         if selection.errors.contains(&SelectError::UnknownInstruction) {
-            // No vector is longer than four but in instructions that have such.
+            // No vector is longer than four, except in instructions that take longer ones.
             self.longest_vector = 0;
         }
-        // Vectors of any length hold the fragments of these, whatever their types and shapes.
-        // Fragments that no vector holds.
+        // A fragment of `wmma` may be longer than any vector; eight is the limit all the same.
         if form.opcode == Opcode::Wmma {
             self.longest_vector = self.longest_vector.min(8);
         }
@@ -78,7 +77,7 @@ impl<'a> BodyChecker<'_, 'a> {
         for error in &selection.errors {
             let is_unknown = matches!(error, SelectError::UnknownInstruction | SelectError::Types);
             if is_unknown {
-                // Of fields of tensor maps it looks at the operands first.
+                // For fields of tensor maps, ptxas checks the operands first.
                 let form = isa::form_id(form).filter(|_| {
                     *error == SelectError::Types
                         && picks.types().is_empty()
@@ -234,7 +233,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// The length of a vector where fragments have their own.
+    /// Warns of a vector length that has no effect because fragments have their own.
     fn warn_of_idle_length(&mut self, node: &Tree<'a>, form: &Form, selection: &Selection) {
         let is_length = |word: &str| Mod::from_name(word).is_some_and(|m| m.vector_length().is_some());
         let length =
@@ -248,8 +247,8 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// ptxas takes the longest name of an instruction that the text begins with. Where that ends within a word, what is left of the word is
-    /// an operand for it.
+    /// ptxas matches the longest instruction name with which the text begins. If the name ends within a word, ptxas
+    /// parses the rest of the word as an operand.
     fn ends_within_word(&mut self, node: &Tree<'a>) -> bool {
         let words: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
         let Some((index, rest)) = crate::opcodes::ends_within(node.opcode.text, &words) else { return false };
@@ -273,7 +272,7 @@ impl<'a> BodyChecker<'_, 'a> {
         true
     }
 
-    /// One operand too many where the others fit: ptxas takes it for a cache policy.
+    /// Reports one operand too many if the others fit: ptxas takes it for a cache policy.
     fn cache_policy(
         &mut self,
         node: &Tree<'a>,
@@ -301,7 +300,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// What ptxas says of an instruction before it comes to the place that does not parse.
+    /// Reports the errors in an instruction that ptxas finds before the token that does not parse.
     pub(crate) fn unfinished(&mut self, node: &Tree<'a>) {
         if let Some(guard) = &node.guard {
             self.guard(guard);
@@ -326,7 +325,7 @@ impl<'a> BodyChecker<'_, 'a> {
             && self.fit_all(operands, form, selection).is_ok()
     }
 
-    /// Fits the operands into a form; where the first does not, that one and its place.
+    /// Fits all operands to a form. The error is the first operand that does not fit, and its place.
     fn fit_all<'l>(
         &self,
         operands: &'l [Lowered],
@@ -345,7 +344,7 @@ impl<'a> BodyChecker<'_, 'a> {
         Ok(fitted)
     }
 
-    /// Another form with the same modifiers, into which the operands fit.
+    /// Another form with the same modifiers that the operands fit.
     fn fit_overload(
         &self,
         node: &Tree<'a>,
@@ -374,10 +373,10 @@ impl<'a> BodyChecker<'_, 'a> {
         None
     }
 
-    /// Negated operands: the place of what is wrong with them, if ptxas says so later.
+    /// Checks negated operands. Returns the first of them if ptxas reports it later.
     ///
-    /// It keeps the signs of sources a and b as one, for the products of the video instructions. Where both are negated
-    /// no sign is left: it takes that, and its code has no negation either.
+    /// For the products of the video instructions, ptxas keeps the signs of sources a and b as one sign. If both are
+    /// negated, no sign remains: ptxas accepts that, and its code does not negate either.
     fn negation(&mut self, operands: &[Lowered], form: &Form, picks: &Picks) -> Option<Span> {
         let first = operands.iter().find(|operand| operand.negated)?.span;
         let negated = |index: usize| operands.get(index).is_some_and(|operand| operand.negated);
@@ -413,10 +412,10 @@ impl<'a> BodyChecker<'_, 'a> {
         None
     }
 
-    /// The opcode has no row in the table.
+    /// Reports an opcode without a row in the table.
     fn no_form(&mut self, node: &Tree<'a>) {
         let opcode = node.opcode.text;
-        // No vector is longer than four but in instructions that have such.
+        // No vector is longer than four, except in instructions that take longer ones.
         self.longest_vector = 0;
         for tree in &node.operands {
             self.lower(tree);
@@ -430,7 +429,7 @@ impl<'a> BodyChecker<'_, 'a> {
     }
 }
 
-/// The operand of `tcgen05.ld` and `st` where only the constant of `.16x32bx2` can stand, if it is none.
+/// The operand of `tcgen05.ld` or `st` in the place of the immediate of `.16x32bx2`, if it is not a constant.
 fn no_split(form: &Form, operands: &[Lowered]) -> Option<usize> {
     let reduces = form.slots.iter().any(|slot| slot.choice(Token::Mod(Mod::Red)).is_some());
     let index = match form.action {
@@ -442,10 +441,10 @@ fn no_split(form: &Form, operands: &[Lowered]) -> Option<usize> {
     (operands.len() == 3 + usize::from(reduces) && !is_constant).then_some(index)
 }
 
-/// Does an instruction lack a modifier without which it has one operand too many?
+/// Does an instruction have one operand too many because a modifier is missing?
 fn lacks_operand(form: &Form, selection: &Selection, operands: usize) -> bool {
     selection.errors.iter().any(|error| match error {
-        // Offsets, where no mode has any: a prefetch has no other operand that stands there.
+        // Offsets in a mode without offsets: a prefetch has no other operand in that place.
         SelectError::Missing { slot: "im2col::w" | "im2col::w::128", .. } => {
             selection.picks.has(Mod::Prefetch)
         }
@@ -454,14 +453,14 @@ fn lacks_operand(form: &Form, selection: &Selection, operands: usize) -> bool {
     })
 }
 
-/// May a form with these picks have so many operands?
+/// Does a form with these picks accept this number of operands?
 fn takes(form: &Form, picks: &Picks, operands: usize) -> bool {
     let all = form.operands_with(picks).count();
     let optional = form.operands_with(picks).filter(|spec| spec.presence == Presence::Optional).count();
     (all - optional..=all).contains(&operands)
 }
 
-/// May an address in `symbol` space be used by an instruction on `space`?
+/// May an instruction on state space `space` use an address in state space `symbol`?
 pub(crate) fn space_allows(space: Space, symbol: Space) -> bool {
     match space {
         Space::Generic => matches!(symbol, Space::Global | Space::Shared | Space::Local | Space::Generic),

@@ -1,17 +1,19 @@
-//! Checks a PTX module: names, types, operands, `.version` and `.target`, in the words of NVIDIA's assembler.
+//! Checks a PTX module: names, types, operands, `.version` and `.target`. Messages are worded like those of NVIDIA's
+//! assembler.
 //!
-//! [`check`] is the only door to a [`Module`]: whatever has one knows that every name is resolved and every
-//! instruction is legal.
+//! Only [`check`] makes a [`Module`]. Code that has a [`Module`] may therefore rely on two facts: every name is
+//! resolved, and every instruction is legal.
 //!
-//! The [`Module`] is the contract between the front end and the engines. Registers, variables, labels and functions are indices; an
-//! instruction is a row of the table (`&'static isa::Form`), what was picked of its modifiers (`isa::Picks`), and resolved operands. What
-//! the source leaves implicit is written out: the `.ftz` that `.target sm_1x` implies, and the moves of `moves.rs`.
+//! The [`Module`] is the contract between the front end and the engines. Registers, variables, labels and functions
+//! are indices. An instruction is a row of the table (`&'static isa::Form`), its picks (`isa::Picks`) and resolved
+//! operands. The checker makes explicit what the source implies: the `.ftz` of `.target sm_1x`, and the moves of
+//! `moves.rs`.
 //!
-//! [`check`] takes the diagnostics of the parser and returns one list in ptxas's order. Each diagnostic gets its key (`order.rs`) where it
-//! is made; `context.rs` collects and sorts them. What ptxas says only when it generates code (`assembly.rs`) is looked for in modules
-//! without errors, and comes last; [`Options::assembly`] says how far ptxas would go. The library and the driver check with
-//! [`Assembly::Relocatable`], which takes names that nobody defines: the launch of a kernel that needs one is refused (`vm`,
-//! `undefined.rs`).
+//! [`check`] takes the diagnostics of the parser and returns one list in ptxas's order. Each diagnostic gets its sort
+//! key (`order.rs`) where it is made; `context.rs` collects and sorts them. Errors that ptxas finds only when it
+//! generates code (`assembly.rs`) come last, and only for modules without other errors; [`Options::assembly`] selects
+//! which of them apply. The library and the driver check with [`Assembly::Relocatable`], which accepts undefined
+//! names; `vm` rejects the launch of a kernel that needs one (`undefined.rs`).
 #![forbid(unsafe_code)]
 
 mod address;
@@ -61,31 +63,31 @@ pub use link::{Part, link};
 pub use module::Module;
 pub use opcodes::{all as opcodes, display_name as instruction_name};
 
-/// How far ptxas would go with the file: what it says depends on it.
+/// How far ptxas processes the file; its messages depend on that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Assembly {
     /// It generates no code (`ptxas -c -arch compute_…`).
     FrontEnd,
-    /// It generates code that is linked with more: functions may be defined elsewhere.
+    /// It generates relocatable code: other files may define functions.
     #[default]
     Relocatable,
-    /// It generates code that is loaded as it is.
+    /// It generates code to be loaded without linking.
     Whole,
 }
 
-/// What to check against, besides the file.
+/// What to check the file against.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// What is to become of the file.
+    /// How the file will be used.
     pub assembly: Assembly,
-    /// Check as if `.target` said this.
+    /// Check as if this were the `.target`.
     pub target: Option<Target>,
-    /// Accept forms too that ptxas rejects and compilers emit all the same (isa/lenient.isa); each gets a warning.
+    /// Also accept forms that ptxas rejects although compilers emit them (isa/lenient.isa); each gets a warning.
     pub lenient: bool,
 }
 
-/// Checks a tree. `parsed` is what the parser reported; it comes back among all diagnostics, which are in ptxas's order: by
-/// line, but for what it finds at the end of the file. There is a module if none of them is an error.
+/// Checks a tree. `parsed` are the parser's diagnostics. The result contains all diagnostics in ptxas's order: by
+/// line, except errors that ptxas finds at the end of the file. It contains a module if no diagnostic is an error.
 pub fn check(
     source: &SourceFile,
     tree: &Tree,

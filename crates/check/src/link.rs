@@ -1,9 +1,10 @@
-//! Several modules as one: `.extern` finds what another module defines (PTX ISA, "Linking Directives").
+//! Links several modules into one: `.extern` declarations find the definitions of other modules (PTX ISA, "Linking
+//! Directives").
 //!
-//! Which definition holds, what does not fit, and the words for it are those of NVIDIA's linker.
+//! The rules for which definition wins, the errors and their wording follow NVIDIA's linker.
 //!
-//! Files are linked as checked modules, before they are lowered. [`Part::offset`] is added to the spans of each part, so that the spans of
-//! the whole count on from source to source; `ptxvm::Module::locate` finds the file of a span.
+//! Modules are linked after the check and before they are lowered. [`Part::offset`] is added to the spans of each
+//! part, so that each span of the result belongs to one source; `ptxvm::Module::locate` finds the file of a span.
 
 use std::collections::HashMap;
 
@@ -13,22 +14,22 @@ use crate::module::{
     AddressBase, FuncId, Function, Linkage, Module, Node, Operand, Param, Symbol, VarId, Variable,
 };
 
-/// One of the modules that are linked.
+/// One of the modules to link.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     /// The module.
     pub module: &'a Module,
     /// Its source.
     pub source: &'a SourceFile,
-    /// Added to its spans: they tell the parts apart in what they become.
+    /// Added to its spans, so that spans in the result identify the part.
     pub offset: u32,
 }
 
-/// Makes one module of several. Names without a linking directive stay private to their module; a kernel needs none.
+/// Links modules into one. Names without a linking directive remain private to their module, except kernels, which
+/// are always visible.
 ///
 /// # Errors
-/// Everything that does not fit together: each diagnostic is about the part with this index, and its span is one of
-/// the part's source.
+/// All errors, each with the index of the part that it is about. Its span is in that part's source.
 pub fn link(parts: &[Part]) -> Result<Module, Vec<(usize, Diagnostic)>> {
     let mut linker = Linker { parts, errors: Vec::new() };
     linker.compare_address_sizes();
@@ -39,11 +40,11 @@ pub fn link(parts: &[Part]) -> Result<Module, Vec<(usize, Diagnostic)>> {
     Ok(merge(parts, &winners))
 }
 
-/// A name that other modules see.
+/// A name that is visible to other modules.
 #[derive(Clone, Copy)]
 struct Candidate<'a> {
     part: usize,
-    /// Of the variable or function in its module.
+    /// Index of the variable or function in its module.
     index: usize,
     entity: Entity<'a>,
     rank: Rank,
@@ -57,10 +58,10 @@ enum Entity<'a> {
     Function(&'a Function),
 }
 
-/// How strong a claim to a name is.
+/// The strength of a claim to a name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// It is declared, not defined.
+    /// A declaration that is not a definition.
     Reference,
     Common,
     Weak,
@@ -68,7 +69,7 @@ enum Rank {
 }
 
 impl<'a> Candidate<'a> {
-    /// A variable of the module, unless it is private.
+    /// The claim of a variable, unless it is private.
     fn variable(part: usize, index: usize, variable: &'a Variable) -> Option<Candidate<'a>> {
         let rank = match variable.linkage {
             _ if variable.function.is_some() => return None,
@@ -82,7 +83,7 @@ impl<'a> Candidate<'a> {
         Some(Candidate { part, index, entity: Entity::Variable(variable), rank, bytes, span })
     }
 
-    /// A function, unless it is private.
+    /// The claim of a function, unless it is private.
     fn function(part: usize, index: usize, function: &'a Function) -> Option<Candidate<'a>> {
         let rank = match function.linkage {
             _ if function.body.is_none() => Rank::Reference,
@@ -121,7 +122,7 @@ impl<'a> Linker<'a> {
         }
     }
 
-    /// For each name the candidate that it means.
+    /// The winning candidate for each name.
     fn winners(&mut self) -> HashMap<&'a str, Candidate<'a>> {
         let mut winners: HashMap<&'a str, Candidate<'a>> = HashMap::new();
         for (index, part) in self.parts.iter().enumerate() {
@@ -135,7 +136,7 @@ impl<'a> Linker<'a> {
         winners
     }
 
-    /// Puts `next` in the place of `winner` if its claim is stronger.
+    /// Replaces `winner` by `next` if the claim of `next` is stronger.
     fn compete(&mut self, winner: &mut Candidate<'a>, next: Candidate<'a>) {
         let name = next.name();
         let (here, there) = (self.parts[next.part].source.name(), self.parts[winner.part].source.name());
@@ -156,7 +157,7 @@ impl<'a> Linker<'a> {
             return self.error(Code::MultipleDefinition, &next, winner, message);
         }
         let is_common = |candidate: &Candidate| candidate.rank == Rank::Common;
-        // An array without a size may be declared where it is not defined.
+        // A declaration may omit the size of an array that another module defines.
         let is_unsized = |candidate: &Candidate| candidate.rank == Rank::Reference && candidate.bytes == 0;
         let any = |test: &dyn Fn(&Candidate) -> bool| test(winner) || test(&next);
         if winner.bytes != next.bytes && !any(&is_common) && !any(&is_unsized) {
@@ -171,7 +172,7 @@ impl<'a> Linker<'a> {
                 format!("Common symbol '{name}' in file '{file}' has larger size than initialization");
             return self.error(Code::Size, &next, winner, message);
         }
-        // Of equal claims the first holds, but the larger common variable, or declaration.
+        // Among equal claims, the first wins; among common variables and among declarations, the larger wins.
         let larger = next.rank <= Rank::Common && next.bytes > winner.bytes;
         if next.rank > winner.rank || next.rank == winner.rank && larger {
             *winner = next;
@@ -217,11 +218,11 @@ fn functions<'a>(index: usize, part: &Part<'a>) -> impl Iterator<Item = Option<C
     part.module.functions.iter().enumerate().map(move |(i, f)| Candidate::function(index, i, f))
 }
 
-/// By part, and by number there: the number in the whole.
+/// For each part and each index in it: the index in the result.
 type Numbers = Vec<Vec<u32>>;
 
-/// All that is private, and of each name the winner. The variables of a body stay even if the body does not: an alias
-/// may have it still.
+/// Keeps all private variables and functions, and the winner of each name. Variables of a body remain even if the
+/// body does not, because an alias may still use them.
 fn merge(parts: &[Part], winners: &HashMap<&str, Candidate>) -> Module {
     let winner = |candidate: &Candidate| {
         let winner = &winners[candidate.name()];
@@ -261,7 +262,7 @@ fn merge(parts: &[Part], winners: &HashMap<&str, Candidate>) -> Module {
     whole
 }
 
-/// Moves what belongs to one part into the whole.
+/// Renumbers the ids of one part for the result.
 struct Mover<'a> {
     variables: &'a [u32],
     functions: &'a [u32],

@@ -7,7 +7,7 @@ use syntax::tree::{Binary, BinaryOp, Operand as Tree, Ternary, Unary, UnaryOp};
 
 use crate::context::Sink;
 
-/// Expressions nest at most this deep; the syntax allows no deeper ones either.
+/// Greatest nesting depth of expressions; the parser has the same limit.
 const MAX_DEPTH: u32 = 256;
 
 /// The value of a constant expression.
@@ -20,9 +20,9 @@ pub(crate) enum Const {
         /// `.u64`
         unsigned: bool,
     },
-    /// `0fXXXXXXXX`: bits.
+    /// `0fXXXXXXXX`, as bits.
     F32(u32),
-    /// `0dXXXXXXXXXXXXXXXX`: bits.
+    /// `0dXXXXXXXXXXXXXXXX`, as bits.
     F64(u64),
     /// A decimal floating-point constant, or an expression of them.
     Decimal(f64),
@@ -34,7 +34,7 @@ impl Const {
         Const::Int { value: value as u64, unsigned: false }
     }
 
-    /// How it is written, for the table's rule on literals.
+    /// The form in which it is written, which decides where a literal is allowed.
     pub(crate) fn form(self) -> LiteralForm {
         match self {
             Const::Int { .. } => LiteralForm::Integer,
@@ -48,14 +48,15 @@ impl Const {
         !matches!(self, Const::Int { .. })
     }
 
-    /// The bits that an operand or a variable of type `ty` holds.
+    /// Its bits in an operand or a variable of type `ty`.
     pub(crate) fn bits(self, ty: Type) -> u64 {
         match (self, ty) {
             (Const::Int { value, .. }, Type::Pred) => u64::from(value != 0),
             (Const::Int { value, .. }, _) => truncate(value, ty.bits()),
-            // `0f` in an f64 place stands for its raw bits, not for its value.
+            // For an `.f64`, `0f` gives the raw bits, not the value.
             (Const::F32(bits), _) => truncate(u64::from(bits), ty.bits()),
-            // A `.b32` variable takes a decimal constant as if it were an `.f32`; narrower ones take its low bits.
+            // A `.b32` variable takes a double-precision or decimal constant as if it were an `.f32`; narrower ones
+            // take its low bits.
             (Const::F64(bits), Type::F32 | Type::B32) => u64::from((f64::from_bits(bits) as f32).to_bits()),
             (Const::Decimal(value), Type::F32 | Type::B32) => u64::from((value as f32).to_bits()),
             (Const::F64(bits), _) => truncate(bits, ty.bits()),
@@ -79,7 +80,7 @@ fn truncate(value: u64, bits: u32) -> u64 {
     if bits >= 64 { value } else { value & ((1 << bits) - 1) }
 }
 
-/// Is this made of literals, operators and `WARP_SZ` only?
+/// Does this consist only of literals, operators and `WARP_SZ`?
 pub(crate) fn is_constant(tree: &Tree) -> bool {
     match tree {
         Tree::Literal(_) => true,
@@ -92,13 +93,13 @@ pub(crate) fn is_constant(tree: &Tree) -> bool {
     }
 }
 
-/// The value of a constant expression. Errors are reported and a value is made up, so that checking can go on;
-/// `None` if it is no constant expression at all.
+/// The value of a constant expression. If the expression has an error, reports it and returns some value, so that
+/// checking can continue. `None` if it is not a constant expression.
 pub(crate) fn fold(tree: &Tree, sink: &mut Sink) -> Option<Const> {
     fold_at(tree, sink, MAX_DEPTH)
 }
 
-/// Like [`fold`], for places where only an integer is good.
+/// Like [`fold`], where an integer is required.
 pub(crate) fn fold_integer(tree: &Tree, sink: &mut Sink) -> Option<u64> {
     match fold(tree, sink)? {
         Const::Int { value, .. } => Some(value),
@@ -123,7 +124,7 @@ fn fold_at(tree: &Tree, sink: &mut Sink, depth: u32) -> Option<Const> {
                         .help("integer constants have at most 64 bits");
                 }
                 let value = if overflow { u64::MAX } else { value };
-                // Without the suffix a constant is signed unless it needs the 64th bit.
+                // Without the suffix, a constant is signed unless it needs all 64 bits.
                 Some(Const::Int { value, unsigned: unsigned || value > i64::MAX as u64 })
             }
             Number::F32(bits) => Some(Const::F32(bits)),
@@ -166,7 +167,7 @@ fn fold_at(tree: &Tree, sink: &mut Sink, depth: u32) -> Option<Const> {
     }
 }
 
-/// Has a decimal number no digit but zeros before its exponent?
+/// Are all digits of a decimal number before its exponent zeros?
 fn is_zero(text: &str) -> bool {
     text.bytes().take_while(|b| !matches!(b, b'e' | b'E')).all(|b| matches!(b, b'0' | b'.'))
 }

@@ -1,4 +1,4 @@
-//! Operands against the places of a form that they stand in.
+//! Matches the operands of an instruction with the places of a form.
 
 use diag::{Code, Diagnostic, Span};
 use isa::{
@@ -21,15 +21,15 @@ use crate::order::Stage;
 use crate::texture::{fit_geometry, is_texel_access};
 use crate::vector::{fit_pack, fit_vector};
 
-/// Does an operand fit?
+/// The result of matching an operand with its place.
 pub(crate) enum Verdict {
-    /// It does, or the complaints say why not.
+    /// It fits, or the complaints report why not.
     Fits(Operand),
-    /// Its type is wrong: ptxas says so for the instruction as a whole, and nothing after it.
+    /// Its type is wrong: ptxas reports that for the instruction as a whole, and reports nothing after it.
     Mismatch,
 }
 
-/// What ptxas says about operands once all types fit, each with its stage.
+/// Errors in operands that ptxas reports once all types fit, each with its stage.
 pub(crate) type Complaints = SmallVec<[(Stage, Diagnostic); 2]>;
 
 pub(crate) fn complain(
@@ -43,7 +43,7 @@ pub(crate) fn complain(
     complaints.push((Stage::of_operand(code), help.into_iter().fold(diagnostic, Diagnostic::help)));
 }
 
-/// Where an operand stands.
+/// The place of an operand in an instruction.
 pub(crate) struct Place<'s> {
     pub(crate) index: usize,
     pub(crate) spec: &'s OperandSpec,
@@ -52,13 +52,14 @@ pub(crate) struct Place<'s> {
     pub(crate) ty: Option<Type>,
     /// The operand as written.
     pub(crate) text: &'s str,
-    /// Size of addresses.
+    /// Size of addresses in bits.
     pub(crate) address_bits: u32,
 }
 
 impl Place<'_> {
-    /// Does the instruction itself say that this is an integer, and no modifier? ptxas is strict about these, and about all of `redux`.
-    /// It lets bits of any kind be shuffled and be metadata of sparse matrices.
+    /// Must this operand be an integer because the form itself requires it, not a modifier? ptxas is strict about
+    /// these operands and about all of `redux`. Exceptions accept any bits: shuffles and metadata of sparse matrices,
+    /// among others.
     fn is_plain_integer(&self) -> bool {
         let opcode = self.context.form.opcode;
         let ty = match (self.spec.ty, self.ty) {
@@ -80,7 +81,7 @@ impl Place<'_> {
         is_scalar && !is_open && !ty.is_float() && (8..=64).contains(&ty.bits())
     }
 
-    /// The state space of an address: instructions with several addresses name one for each.
+    /// The state space of an address. An instruction with several addresses has one space for each.
     pub(crate) fn address_space(&self) -> Space {
         let Context { form, picks, .. } = self.context;
         let before = form.operands_with(picks).take(self.index);
@@ -95,7 +96,7 @@ impl Place<'_> {
 }
 
 impl<'a> BodyChecker<'_, 'a> {
-    /// Does an operand fit in its place?
+    /// Does an operand fit its place?
     pub(crate) fn fit(
         &self,
         lowered: &Lowered,
@@ -107,7 +108,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let ty = match spec.ty {
             isa::OperandType::Address if self.module.address_size == 64 => Some(Type::U64),
             isa::OperandType::Address => Some(Type::U32),
-            // Sparse products of tf32 take any 32 bits, dense ones no floats.
+            // Sparse products of tf32 accept any 32 bits; dense ones accept no floats.
             _ if spec.element(context.picks) == Some(Type::Tf32) && is_sparse(context) => Some(Type::B32),
             _ => spec.resolve(context.picks),
         };
@@ -142,7 +143,7 @@ impl<'a> BodyChecker<'_, 'a> {
             {
                 fit_pack(lowered, &place, complaints)
             }
-            // `call` is checked apart.
+            // `call` is checked separately.
             OperandKind::Call => Verdict::Mismatch,
             _ => match spec.count(context.form, context.picks) {
                 (count, braces)
@@ -166,7 +167,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// What to say about an operand whose type is wrong.
+    /// The help for an operand whose type is wrong.
     pub(crate) fn mismatch_help(
         &self,
         lowered: &Lowered,
@@ -206,7 +207,7 @@ fn is_sparse(context: &Context) -> bool {
 }
 
 pub(crate) fn must_be_register(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
-    // Coordinates of textures count as an operand of their own.
+    // ptxas counts the coordinates of a texture as an operand.
     let coordinates = usize::from(place.context.form.opcode == Opcode::Tex && place.index > 1);
     let index = place.index + coordinates;
     let message = format!("Argument {index} of instruction '{}': must be register", place.context.name);
@@ -231,7 +232,7 @@ fn fit_label(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> V
         Verdict::Fits(Operand::Sink)
     };
     match lowered.value {
-        // `label|_` asks for nothing more than `label`.
+        // `label|_` means the same as `label`.
         Value::Pair(ref first, ref second) if matches!(second.value, Value::Sink) => {
             fit_label(first, place, complaints)
         }
@@ -265,7 +266,7 @@ pub(crate) fn fit_scalar(lowered: &Lowered, place: &Place, complaints: &mut Comp
     if place.is_plain_integer() && !is_plain_integer(lowered, ty, place) {
         return Verdict::Mismatch;
     }
-    // `ld.b32 {%r1}`: braces around a single element mean nothing.
+    // `ld.b32 {%r1}`: braces around a single element have no effect.
     let lowered = match &lowered.value {
         Value::Vector(elements, _) if elements.len() == 1 && takes_braces(place) => &elements[0],
         _ => lowered,
@@ -277,7 +278,8 @@ pub(crate) fn fit_scalar(lowered: &Lowered, place: &Place, complaints: &mut Comp
     }
 }
 
-/// The blocks of a cluster that a copy or a commit is for: 16 bits. ptxas takes 32 for the operand, and says then what is wrong.
+/// The CTA mask of a multicast copy or commit, which has 16 bits. ptxas accepts 32-bit operands at first and then
+/// reports the size.
 fn fit_mask(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
     if let fits @ Verdict::Fits(_) = fit_scalar(lowered, place, complaints) {
         return fits;
@@ -310,12 +312,12 @@ fn fit_mask(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Ve
     Verdict::Fits(Operand::Sink)
 }
 
-/// Could this stand where only registers of integers and integer constants can?
+/// Does this fit a place that accepts only integer registers and integer constants?
 fn is_plain_integer(lowered: &Lowered, ty: Type, place: &Place) -> bool {
     match &lowered.value {
         Value::Register(_, register) | Value::RegisterPlus(_, register, _) => {
             let is_integer = match place.context.form.opcode {
-                // Packed narrow formats and random bits are neither numbers nor anything else.
+                // Packed narrow formats and random bits are untyped: only registers of bits fit.
                 Opcode::Cvt if ty.kind() == isa::Kind::Bits => register.kind() == isa::Kind::Bits,
                 _ => !register.is_float() && *register != Type::Pred,
             };
@@ -323,7 +325,7 @@ fn is_plain_integer(lowered: &Lowered, ty: Type, place: &Place) -> bool {
         }
         Value::Const(value) => matches!(value, Const::Int { .. }),
         Value::Pair(first, _) => is_plain_integer(first, ty, place),
-        // `sym+4` is a value for ptxas.
+        // ptxas treats `sym+4` as a value.
         Value::Symbol(symbol) => symbol.sum && ty.bits() >= 32,
         Value::Indexed(_)
         | Value::Function(..)
@@ -421,7 +423,7 @@ pub(crate) fn result_discarded(span: Span, place: &Place, complaints: &mut Compl
 }
 
 pub(crate) fn result_required(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
-    // Video instructions are made of others.
+    // ptxas expands video instructions, and names the `mov` of the expansion.
     let is_video = matches!(place.context.form.action, isa::Action::Pure(name) if name.starts_with("video"));
     if is_video {
         crate::video::unselected(span, place, complaints);
@@ -432,7 +434,7 @@ pub(crate) fn result_required(span: Span, place: &Place, complaints: &mut Compla
     Verdict::Fits(Operand::Sink)
 }
 
-/// Braces may stand around a scalar.
+/// Does the place accept braces around a scalar?
 fn takes_braces(place: &Place) -> bool {
     let form = place.context.form;
     takes_vectors(place)
@@ -440,7 +442,7 @@ fn takes_braces(place: &Place) -> bool {
         || form.action == isa::Action::Effect(Effect::StoreAsync) && form.opcode == Opcode::St
 }
 
-/// The instruction has forms with vectors.
+/// Does the instruction have forms with vectors?
 pub(crate) fn takes_vectors(place: &Place) -> bool {
     matches!(place.context.form.action, isa::Action::Effect(Effect::Ld | Effect::St | Effect::Mov))
 }
@@ -454,7 +456,7 @@ pub(crate) fn vector_not_allowed(span: Span, place: &Place, complaints: &mut Com
     } else if matches!(place.context.form.opcode, Opcode::Atom | Opcode::Red)
         && !place.context.picks.has(isa::Mod::Async)
     {
-        // These have forms with vectors.
+        // Other forms of these instructions take vectors.
         let message = format!("Vector is not expected for argument {} of instruction '{name}'", place.index);
         complain(complaints, Code::VectorSize, span, message, None);
     } else {
@@ -496,7 +498,7 @@ fn fit_pair(
         let message = format!("Predicate output expected for instruction '{name}'");
         complain(complaints, Code::PredicateOutput, second.span, message, None);
     }
-    // `d|_` asks for nothing more than `d`.
+    // `d|_` means the same as `d`.
     if place.spec.second == Second::None
         && let (Value::Register(id, _), Value::Sink) = (&first.value, &second.value)
     {
@@ -538,7 +540,7 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
     let mov = place.context.form.action == isa::Action::Effect(Effect::Mov);
     match &lowered.value {
         Value::Register(id, register) if fits(*register) => {
-            // An element of a vector has a selector of its own.
+            // `v.x`, an element of a vector, already has a selector.
             if place.text.contains('.') {
                 crate::video::unselected(span, place, complaints);
             }
@@ -553,7 +555,7 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             crate::video::unselected(span, place, complaints);
             Verdict::Fits(Operand::RegPlus(*id, *offset))
         }
-        // For its grammar the first operand is a destination.
+        // To the grammar of ptxas, the first operand is a destination.
         Value::Pair(first, second) if place.index == 0 => {
             fit_pair(first, second, lowered, ty, place, complaints)
         }
@@ -563,7 +565,8 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
         Value::Part(id, register, selector) if fits(*register) => {
             crate::video::source(*id, *selector, span, place, complaints)
         }
-        // ptxas takes no constant for the predicate of a bf16 comparison, and says so once it has said what the comparison needs.
+        // ptxas rejects a constant as the predicate of a bf16 comparison, but only after it has checked the
+        // comparison's gates.
         Value::Const(_) if ty == Type::Pred && place.compares_bf16() => {
             let message = format!("Arguments mismatch for instruction '{}'", place.context.name);
             complaints.push((Stage::OpcodeRules, Diagnostic::error(Code::ArgumentsMismatch, span, message)));
@@ -600,7 +603,7 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             let address = Operand::Symbol(symbol.symbol, symbol.offset);
             Verdict::Fits(symbol.element.map_or(address, Operand::Reg))
         }
-        // `sym+4` and functions are values for ptxas, a variable's name alone is not.
+        // ptxas treats `sym+4` and functions as values, but not the bare name of a variable.
         Value::Symbol(symbol) if symbol.sum && takes_address(ty) => {
             crate::video::unselected(span, place, complaints);
             Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
@@ -617,7 +620,7 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             crate::video::unselected(span, place, complaints);
             Verdict::Fits(Operand::Symbol(Symbol::Function(*id), *offset))
         }
-        // Whoever makes code of it says that there is none.
+        // `check_inside` reports this, because ptxas rejects it only when it generates code.
         Value::Label(_, offset) if *offset != 0 && ty != Type::Pred => Verdict::Fits(Operand::Sink),
         Value::Indexed(symbol) if !mov && fits(symbol.ty) => must_be_register(span, place, complaints),
         Value::Symbol(symbol) if !mov && symbol_fits(symbol, ty) => must_be_register(span, place, complaints),
@@ -642,7 +645,7 @@ fn read_only(span: Span, complaints: &mut Complaints) -> Verdict {
     Verdict::Fits(Operand::Sink)
 }
 
-/// `%tid` where one value belongs.
+/// `%tid` where a scalar is required.
 pub(crate) fn special_vector(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
     special_not_allowed(span, place, complaints);
     vector_not_allowed(span, place, complaints)

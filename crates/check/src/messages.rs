@@ -1,8 +1,8 @@
-//! Messages about modifiers that ptxas words in its own way for some instructions.
+//! Messages of ptxas about modifiers that differ for some instructions.
 
 use isa::{Form, Mod, Opcode, Picks, SelectError, Target, Token, Type, Version};
 
-/// The messages for an error of selection, where ptxas does not say what the table says of all instructions.
+/// The messages for an error of selection, if they differ from the general message of `isa`.
 pub(crate) fn special(
     error: &SelectError,
     form: &Form,
@@ -145,7 +145,7 @@ pub(crate) fn special(
             }
             let rounds = |m: &&str| Mod::from_name(m).is_some_and(|m| m.rounding().is_some());
             match form.opcode {
-                // One of the two, and not both.
+                // Exactly one of the two is required.
                 Opcode::Div | Opcode::Rcp | Opcode::Sqrt
                     if (written == Mod::Approx || written.rounding().is_some())
                         && modifiers.contains(&"approx")
@@ -191,7 +191,7 @@ pub(crate) fn special(
                 Opcode::Prefetch if written == Mod::Tensormap && picks.has(Mod::Global) => one(format!(
                     "Modifier '.tensormap' cannot be applied to '.global' space for instruction '{name}'"
                 )),
-                // The check of proxies says it.
+                // The check of proxies reports it.
                 Opcode::Fence if crate::opcode_rules::refuses_space_of_proxy(modifiers, written) => {
                     Some(Vec::new())
                 }
@@ -294,7 +294,7 @@ pub(crate) fn special(
     }
 }
 
-/// Is this the second mode of a vote, and another than the first? Of `.all` and `.any` ptxas says that they are two of a kind.
+/// Is this the second mode of a vote, different from the first? `.all` and `.any` together have another message.
 pub(crate) fn votes_twice(modifiers: &[&str], index: usize) -> bool {
     let is_mode = |m: &&&str| matches!(**m, "all" | "any" | "ballot" | "uni");
     let is_other = |m: &str| matches!(m, "ballot" | "uni");
@@ -304,7 +304,7 @@ pub(crate) fn votes_twice(modifiers: &[&str], index: usize) -> bool {
     is_mode(&word) && word != before && (is_other(word) || is_other(before))
 }
 
-/// What an access is refused for that orders memory and is cached in a way that does not go with it.
+/// The message for a memory access whose order and cache modifiers do not fit together.
 fn not_together(written: Mod, modifiers: &[&str]) -> Option<String> {
     let first = |among: &[&str]| modifiers.iter().copied().find(|word| among.contains(word));
     let together = |word: &str, other: &str| {
@@ -338,7 +338,7 @@ fn not_together(written: Mod, modifiers: &[&str]) -> Option<String> {
 
 const FIRST_WITH_TENSOR_MEMORY: Version = Version::new(8, 6);
 
-/// Where the manual describes `vadd2`, `vadd4` and their kin.
+/// The section of the manual on `vadd2`, `vadd4` and the like.
 const PACKED_VIDEO: &str = "9.7.18.2.";
 
 /// Is it an atomic operation?
@@ -346,7 +346,7 @@ pub(crate) fn is_operation(word: &str) -> bool {
     Mod::from_name(word).is_some_and(|m| m == Mod::Cas || operation_types(m).is_some())
 }
 
-/// The types that an atomic operation takes, as ptxas lists them.
+/// The types of an atomic operation, as ptxas lists them.
 fn operation_types(operation: Mod) -> Option<&'static str> {
     Some(match operation {
         Mod::Add => ".u32 or .s32 or .u64 or .f64 or .f16 or .f16x2 or .f32 or .bf16 or .bf16x2",
@@ -358,7 +358,7 @@ fn operation_types(operation: Mod) -> Option<&'static str> {
     })
 }
 
-/// Unsigned types, of which ptxas says that they are not signed rather than that they do not fit.
+/// Unsigned types, for which ptxas reports that they are not signed instead of that they do not fit.
 fn applies_to_signed(ty: Type) -> bool {
     matches!(ty, Type::U16 | Type::U32 | Type::U64)
 }
@@ -374,7 +374,8 @@ pub(crate) fn is_query(modifier: Mod) -> bool {
     slots.filter(|slot| slot.name == "query").any(|slot| slot.choice(Token::Mod(modifier)).is_some())
 }
 
-/// Words of tcgen05 instructions, which ptxas refuses elsewhere in words of their own on targets without tensor memory.
+/// Modifiers of tcgen05 instructions. On targets without tensor memory, ptxas has a message of its own for them on
+/// other instructions.
 fn is_tensor_memory(modifier: Mod) -> bool {
     matches!(
         modifier.name(),
@@ -387,18 +388,18 @@ fn has_tensor_memory(modifier: Mod, target: Target) -> bool {
     has_family && (modifier.name() != "shift" || target.suffix == isa::Suffix::Architecture)
 }
 
-/// `.bf16`, or of 8 bits or fewer
+/// Is this `.bf16`, or a float of 8 bits or fewer?
 fn is_bf16_or_narrow(ty: Type) -> bool {
     ty.element() == Type::Bf16 || ty.is_float() && ty.element().bits() <= 8
 }
 
-/// A copy of a tensor in a load mode that is for the other direction, or for other dimensions.
+/// The messages for a tensor copy whose load mode belongs to the other direction, or to another number of dimensions.
 fn load_mode(name: &str, modifiers: &[&str]) -> Option<Vec<String>> {
     let written = |is: fn(&str) -> bool| modifiers.iter().copied().find(|&m| is(m));
     let mode = written(|m| m.starts_with("im2col") || matches!(m, "tile::gather4" | "tile::scatter4"))?;
     let dimension = written(|m| matches!(m, "1d" | "2d" | "3d" | "4d" | "5d"))?;
     let space = |name: &str| modifiers.iter().position(|m| m.starts_with(name));
-    // A prefetch names no shared memory.
+    // The spaces of a prefetch do not include shared memory.
     let stores = space("global") < space("shared");
     let mut messages = Vec::new();
     if stores != matches!(mode, "im2col_no_offs" | "tile::scatter4") {

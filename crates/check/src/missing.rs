@@ -1,8 +1,8 @@
-//! Modifiers that ptxas misses of an instruction, in its words: it names what is missing by what it is for.
+//! Messages of ptxas for missing modifiers: ptxas names a missing modifier by its purpose.
 
 use isa::{Form, Mod, Opcode, Picks, Token, Type};
 
-/// What ptxas says of a slot that must be filled and is not; none where it calls the slot as the table does.
+/// The message for a required slot that is not filled; `None` if ptxas names the slot as the table does.
 pub(crate) fn message(
     slot: &str,
     form: &Form,
@@ -163,7 +163,7 @@ pub(crate) fn message(
     }
 }
 
-/// Memory order and scope, of which one needs the other.
+/// Memory order and scope require each other.
 fn partner(slot: &str, form: &Form, name: &str, picks: &Picks) -> Option<String> {
     let choices = form.slots.iter().find(|other| other.name == slot)?.choices;
     let takes =
@@ -191,7 +191,7 @@ fn partner(slot: &str, form: &Form, name: &str, picks: &Picks) -> Option<String>
 const ORDERS: &[Mod] = &[Mod::Relaxed, Mod::Acquire, Mod::Release];
 const SCOPES: &[Mod] = &[Mod::Cta, Mod::Cluster, Mod::Gpu, Mod::Sys];
 
-/// What ptxas calls modifiers of which it wants one, where that is not its name in the table.
+/// The name that ptxas has for a choice of modifiers, if it differs from the name in the table.
 fn called(form: &Form, one_of: Token) -> Option<&'static str> {
     let Token::Mod(modifier) = one_of else { return None };
     Some(match modifier.name() {
@@ -218,7 +218,7 @@ fn called(form: &Form, one_of: Token) -> Option<&'static str> {
     })
 }
 
-/// The format of matrices as they are stored, and the one to which they are widened.
+/// Is this the format of a matrix in memory, or the format that it is widened to?
 pub(crate) fn is_format(word: &str) -> bool {
     matches!(word, "b8x16" | "b4x16_p64" | "b6x16_p32")
 }

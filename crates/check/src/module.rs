@@ -13,7 +13,7 @@ macro_rules! ids {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The id as an index of its vector.
+            /// The id as an index into its vector.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -47,7 +47,7 @@ pub struct Module {
     pub address_size: u32,
     /// Variables of the module and of all function bodies, in source order.
     pub variables: Vec<Variable>,
-    /// Functions and kernels. A prototype and its later definition are one entry.
+    /// Functions and kernels. A declaration and its later definition are one entry.
     pub functions: Vec<Function>,
 }
 
@@ -69,11 +69,12 @@ pub struct Variable {
     pub name: String,
     /// State space.
     pub space: Space,
-    /// Element type; of a handle `.b64`; of a vector in `.reg` space the bits of all its elements, which travel as one register.
+    /// Element type. A handle has `.b64`; a `.reg` vector has bits as wide as all its elements, because it is passed
+    /// as one register.
     pub ty: Type,
-    /// What it is a handle of, if it is one.
+    /// The kind of handle, if it is one.
     pub opaque: Option<Opaque>,
-    /// Fields that the initial value of a handle names, each with the name or number behind it: `addr_mode_0`, `wrap`.
+    /// Fields in the initial value of a handle, each with its value, a name or a number: `addr_mode_0`, `wrap`.
     pub fields: Vec<(String, String)>,
     /// Declared as an array or a vector.
     pub array: bool,
@@ -81,9 +82,9 @@ pub struct Variable {
     pub bytes: u64,
     /// Alignment in bytes, a power of two.
     pub align: u64,
-    /// Initial contents; shorter than `bytes` means zeros follow. Empty: all zero.
+    /// Initial contents. If shorter than `bytes`, zeros follow; if empty, all bytes are zero.
     pub init: Vec<u8>,
-    /// Addresses to be written over `init` once variables have places.
+    /// Addresses to write over `init` once variables have addresses.
     pub relocations: Vec<Relocation>,
     /// Linking directive.
     pub linkage: Linkage,
@@ -91,7 +92,7 @@ pub struct Variable {
     pub managed: bool,
     /// The function whose body declares it; `None` at module scope.
     pub function: Option<FuncId>,
-    /// Where its name stands.
+    /// The span of its name.
     pub span: Span,
 }
 
@@ -102,17 +103,17 @@ pub struct Relocation {
     pub offset: u64,
     /// Number of bytes to write (1 to 8).
     pub bytes: u32,
-    /// What is addressed.
+    /// The symbol whose address is written.
     pub symbol: Symbol,
     /// Added to the address.
     pub addend: i64,
     /// `generic(x)`: the generic address instead of the address in the variable's own space.
     pub generic: bool,
-    /// `mask(...)` initialisers take one byte of the address: right shift in bits before truncation.
+    /// `mask(...)` initialisers select one byte of the address: the right shift in bits before truncation.
     pub shift: u32,
 }
 
-/// What a name used as an address can be.
+/// A named object that has an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Symbol {
     /// A variable.
@@ -132,7 +133,7 @@ pub struct Param {
     pub name: String,
     /// Element type; of a handle `.b64`.
     pub ty: Type,
-    /// What it is a handle of, if it is one.
+    /// The kind of handle, if it is one.
     pub opaque: Option<Opaque>,
     /// Size in bytes (arrays and structures are `.b8 x[N]`).
     pub bytes: u64,
@@ -140,13 +141,13 @@ pub struct Param {
     pub align: u64,
     /// Declared as an array.
     pub array: bool,
-    /// `.ptr`: the space it points to (Generic when not said) and the alignment of what it points to.
+    /// `.ptr`: the state space of the pointer (Generic by default) and the alignment of the memory that it points to.
     pub pointer: Option<(Space, u64)>,
     /// Declared in `.reg` space (functions and prototypes only).
     pub in_register: bool,
     /// The register of the body that holds it, if it is `in_register` and there is a body.
     pub register: Option<RegId>,
-    /// Where its name stands.
+    /// The span of its name.
     pub span: Span,
 }
 
@@ -176,7 +177,7 @@ pub struct Function {
     pub bounds: LaunchBounds,
     /// `None` for a declaration without a definition.
     pub body: Option<Body>,
-    /// Where its name stands.
+    /// The span of its name.
     pub span: Span,
 }
 
@@ -189,23 +190,24 @@ pub struct LaunchBounds {
     pub required: Option<[u32; 3]>,
     /// `.reqnctapercluster`
     pub required_cluster: Option<[u32; 3]>,
-    /// `.minperctamemory`: bytes of global memory, at least, that each block has for itself; 0 without it.
+    /// `.minperctamemory`: the least number of bytes of global memory that each CTA has for itself; 0 without the
+    /// directive.
     pub per_cta_memory: u64,
-    /// `.maxclusterrank`: clusters of at most so many blocks.
+    /// `.maxclusterrank`: the greatest number of CTAs of a cluster.
     pub max_cluster: Option<u32>,
-    /// `.explicitcluster`: a launch must say how large clusters are.
+    /// `.explicitcluster`: a launch must give the size of clusters.
     pub explicit_cluster: bool,
-    /// `.blocksareclusters`: a launch counts clusters where others count blocks.
+    /// `.blocksareclusters`: the grid of a launch counts clusters, not CTAs.
     pub blocks_are_clusters: bool,
 }
 
 /// The code of a function.
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// The function whose variables it uses; of an alias that is another one.
+    /// The function whose variables the body uses. For an alias, this is the aliasee.
     pub owner: FuncId,
-    /// Scalar registers of all scopes of the body. Only registers that some instruction names, or
-    /// that hold a `.reg` parameter, are listed.
+    /// Scalar registers of all scopes of the body, but only those that an instruction names or that hold a `.reg`
+    /// parameter.
     pub registers: Vec<Register>,
     /// Labels of all scopes.
     pub labels: Vec<Label>,
@@ -218,7 +220,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// The body of a function, with nothing in it.
+    /// The empty body of a function.
     pub(crate) fn new(owner: FuncId) -> Body {
         Body {
             owner,
@@ -234,7 +236,7 @@ impl Body {
 /// A scalar register.
 #[derive(Clone, Debug)]
 pub struct Register {
-    /// Name as written (`%r1`, `%v.x` for an element of a vector register).
+    /// Name as written (`%r1`; `%v.x` for an element of a vector register).
     pub name: String,
     /// Declared type.
     pub ty: Type,
@@ -245,7 +247,7 @@ pub struct Register {
 pub struct Label {
     /// Name as written.
     pub name: String,
-    /// Where it stands.
+    /// The span of its name.
     pub span: Span,
 }
 
@@ -262,7 +264,7 @@ pub struct Prototype {
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // almost all nodes are instructions
 pub enum Node {
-    /// The place that a label names.
+    /// The position of a label.
     Label(LabelId),
     /// An instruction.
     Instruction(Instruction),
@@ -271,9 +273,9 @@ pub enum Node {
 /// A checked instruction.
 #[derive(Clone, Debug)]
 pub struct Instruction {
-    /// The table row it is an instance of.
+    /// The table row that it is an instance of.
     pub form: &'static Form,
-    /// The modifiers chosen. `.ftz` is set where `.target sm_1x` implies it.
+    /// The modifiers written, and `.ftz` where `.target sm_1x` implies it.
     pub picks: Picks,
     /// `@p` / `@!p`: the register, and whether it is negated.
     pub guard: Option<(RegId, bool)>,
@@ -292,7 +294,7 @@ pub enum Operand {
     NotReg(RegId),
     /// `reg+imm` as a source value.
     RegPlus(RegId, i64),
-    /// A literal or constant expression: the bits as the operand's instruction type holds them, zero-extended.
+    /// A literal or constant expression: the bits in the operand's instruction type, zero-extended.
     Imm(u64),
     /// A special register, component included (`%tid.x`).
     Special(SpecialRegister),
@@ -304,7 +306,8 @@ pub enum Operand {
     Vector(Vec<Operand>),
     /// `p|q`: either may be `_`.
     Pair(Option<RegId>, Option<RegId>),
-    /// `{a, b}|p`: the texels that an instruction reads, and whether they were in memory.
+    /// `{a, b}|p`: the texels that an instruction reads, and the predicate that reports whether they were resident in
+    /// memory.
     Resident(Vec<Operand>, RegId),
     /// `[texture, {x, y}]`, `[texture, sampler, {x, y}]`
     Texels(Box<Texels>),
@@ -327,24 +330,24 @@ pub enum Operand {
 /// A texture or surface, and coordinates in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Texels {
-    /// Its handle: in a register, or what a variable or parameter is bound to.
+    /// Its handle: in a register, or the one bound to a variable or parameter.
     pub handle: AddressBase,
-    /// The handle of the sampler, if it has one of its own.
+    /// The handle of the sampler, if it is separate.
     pub sampler: Option<AddressBase>,
-    /// Coordinates, as many as were written; there are enough for the geometry.
+    /// Coordinates as written; there are at least as many as the geometry needs.
     pub coordinates: Vec<Operand>,
 }
 
 /// A tensor map in memory, and coordinates in its tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
-    /// Where the map is: [`Operand::Address`].
+    /// The address of the map: [`Operand::Address`].
     pub map: Operand,
-    /// As many as the instruction's dimensions, the innermost first.
+    /// One for each dimension of the instruction, innermost first.
     pub coordinates: Vec<Operand>,
 }
 
-/// What an address starts from.
+/// The base of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressBase {
     /// A register of the address width.

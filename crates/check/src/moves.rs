@@ -1,5 +1,5 @@
-//! Instructions that nobody wrote: moves of vectors that are passed to functions, which travel as one register, and of special registers
-//! that stand where engines take registers only; addresses of elements.
+//! Instructions that the checker adds. They move vectors that functions receive or return, which are passed as one
+//! register; special registers, where engines accept only registers; and addresses of elements.
 
 use diag::Span;
 use isa::{OperandKind, Picks, SpecialRegister, Type};
@@ -10,14 +10,14 @@ use crate::body::{BodyChecker, COMPONENTS};
 use crate::module::{Instruction, Node, Operand, RegId, Register};
 use crate::scope::Entity;
 
-/// A vector and the register that it travels in.
+/// A vector and the register that it is passed in.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
     pub(crate) whole: RegId,
     pub(crate) elements: SmallVec<[RegId; 4]>,
 }
 
-/// The type of a register that holds so many elements.
+/// The type of a register that holds this number of elements.
 pub(crate) fn whole_type(element: Type, lanes: usize) -> Type {
     Type::of_bits(element.bits() * lanes as u32)
 }
@@ -32,7 +32,7 @@ impl<'a> BodyChecker<'_, 'a> {
         RegId(self.body.registers.len() as u32 - 1)
     }
 
-    /// A new register with what an instruction computes that nobody wrote.
+    /// Adds an instruction, and returns the new register that holds its result.
     pub(crate) fn compute(
         &mut self,
         opcode: &str,
@@ -71,7 +71,7 @@ impl<'a> BodyChecker<'_, 'a> {
         self.push_move(ty, vec![vector(&packed.elements), Operand::Reg(packed.whole)], span);
     }
 
-    /// A vector register that an instruction passes on as one register.
+    /// Packs a vector register that an instruction passes as one register.
     pub(crate) fn packed(&mut self, elements: SmallVec<[RegId; 4]>, element: Type) -> Packed {
         let first = elements.first().map_or("", |id| &self.body.registers[id.index()].name);
         let name = first.strip_suffix(".x").unwrap_or(first).to_owned();
@@ -79,7 +79,7 @@ impl<'a> BodyChecker<'_, 'a> {
         Packed { whole, elements }
     }
 
-    /// The elements of a parameter that is declared as a vector register, and what its name stands for.
+    /// The elements of a parameter that is declared as a vector register, and the meaning of its name.
     pub(crate) fn vector_parameter(
         &mut self,
         tree: &Parameter<'a>,
@@ -100,7 +100,7 @@ impl<'a> BodyChecker<'_, 'a> {
         Some((Entity::VectorRegister(element, lanes, ids), Packed { whole, elements }))
     }
 
-    /// A register with what a special register holds when the instruction at hand begins.
+    /// A new register that holds the value of a special register before the current instruction.
     pub(crate) fn in_register(&mut self, special: SpecialRegister, span: Span) -> (RegId, Type) {
         let ty = special.ty();
         let register = self.new_register(special.name().to_owned(), ty);

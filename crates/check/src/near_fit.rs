@@ -1,4 +1,5 @@
-//! Could an operand of another kind stand in a place but for its kind? ptxas says then what is wrong, and nothing of types.
+//! Near fits: operands that fit their place except that they are of the wrong kind. ptxas then names what is wrong,
+//! instead of reporting mismatched types.
 
 use isa::{Opcode, Type, register_allowed};
 
@@ -6,14 +7,15 @@ use crate::instruction::Context;
 use crate::matching::{Place, takes_vectors};
 use crate::operand::{Base, SymbolValue};
 
-/// Does `cvt` write a format that no register has?
+/// Does `cvt` write a format that no register can be declared with?
 pub(crate) fn becomes_bits(place: &Place) -> bool {
     let to = place.context.picks.types().first();
     let is_narrow = |ty: Type| ty == Type::Tf32 || ty.lanes() > 1 && ty.element().bits() <= 8;
     place.context.form.opcode == Opcode::Cvt && to.is_some_and(|&ty| is_narrow(ty))
 }
 
-/// Places of bits where ptxas takes no constant: packed narrow formats that `cvt` reads, its random bits, metadata of sparse matrices.
+/// Is this a place of bits in which ptxas accepts no constant: packed narrow formats that `cvt` reads, its random
+/// bits, or metadata of sparse matrices?
 pub(crate) fn needs_register(place: &Place) -> bool {
     let Context { form, picks, .. } = place.context;
     let reads_narrow = || picks.types().last().is_some_and(|ty| ty.lanes() > 1 && ty.element().bits() <= 8);
@@ -35,7 +37,8 @@ pub(crate) fn special_width_fits(register: isa::SpecialRegister, place: &Place) 
     }
 }
 
-/// Could a vector stand here but for being one? Of bits it must fill the type, of others its elements must be as wide.
+/// Would a vector fit here if vectors were allowed? In a place of bits it must fill the type; elsewhere its elements
+/// must be as wide as the type.
 pub(crate) fn vector_fits(element: Type, count: usize, ty: Type, place: &Place) -> bool {
     match ty.kind() {
         isa::Kind::Bits if takes_vectors(place) && count > 1 && element.bits() < ty.bits() => {
@@ -52,12 +55,12 @@ pub(crate) fn vector_fits(element: Type, count: usize, ty: Type, place: &Place) 
     }
 }
 
-/// Could `%tid` stand here but for being a vector?
+/// Would `%tid` fit here if vectors were allowed?
 pub(crate) fn special_vector_fits(ty: Type) -> bool {
     ty.kind() != isa::Kind::Bits && matches!(ty.bits(), 16 | 32)
 }
 
-/// Could the address of a variable stand here but for being no register?
+/// Would the address of a variable fit here if a register were not required?
 pub(crate) fn symbol_fits(symbol: &SymbolValue, ty: Type) -> bool {
     match ty.kind() {
         isa::Kind::Float => {
@@ -68,7 +71,7 @@ pub(crate) fn symbol_fits(symbol: &SymbolValue, ty: Type) -> bool {
     }
 }
 
-/// Could `reg+imm` stand here but for being no register?
+/// Would `reg+imm` fit here if a register were not required?
 pub(crate) fn sum_fits(register: Type, ty: Type) -> bool {
     match ty.kind() {
         isa::Kind::Predicate => register == Type::Pred,
@@ -81,7 +84,7 @@ pub(crate) fn sum_fits(register: Type, ty: Type) -> bool {
     }
 }
 
-/// Would what an address starts from fit without the brackets?
+/// Would the base of an address fit without the brackets?
 pub(crate) fn address_fits(base: Base, ty: Type, place: &Place, fits: &impl Fn(Type) -> bool) -> bool {
     match base {
         Base::Symbol(_) if ty.is_float() => false,
@@ -92,12 +95,12 @@ pub(crate) fn address_fits(base: Base, ty: Type, place: &Place, fits: &impl Fn(T
     }
 }
 
-/// Floating-point types for which ptxas lets any other stand where it takes no register at all.
+/// Types that accept a symbol or a sum of any floating-point type.
 pub(crate) fn takes_floats(ty: Type) -> bool {
     matches!(ty, Type::F16 | Type::F32 | Type::F64)
 }
 
-/// Types that ptxas lets vectors of integers stand for.
+/// Types for which a vector of integers is a near fit.
 pub(crate) fn holds_integers(ty: Type) -> bool {
     takes_address(ty) || ty == Type::F64
 }

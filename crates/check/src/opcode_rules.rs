@@ -1,6 +1,6 @@
-//! What ptxas asks of some instructions themselves, by looking at the words and operands that they are written with: spaces between which
-//! there are copies, orders and scopes, shapes, modifiers of one form beside those of another. It does so once the operands fit, and
-//! before it refuses modifiers that no form takes.
+//! Rules of single opcodes that are not in the table. They concern the modifiers and operands as written: pairs of
+//! state spaces of copies, orders and scopes, shapes, and modifiers that exclude each other. ptxas checks them once
+//! the operands fit, and before it rejects modifiers that no form takes.
 
 use diag::{Code, Span};
 use isa::{Access, Action, Effect, Mod, Opcode, Type};
@@ -14,7 +14,7 @@ use crate::order::Stage;
 /// Places, codes and messages.
 type Found = Vec<(u16, Code, String)>;
 
-/// What is wrong, and its place among findings of this stage.
+/// An error, and its place in its stage.
 pub(crate) struct Finding {
     pub(crate) stage: Stage,
     pub(crate) place: usize,
@@ -23,19 +23,19 @@ pub(crate) struct Finding {
     pub(crate) message: String,
 }
 
-/// The places of this stage: a number of dimensions or a level that is missing, what goes from one space to another, constants that are out
-/// of range, spaces that are missing.
+/// The places in [`Stage::OpcodeRules`], in this order: a missing number of dimensions or level, a wrong pair of
+/// state spaces or combination of modifiers, constants that are out of range, missing state spaces.
 pub(crate) const DIMENSION: u16 = 0;
 pub(crate) const WAY: u16 = 1;
 pub(crate) const RANGE: u16 = 2;
 pub(crate) const SPACE: u16 = 3;
-/// What is said with whatever else is missing.
+/// Errors that are reported at [`Stage::Other`], with other missing modifiers.
 const LATE: u16 = 4;
 
 const ORDERS: &[&str] = &["acquire", "relaxed", "release"];
 const SCOPES: &[&str] = &["cta", "cluster", "gpu", "sys"];
 
-/// What is wrong with an instruction whose types and operands fit, in ptxas's order.
+/// The errors in an instruction whose types and operands fit, in ptxas's order.
 pub(crate) fn check(node: &Tree, context: &Context, operands: &[Lowered]) -> Vec<Finding> {
     let words = Words(node.modifiers.iter().map(|m| m.text).collect());
     let span = crate::selection::head(node);
@@ -44,7 +44,7 @@ pub(crate) fn check(node: &Tree, context: &Context, operands: &[Lowered]) -> Vec
         Opcode::Cp => copy(&words, context, &mut found),
         Opcode::Mbarrier => {
             mbarrier(&words, context, operands, &mut found);
-            // It reads no memory that others write, and a scope means nothing there.
+            // It reads no memory that other threads write, so a scope has no meaning.
             if !words.has("check_layout") {
                 order_and_scope(&words, context, &mut found);
             }
@@ -107,7 +107,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Asynchronous copies: from which space to which, and how they complete.
+/// Asynchronous copies: their state spaces and how they complete.
 fn copy(words: &Words, context: &Context, found: &mut Found) {
     let name = context.name;
     let is_bulk =
@@ -138,13 +138,13 @@ fn copy(words: &Words, context: &Context, found: &mut Found) {
     }
 }
 
-/// Arrivals at barriers of other blocks, and those that complete no phase.
+/// Arrivals at mbarrier objects of other CTAs, and `.noComplete`.
 fn mbarrier(words: &Words, context: &Context, operands: &[Lowered], found: &mut Found) {
     let writes = context.form.operands.first().is_some_and(|spec| spec.access == Access::Write);
     let arrives = words.has("arrive") || words.has("arrive_drop");
     let is_sink =
         matches!(operands.first().map(|lowered| &lowered.value), Some(Value::Sink | Value::Reported));
-    // Another block of the cluster gives no state back.
+    // An arrival at another CTA of the cluster returns no state.
     if writes && arrives && words.spaces().first() == Some(&"shared::cluster") && !is_sink {
         let message = format!(
             "Sink '_' is expected as a destination operand for instruction '{}' with '.shared::cluster'",
@@ -163,7 +163,7 @@ fn mbarrier(words: &Words, context: &Context, operands: &[Lowered], found: &mut 
 /// A memory order needs a scope, and a scope an order.
 fn order_and_scope(words: &Words, context: &Context, found: &mut Found) {
     let name = context.name;
-    // The last one said stands.
+    // The last order and the last scope count.
     let (order, scope) = (words.last(ORDERS), words.last(SCOPES));
     let is_bulk_copy = name.ends_with(".async.bulk");
     let message = match (order, scope) {
@@ -203,7 +203,8 @@ fn proxy(words: &Words, context: &Context, found: &mut Found) {
     }
 }
 
-/// Does a fence between these proxies refuse a state space? Those of the asynchronous proxy take some, and others ignore some.
+/// Does a fence between these proxies reject a state space? Fences of the async proxy take some, and fences of the
+/// fabric proxy ignore some.
 fn refuses_space(words: &Words, space: &str) -> bool {
     if words.has("async") || words.has("tensormap::generic") || words.has("async::generic") {
         return false;
@@ -212,20 +213,20 @@ fn refuses_space(words: &Words, space: &str) -> bool {
     !(of_fabric && matches!(space, "global" | "shared" | "shared::cta" | "shared::cluster"))
 }
 
-/// Is it said of a fence between proxies, with its other mistakes, that it refuses this state space, and not once more?
+/// Does [`proxy`] report that the fence rejects this state space? Then it must not be reported again.
 pub(crate) fn refuses_space_of_proxy(modifiers: &[&str], space: Mod) -> bool {
     let words = Words(modifiers.iter().copied().collect());
     words.has("proxy") && *words.spaces() == [space.name()] && refuses_space(&words, space.name())
 }
 
-/// What fences may be restricted to goes with one order and one scope.
+/// The restrictions of fences require one order and one scope each.
 fn fence(words: &Words, found: &mut Found) {
     let restrictions = [
         ("mbarrier_init", "release"),
         ("sync_restrict::shared::cta", "release"),
         ("sync_restrict::shared::cluster", "acquire"),
     ];
-    // The first of them is the one that counts.
+    // Only the first restriction counts.
     if let Some((restriction, order)) = restrictions.into_iter().find(|(word, _)| words.has(word)) {
         let orders = &["acq_rel", "acquire", "release", "sc"];
         for (kind, among, wanted) in [("scope", SCOPES, "cluster"), ("order", &orders[..], order)] {
@@ -245,7 +246,7 @@ fn fence(words: &Words, found: &mut Found) {
     }
 }
 
-/// Lines of the second-level cache are kept or dropped as a whole: by accesses of 256 bits.
+/// Eviction priorities of L2 require accesses of 256 bits.
 fn eviction(words: &Words, context: &Context, found: &mut Found) {
     let Some(priority) = words.0.iter().find(|word| word.starts_with("L2::evict")) else { return };
     let bits = |wanted: u32| context.picks.types().first().is_some_and(|ty| ty.bits() == wanted);
@@ -258,7 +259,7 @@ fn eviction(words: &Words, context: &Context, found: &mut Found) {
     }
 }
 
-/// What is wrong with the type of matrices that are loaded and stored: each shape has its own.
+/// The error in the types of `ldmatrix` and `stmatrix`, if any: each shape has its own type.
 fn matrix_types(words: &Words, context: &Context) -> Option<String> {
     if !matches!(context.form.opcode, Opcode::Ldmatrix | Opcode::Stmatrix) {
         return None;
@@ -266,7 +267,7 @@ fn matrix_types(words: &Words, context: &Context) -> Option<String> {
     let shape = words.first(&["m8n8", "m8n16", "m16n16", "m16n8"])?;
     let name = context.name;
     let types = context.picks.types();
-    // Formats stand for a type where something is converted.
+    // In conversions, the format is the type.
     let converts = context.form.opcode == Opcode::Ldmatrix;
     let formats = converts && words.0.iter().any(|word| crate::missing::is_format(word));
     let is_one = types.len() + usize::from(formats) == 1;

@@ -1,11 +1,11 @@
-//! The words that are instructions in PTX 9.5: the table has rows for all of them.
+//! The opcodes of PTX 9.5: the table has rows for all of them.
 
-/// All words that are instructions; some twice.
+/// All opcodes; some occur twice.
 pub fn all() -> impl Iterator<Item = &'static str> {
     isa::FORMS.iter().map(|form| form.opcode.name())
 }
 
-/// How ptxas names an instruction in its messages: some modifiers make another instruction of it.
+/// The name of an instruction in ptxas's messages. Some modifiers are part of the name.
 pub fn display_name(opcode: &str, modifiers: &[&str]) -> String {
     let head = |form: &isa::Form| {
         let fits = form.slots[..form.head]
@@ -15,7 +15,7 @@ pub fn display_name(opcode: &str, modifiers: &[&str]) -> String {
         if fits && modifiers.len() >= form.head { form.head } else { 0 }
     };
     let mut longest = isa::forms(opcode).iter().map(head).max().unwrap_or(0);
-    // These are names of their own for ptxas, though their modifiers may stand anywhere.
+    // ptxas treats these as names of their own, although their modifiers may be in any place.
     let also = matches!(
         (opcode, modifiers.first()),
         ("bar" | "barrier", Some(&("arrive" | "red")))
@@ -36,13 +36,14 @@ pub fn display_name(opcode: &str, modifiers: &[&str]) -> String {
     let mut name = opcode.to_owned();
     for modifier in &modifiers[..longest] {
         name.push('.');
-        // `tcgen05.wait::ld` goes by its first half.
+        // ptxas names `tcgen05.wait::ld` by its first half.
         name.push_str(modifier.split_once("::").map_or(modifier, |(first, _)| first));
     }
     name
 }
 
-/// The word within which the longest name ends that the text of an instruction begins with, and what is left of it.
+/// The longest instruction name with which the text of an instruction begins may end within a word. If so, this is
+/// the index of the word and the rest of it.
 pub(crate) fn ends_within<'w>(opcode: &str, modifiers: &[&'w str]) -> Option<(usize, &'w str)> {
     let mut longest: Option<(usize, usize)> = None;
     for form in isa::forms(opcode).iter().filter(|form| form.head > 0) {

@@ -1,5 +1,5 @@
-//! Operands: what the words of an instruction stand for, before it is known what the instruction wants
-//! (PTX ISA, "Instruction Operands").
+//! Operands by themselves: resolves what they mean, before they are matched with an instruction (PTX ISA,
+//! "Instruction Operands").
 
 use diag::{Code, Span};
 use isa::{Opaque, Selector, Space, SpecialRegister, Type};
@@ -13,16 +13,16 @@ use crate::order::Stage;
 use crate::scope::Entity;
 use crate::vector::{unlike_elements, unlike_message};
 
-/// An operand and where it stands.
+/// An operand and its span.
 #[derive(Clone, Debug)]
 pub(crate) struct Lowered {
     pub(crate) value: Value,
     pub(crate) span: Span,
-    /// `-r`: of `r`.
+    /// `-r`; the value is that of `r`.
     pub(crate) negated: bool,
 }
 
-/// What an operand stands for.
+/// The meaning of an operand.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Register(RegId, Type),
@@ -32,14 +32,14 @@ pub(crate) enum Value {
     NotRegister(RegId),
     /// `reg+imm`
     RegisterPlus(RegId, Type, i64),
-    /// `r.h0` and the like, which only the video instructions take; without a selector if it is none of theirs.
+    /// `r.h0` and the like, which only the video instructions take. `None` for an invalid selector.
     Part(RegId, Type, Option<Selector>),
     Const(Const),
     Special(SpecialRegister),
-    /// `%tid` without a component: its elements.
+    /// `%tid` without a component: all its components.
     SpecialVector([SpecialRegister; 4]),
     Symbol(SymbolValue),
-    /// `array[3]`: its address, with or without brackets around it.
+    /// `array[3]`, in brackets or not: the element's address.
     Indexed(SymbolValue),
     Function(FuncId, i64),
     Label(LabelId, i64),
@@ -49,18 +49,18 @@ pub(crate) enum Value {
     Address(Base, i64),
     /// `[map, {x, y}]`: a tensor map, texture or surface, and coordinates.
     Tensor(Base, i64, SmallVec<[Box<Lowered>; 2]>),
-    /// `{a, b}`: the elements and the type of those that are registers.
+    /// `{a, b}`: the elements, and the type of those that are registers.
     Vector(SmallVec<[Box<Lowered>; 4]>, Option<Type>),
     Pair(Box<Lowered>, Box<Lowered>),
     /// `(a, b)`
     List,
     /// `_`
     Sink,
-    /// `nope+4`, where nothing declares `nope`.
+    /// `nope+4`, where `nope` is undeclared.
     UnknownSum,
-    /// A name that nothing declares, or that has no place among operands.
+    /// An undeclared name, or a name that cannot be an operand.
     Unknown,
-    /// Reported already: fits everywhere.
+    /// Already reported; it fits every place.
     Reported,
 }
 
@@ -73,15 +73,15 @@ pub(crate) struct SymbolValue {
     pub(crate) array: bool,
     /// The declared type.
     pub(crate) ty: Type,
-    /// What it is a handle of.
+    /// The kind of handle, if it is one.
     pub(crate) opaque: Option<Opaque>,
-    /// Something was added to it, were it 0.
+    /// A constant was added to it, even if that was 0.
     pub(crate) sum: bool,
-    /// The register with the address of an element of it whose index is in a register.
+    /// The register with the address of an element, if the index is in a register.
     pub(crate) element: Option<RegId>,
 }
 
-/// What stands in the brackets of an address.
+/// The base of an address in brackets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Base {
     Register(RegId, Type),
@@ -90,12 +90,12 @@ pub(crate) enum Base {
     /// A function or label.
     Code,
     Unknown,
-    /// What is wrong was said.
+    /// Its error was reported.
     Reported,
 }
 
 impl<'a> BodyChecker<'_, 'a> {
-    /// Finds out what an operand stands for. What is wrong whatever the instruction is reported.
+    /// Resolves an operand. Reports errors that do not depend on the instruction.
     pub(crate) fn lower(&mut self, tree: &Tree<'a>) -> Lowered {
         let mut negated = false;
         let value = match tree {
@@ -113,9 +113,9 @@ impl<'a> BodyChecker<'_, 'a> {
         Lowered { value, span: tree.span(), negated }
     }
 
-    /// Is this something that a minus may stand before, for the parser? If not it says so.
+    /// Does the parser accept a minus before this? Reports an error if not.
     fn may_be_negated(&mut self, inner: &Lowered) -> bool {
-        // Only the video instructions negate, and they know nothing but 32 bits.
+        // Only the video instructions negate operands, and they have 32-bit operands only.
         let may = match inner.value {
             Value::Register(_, ty) | Value::Part(_, ty, _) => ty.bits() == 32 && !ty.is_float(),
             Value::Special(register) => register.ty().bits() == 32,
@@ -164,7 +164,7 @@ impl<'a> BodyChecker<'_, 'a> {
                         let help = "`!` stands before predicates; `not` computes a complement";
                         self.sink().error(Code::IllegalNegation, inner.span, message).help(help);
                         match value {
-                            // It counts as a predicate from here on.
+                            // Treat it as a predicate from here on.
                             Value::Register(id, _) => Value::NotRegister(id),
                             _ => Value::Unknown,
                         }
@@ -204,7 +204,7 @@ impl<'a> BodyChecker<'_, 'a> {
                     _ => self.syntax_error(node.span, node.op.name(), None),
                 }
             }
-            // The guards of `is_constant` above took the good ones.
+            // The guards on `is_constant` above have taken the valid ones.
             Tree::Literal(_) | Tree::Ternary(_) | Tree::Cast(_) => {
                 self.syntax_error(tree.span(), self.module.source.slice(tree.span()), None)
             }
@@ -275,7 +275,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// Reports a name that nothing declares.
+    /// Reports an undeclared name.
     pub(crate) fn unknown(&mut self, name: Name<'a>) {
         if self.scopes.iter().any(|scope| scope.foresees_table(name.text)) {
             let message = format!("Label expected for forward reference of '{}'", name.text);
@@ -315,7 +315,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 }
             }
             Some(Entity::Register(ty, Some(id))) => {
-                // The video instructions know nothing but 32 bits.
+                // The video instructions have 32-bit operands only.
                 if ty.bits() != 32 && ty != Type::Pred {
                     self.unknown_field(node);
                     return Value::Reported;
@@ -345,7 +345,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// `v.z` of a vector of two, for which ptxas has no error and no code. It is a register of its own here.
+    /// `v.z` of a vector of two: ptxas reports no error and generates no code. Here, it is a separate register.
     fn missing_element(&mut self, node: &Element<'a>, lane: usize, ty: Type) -> RegId {
         let name = format!("{}.{}", node.base.text, COMPONENTS[lane]);
         let message = format!("Vector '{}' has no element '.{}'", node.base.text, node.component.text);
@@ -396,7 +396,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// ptxas looks at the sizes of vectors once it has read all operands.
+    /// ptxas checks the lengths of vectors once it has read all operands.
     pub(crate) fn report_vector_sizes(&mut self) {
         for (count, span) in std::mem::take(&mut self.illegal_vectors) {
             let help = "vectors have 2, 4 or 8 elements";
@@ -405,7 +405,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// Coordinates of texels have an index among them: they are looked at apart.
+    /// Does not check texture coordinates: they may contain an array index, so `texture` checks them.
     pub(crate) fn report_unlike_elements(&mut self, operands: &[Lowered], name: &str) {
         if self.accesses_texels {
             return;
@@ -419,7 +419,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// `{a, b}`: elements must be of one size.
+    /// `{a, b}`: all registers must have the same size.
     fn lower_vector(&mut self, node: &OperandList<'a>) -> Value {
         let mut elements: SmallVec<[Box<Lowered>; 4]> = SmallVec::new();
         for tree in &node.operands {
@@ -432,7 +432,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 | Value::Const(_)
                 | Value::Sink
                 | Value::Reported => {}
-                // It counts as a register, even where something is written to it.
+                // It counts as a register, even as a destination.
                 Value::Special(special) if !self.accesses_texels && !self.becomes_call => {
                     let (id, ty) = self.in_register(special, lowered.span);
                     lowered.value =
@@ -456,7 +456,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 Value::Special(special) => special.ty(),
                 _ => continue,
             };
-            // On textures and surfaces a predicate passes for 32 bits.
+            // On textures and surfaces, a predicate counts as 32 bits.
             let width = if self.accesses_texels && found == Type::Pred { 32 } else { found.bits() };
             if width != *bits.get_or_insert(width) {
                 let message = "Incompatible elements of vector expression";
@@ -464,7 +464,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 self.sink().error(Code::IncompatibleElements, element.span, message).help(help);
                 continue;
             }
-            // Registers of several kinds together are bits.
+            // Registers of different kinds make a vector of bits.
             ty = Some(ty.map_or(found, |first| if first == found { first } else { Type::of_bits(width) }));
         }
         if !self.accesses_texels && unlike_elements(&elements).next().is_some() {
@@ -474,7 +474,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let legal = matches!(count, 1 | 2 | 4)
             || count == 8 && !self.accesses_texels && self.longest_vector > 0
             || matches!(count, 3 | 5) && self.names_tensor;
-        // Fragments of `wgmma` have other sizes.
+        // Fragments of `wgmma` have other lengths.
         if !legal && matches!(self.longest_vector, 0 | 1 | 2 | 4 | 8) {
             self.illegal_vectors.push((count, node.span));
         }
@@ -487,7 +487,7 @@ impl<'a> BodyChecker<'_, 'a> {
     }
 }
 
-/// A parameter in `.param` space of the function at hand.
+/// A parameter in `.param` space of the current function.
 fn param_symbol(symbol: Symbol, param: Option<&Param>) -> Value {
     let (ty, array, opaque) =
         param.map_or((Type::B32, false, None), |param| (param.ty, param.array, param.opaque));

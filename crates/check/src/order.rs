@@ -1,125 +1,127 @@
-//! The order in which ptxas finds fault: the one key by which diagnostics are sorted.
+//! The order in which ptxas reports errors: the one key that sorts diagnostics.
 //!
-//! The key is compared field by field: end of the file, line, phase, statement, stage, and the number of the modifier. The parser's syntax
-//! errors have the phase [`Phase::Syntax`]; so what ptxas says of an instruction that does not parse to its end
-//! (`syntax::tree::Statement::Unfinished`) comes before the syntax error of the same line. Some stages are final: ptxas looks no further
-//! ([`Stage::is_final`]), and what belongs to later stages of the same statement is dropped.
+//! Keys are compared field by field: end of the file, line, phase, statement, stage, index of the modifier. The
+//! parser's syntax errors have the phase [`Phase::Syntax`]; so the errors of an instruction that does not parse to
+//! its end (`syntax::tree::Statement::Unfinished`) come before the syntax error of the same line. Some stages are
+//! final ([`Stage::is_final`]): ptxas stops there, and errors of later stages of the same statement are dropped.
 
 use diag::Code;
 use isa::{Mod, Opcode, SelectError, Type};
 
-/// When ptxas says something. Fields are compared one after the other; what has the same key stays as it was found.
+/// When ptxas reports an error. Fields are compared in order; errors with equal keys keep the order in which they
+/// were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Order {
-    /// Said at the end of the file.
+    /// Reported at the end of the file.
     pub(crate) at_end: bool,
     pub(crate) line: u32,
     pub(crate) phase: Phase,
-    /// Number of the statement or declaration, in the order in which they are read.
+    /// Index of the statement or declaration, in the order in which ptxas reads them.
     pub(crate) statement: u32,
     pub(crate) stage: Stage,
-    /// Number of the modifier, where modifiers are read one after the other.
+    /// Index of the modifier, where ptxas reads modifiers one by one.
     pub(crate) index: u16,
 }
 
-/// What ptxas is doing when it finds fault with something on a line.
+/// What ptxas does when it finds an error on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// It has read the whole statement.
+    /// It has read a whole statement.
     Statement,
-    /// It comes to a place that does not parse.
+    /// It reads text that does not parse.
     Syntax,
-    /// It looks for names at the end of the function.
+    /// It resolves names at the end of a function.
     Names,
 }
 
-/// How far ptxas has come with an instruction.
+/// How far ptxas has checked an instruction. "Final" stages end the check of the instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// A function that was declared before, and in another way.
+    /// A function that was declared differently before.
     Redefinition,
-    /// The guard. Statements that are no instructions have no later stage.
+    /// The guard. Statements that are not instructions have no later stage.
     Guard,
     /// Each modifier as it is read: unknown, repeated, or missing in the module's version or target.
     Word,
-    /// What modifiers together need of version and target.
+    /// What combinations of modifiers require of version and target.
     Words,
-    /// What is wrong with operands whatever the instruction.
+    /// Errors in operands that do not depend on the instruction.
     Operand,
-    /// Sizes of vectors, once all operands are read.
+    /// Lengths of vectors, once all operands are read.
     VectorSize,
-    /// There is no such instruction. The last thing said of it.
+    /// No instruction has this name. Final.
     Name,
-    /// A modifier of those in [`EARLY`], which no form of the name takes. The first of them is the last thing said of the instruction.
+    /// A modifier of [`EARLY`] that no form of the name takes. The first such modifier is final.
     EarlyModifier,
-    /// Signs at operands that cannot have any.
+    /// Signs on operands that cannot have one.
     Signs,
-    /// It has no such types. The last thing said of it.
+    /// The instruction does not have these types. Final.
     Types,
     /// An operand that looks like a cache policy.
     CachePolicy,
-    /// It takes another number of operands. The last thing said of it.
+    /// Another number of operands is required. Final.
     Count,
-    /// It takes operands of other types. The last thing said of it.
+    /// Operands of other types are required. Final.
     Mismatch,
-    /// A number of dimensions, of an instruction that has none.
+    /// A number of dimensions, on an instruction that has none.
     Dimension,
-    /// What the instruction as a whole needs of version and target.
+    /// What the instruction as a whole requires of version and target.
     FormGate,
-    /// What `.ftz` needs.
+    /// What `.ftz` requires.
     ModifierGate,
-    /// What it asks of its own spaces, sizes and constants, and of modifiers that some of its forms take.
+    /// Rules of the opcode on its state spaces, sizes and constants, and on modifiers that only some of its forms
+    /// take.
     OpcodeRules,
-    /// Elements of vectors that are unlike.
+    /// Elements of a vector that have different types.
     Elements,
     /// More than one Boolean operator.
     Operation,
-    /// A rounding that sums of `.bf16` do not take.
+    /// A rounding that sums of `.bf16` do not have.
     RoundingFirst,
-    /// A modifier that it does not take, of those in [`FIRST`].
+    /// A modifier of [`FIRST`] that the instruction does not take.
     Modifier,
-    /// Its result cannot be discarded. The last thing said of it.
+    /// A result that cannot be discarded. Final.
     Discard,
-    /// What it needs once its result is known to be kept.
+    /// What the instruction requires if its result is kept.
     ResultGate,
     /// `.sat` on integers.
     Saturation,
-    /// Special registers that it does not read.
+    /// Special registers that the instruction does not read.
     SpecialRegister,
-    /// A scope that it does not take.
+    /// A scope that the instruction does not take.
     Scope,
-    /// Whatever else of its modifiers is missing or does not go together.
+    /// Other modifiers that are missing or do not fit together.
     Other,
-    /// What does not fit of its operands, though types do.
+    /// Operands that do not fit, although their types do.
     Fit,
     /// The comparison operator.
     Comparison,
-    /// A reduction that it does not take.
+    /// A reduction that the instruction does not take.
     Reduction,
-    /// Results that go into no register.
+    /// Destinations that are not registers.
     Result,
-    /// A modifier that it does not take, of those in [`KINDS`].
+    /// A modifier of [`KINDS`] that the instruction does not take.
     Kind,
-    /// A rounding that it does not take, or none where there must be one.
+    /// A rounding that the instruction does not take, or a missing one that it requires.
     Rounding,
-    /// A rounding that it takes on newer targets.
+    /// A rounding that only newer targets have.
     RoundingGate,
-    /// What it needs of version and target for its types.
+    /// What the instruction's types require of version and target.
     LateGate,
-    /// A modifier that it does not take, of those in [`LAST`].
+    /// A modifier of [`LAST`] that the instruction does not take.
     ModifierLast,
     /// A missing Boolean operator.
     Combination,
-    /// Signs at operands of an instruction that has none.
+    /// Signs on operands of an instruction that takes none.
     Negation,
-    /// Values where registers belong.
+    /// Operands that must be registers and are not.
     FitLast,
-    /// Constants that are out of range, in an instruction that is right but for them.
+    /// Constants that are out of range, in an instruction that is otherwise correct.
     Range,
 }
 
 impl Stage {
-    /// Does ptxas look no further once it has found fault with this?
+    /// Does ptxas stop checking the instruction after an error of this stage?
     pub(crate) fn is_final(self) -> bool {
         matches!(
             self,
@@ -132,8 +134,8 @@ impl Stage {
         )
     }
 
-    /// The stage of an error of an instruction of this opcode (where that matters) with these modifiers and types, and the place
-    /// within it.
+    /// The stage of an error of an instruction with these modifiers and types, and its place within the stage.
+    /// `opcode` is needed for some errors only.
     pub(crate) fn of_modifiers(
         error: &SelectError,
         opcode: Option<Opcode>,
@@ -147,7 +149,7 @@ impl Stage {
             SelectError::Types => Stage::Types,
             SelectError::Arguments { .. } => Stage::Count,
             SelectError::UnknownModifier { index } => return (Stage::Word, index),
-            // Modes of votes, and priorities of accesses, are looked at later.
+            // ptxas checks modes of votes and priorities of accesses later.
             SelectError::Repeated { index }
                 if opcode == Some(Opcode::Vote) && crate::messages::votes_twice(modifiers, index) =>
             {
@@ -159,7 +161,7 @@ impl Stage {
             {
                 return (Stage::OpcodeRules, crate::opcode_rules::WAY.into());
             }
-            // Behind gates.
+            // ptxas checks these after gates.
             SelectError::Repeated { index }
                 if matches!(opcode, Some(Opcode::Applypriority | Opcode::Prefetch))
                     && modifiers.get(index).is_some_and(|word| word.contains("::evict")) =>
@@ -173,7 +175,7 @@ impl Stage {
             }
             SelectError::Repeated { index } => {
                 if written(index).is_some_and(|m| m.space().is_some()) {
-                    // Before spaces that it does not take.
+                    // Just before state spaces that the instruction does not take.
                     return (Stage::Modifier, 2 * place_of("global", FIRST).unwrap_or_default() - 1);
                 }
                 Stage::Operation
@@ -203,7 +205,7 @@ impl Stage {
                 Stage::Rounding
             }
             SelectError::Missing { slot: "rn" | "frnd2" | "frnd3" | "rna" | "rs", .. } => Stage::Rounding,
-            // Levels and dimensions come before sizes, spaces behind them.
+            // Levels and dimensions are checked before sizes, spaces after them.
             SelectError::Missing { slot: "level" | "dim", .. } if opcode == Some(Opcode::Cp) => {
                 return (Stage::OpcodeRules, crate::opcode_rules::DIMENSION.into());
             }
@@ -229,7 +231,7 @@ impl Stage {
                 return (Stage::OpcodeRules, crate::opcode_rules::WAY.into());
             }
             SelectError::Missing { slot: "tile", .. } => return (Stage::Modifier, SHAPES - 1),
-            // Before shapes.
+            // These are checked before shapes.
             SelectError::Missing { slot: "sync" | "aligned" | "cta_group" | "cta_group::1", .. } => {
                 return (Stage::Modifier, SHAPES - 1);
             }
@@ -238,7 +240,7 @@ impl Stage {
         (stage, 0)
     }
 
-    /// The stage of what is wrong with an operand whose type fits.
+    /// The stage of an error in an operand whose type fits.
     pub(crate) fn of_operand(code: Code) -> Stage {
         match code {
             Code::DiscardedResult => Stage::Discard,
@@ -251,12 +253,12 @@ impl Stage {
     }
 }
 
-/// Is the rounding one way to compute, beside `.approx`? ptxas asks for it earlier.
+/// Is a rounding one of several ways to compute, beside `.approx`? ptxas then checks earlier whether one is missing.
 fn has_approximation(opcode: Option<Opcode>) -> bool {
     matches!(opcode, Some(Opcode::Div | Opcode::Sqrt | Opcode::Rcp))
 }
 
-/// Is this a shape, where an instruction on matrices takes others?
+/// Is this modifier a shape, in a matrix instruction that requires one?
 pub(crate) fn is_shape_of_matrices(opcode: Option<Opcode>, modifiers: &[&str], index: usize) -> bool {
     let with_shape = match opcode {
         Some(Opcode::Ldmatrix | Opcode::Mma | Opcode::Movmatrix | Opcode::Stmatrix | Opcode::Wmma) => true,
@@ -267,7 +269,7 @@ pub(crate) fn is_shape_of_matrices(opcode: Option<Opcode>, modifiers: &[&str], i
     with_shape && modifiers.get(index).is_some_and(|word| crate::required::is_shape(word))
 }
 
-/// When ptxas refuses a modifier of an instruction that does not take it.
+/// When ptxas rejects this modifier on an instruction that does not take it.
 pub(crate) fn refusal(name: &str) -> (Stage, usize) {
     let is_space = Mod::from_name(name).is_some_and(|m| m.space().is_some());
     let name = if is_space { "global" } else { name };
@@ -288,7 +290,7 @@ pub(crate) fn refusal(name: &str) -> (Stage, usize) {
     if crate::required::is_shape(name) {
         return (Stage::Modifier, SHAPES);
     }
-    // What is left are words that are a part of the opcode (`.try_wait`): ptxas was not asked for the place of these.
+    // The rest are words that are part of the opcode (`.try_wait`). Their place was not measured with ptxas.
     (Stage::Modifier, place(FIRST).map_or(LAST_OF_FIRST, |place| 2 * place))
 }
 
@@ -296,7 +298,7 @@ fn place_of(name: &str, list: &[&[&str]]) -> Option<usize> {
     list.iter().position(|names| names.contains(&name))
 }
 
-/// The order in which ptxas refuses modifiers of which no form of an instruction's name takes any.
+/// The order in which ptxas rejects modifiers that no form of an instruction's name takes.
 const EARLY: &[&[&str]] = &[
     &["sync"],
     &["add", "and", "cas", "max", "min", "or", "popc", "xor"],
@@ -311,8 +313,8 @@ const EARLY: &[&[&str]] = &[
     &["cp_mask"],
 ];
 
-/// The order in which ptxas refuses modifiers that an instruction does not take: it has one for all instructions. These
-/// come first.
+/// The order in which ptxas rejects modifiers that an instruction does not take, which is the same for all
+/// instructions. The modifiers of this list come first.
 const FIRST: &[&[&str]] = &[
     &[
         "L1::32B",
@@ -381,17 +383,18 @@ const FIRST: &[&[&str]] = &[
     &["v2", "v4", "v8"],
 ];
 
-/// The places behind all of [`FIRST`], and of shapes of matrices: behind `.noftz`, and behind what is missing of `.sync.aligned`.
+/// Places in the stage [`Stage::Modifier`]. `LAST_OF_FIRST` is after all of [`FIRST`]. `SHAPES` is that of matrix
+/// shapes: after `.noftz`, and after a missing `.sync` or `.aligned`.
 const LAST_OF_FIRST: usize = 2 * FIRST.len();
 const SHAPES: usize = 2 * (FIRST.len() - 2) - 1;
 pub(crate) const SHAPE: (Stage, usize) = (Stage::Modifier, SHAPES);
 
-/// `.2d`, which is refused before all others.
+/// Is this modifier a number of dimensions? ptxas rejects these before all others.
 fn is_dimension(modifiers: &[&str], index: usize) -> bool {
     modifiers.get(index).is_some_and(|word| matches!(*word, "1d" | "2d" | "3d" | "4d" | "5d"))
 }
 
-/// Modifiers that say what kind of access it is, or of which matrices.
+/// Modifiers that name the kind of an access or of matrices.
 const KINDS: &[&[&str]] = &[
     &["acq_rel", "acquire", "relaxed", "release", "sc", "volatile", "weak"],
     &["mmio"],
@@ -413,7 +416,7 @@ const KINDS: &[&[&str]] = &[
     &["cc"],
 ];
 
-/// What ptxas refuses last.
+/// The modifiers that ptxas rejects last.
 const LAST: &[&[&str]] = &[
     &["NaN"],
     &["xorsign"],
@@ -448,7 +451,7 @@ const LAST: &[&[&str]] = &[
     &["read"],
 ];
 
-/// An integer whose sum ptxas never saturated.
+/// Is this an integer type for which no version of ptxas has saturated sums?
 fn is_plain_integer(opcode: Option<Opcode>, ty: Type) -> bool {
     let once_saturated = opcode == Some(Opcode::Add) && matches!(ty, Type::U32 | Type::U16x2 | Type::S16x2);
     !(ty.is_float() || once_saturated)

@@ -1,4 +1,5 @@
-//! Pragmas (PTX ISA, "Performance-Tuning Directives: .pragma", "Pragma Strings"). ptxas knows a few, and takes others without a look.
+//! Pragmas (PTX ISA, "Performance-Tuning Directives: .pragma", "Pragma Strings"). ptxas checks a few, and ignores all
+//! others.
 
 use diag::Code;
 use isa::{Target, Version};
@@ -6,7 +7,7 @@ use syntax::tree::Directive;
 
 use crate::checker::Checker;
 
-/// A pragma that concerns instructions: it stands in a body.
+/// A pragma for instructions, which is allowed only in a body.
 struct Known {
     name: &'static str,
     version: Option<Version>,
@@ -37,7 +38,7 @@ const KNOWN: [Known; 3] = [
 ];
 
 impl<'a> Checker<'a> {
-    /// A `.pragma`, in a body or outside.
+    /// Checks a `.pragma`, in a body or outside.
     pub(crate) fn pragma(&mut self, node: &Directive<'a>, in_body: bool) {
         self.need(node.name.span, ".pragma directive", Some(Version::new(2, 0)), None);
         for argument in &node.arguments {
@@ -55,7 +56,7 @@ impl<'a> Checker<'a> {
             if value.is_empty() {
                 let message = format!("Argument(s) to pragma '{name}' cannot be empty");
                 self.sink.last_error(Code::IllegalPragma, span, message);
-                // Of a frequency it says both.
+                // For `frequency`, ptxas reports both errors.
                 if name != "frequency" {
                     continue;
                 }

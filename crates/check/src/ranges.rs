@@ -10,8 +10,8 @@ use crate::module::Operand;
 use crate::operand::{Lowered, Value};
 use crate::order::Stage;
 
-/// When ptxas looks at the constants of a form: sizes of copies before it refuses modifiers, fields of tensor maps once it has, and what
-/// others take in between.
+/// The stage at which ptxas checks the constants of a form. It checks sizes of copies before it rejects modifiers,
+/// most others in between, and constants of the remaining forms at the end.
 pub(crate) fn stage(form: &Form) -> (Stage, u16) {
     let (among_modifiers, place) = crate::order::SHAPE;
     match form.opcode {
@@ -26,7 +26,8 @@ pub(crate) fn stage(form: &Form) -> (Stage, u16) {
     }
 }
 
-/// Checks the constants among the operands of an instruction whose operands fit; with some, only where it is right but for them.
+/// Checks the constants of an instruction whose operands fit. For forms of [`Stage::Range`], it does so only if the
+/// instruction is otherwise correct (`is_right`).
 pub(crate) fn check(
     sink: &mut Sink,
     context: &Context,
@@ -45,7 +46,7 @@ pub(crate) fn check(
             && context.picks.mods().iter().any(is_enumeration)
             && match lowered.value {
                 Value::Const(Const::Int { .. }) => false,
-                // Beside other errors ptxas says it of these in another place.
+                // If there are other errors, ptxas reports this one elsewhere.
                 Value::Const(_) => is_right,
                 _ => true,
             }
@@ -63,10 +64,10 @@ pub(crate) fn check(
             // Position and length of a bit field.
             (Opcode::Bfe, _) if i >= 2 => Some((0, 255)),
             (Opcode::Bfi, _) if i >= 3 => Some((0, 255)),
-            // Integers have no scale: ptxas does not look at it.
+            // Integer products have no scale, so ptxas does not check it.
             (Opcode::Tcgen05, "scale-input-d") if context.picks.has(Mod::KindI8) => None,
             (Opcode::Cp, "src-size") => copied(operands).map(|size| (0, size)),
-            // All lanes, as a number with a sign.
+            // All lanes, as a signed number.
             (Opcode::Fabric, "membermask") if value == u64::MAX => None,
             _ => spec.range,
         };
@@ -129,7 +130,7 @@ pub(crate) fn check(
             && !(least..=greatest).contains(&(value as i64))
         {
             let (name, value) = (context.name, value as i64);
-            // The coordinates behind a tensor count as well.
+            // ptxas counts the coordinates after a tensor as an operand.
             let i = i + usize::from(context.form.action == Action::Effect(Effect::CopyTensor));
             let message = match least == greatest {
                 true if spec.name == "initval" => {
@@ -137,7 +138,7 @@ pub(crate) fn check(
                         "Argument {i} of instruction '{name}': unexpected value '{value}', expected to be zero"
                     )
                 }
-                // Of priorities, operands are counted from one.
+                // For `applypriority`, ptxas counts operands from one.
                 true => format!(
                     "Argument {} of instruction '{name}': unexpected value '{value}', expected to be {least}",
                     i + usize::from(context.form.opcode == Opcode::Applypriority)
@@ -147,7 +148,7 @@ pub(crate) fn check(
                 ),
             };
             sink.error(Code::OutOfRange, lowered.span, message);
-            // A mask of blocks that does not fit into 16 bits is no operand of the right type, either.
+            // A CTA mask of more than 16 bits is also an operand of the wrong type.
             if spec.name == "mask" && matches!(context.form.opcode, Opcode::Cp | Opcode::Tcgen05) {
                 let message = format!("Arguments mismatch for instruction '{name}'");
                 sink.error(Code::ArgumentsMismatch, lowered.span, message);
@@ -177,12 +178,12 @@ pub(crate) fn check(
     }
 }
 
-/// What the size of a bulk copy, or of what `st.bulk` fills, is a multiple of.
+/// The number of bytes that the size of a bulk copy, or of `st.bulk`, must be a multiple of.
 fn bulk_unit(context: &Context) -> i64 {
     if context.form.opcode == Opcode::St { 8 } else { 16 }
 }
 
-/// `createpolicy.range`: the part of a range that a policy holds for.
+/// `createpolicy.range`: the part of a range that a policy applies to.
 fn policy_range(sink: &mut Sink, context: &Context, lowered: &[Lowered]) {
     let [.., part, whole] = lowered else { return };
     let (Value::Const(Const::Int { value: size, .. }), Value::Const(Const::Int { value: total, .. })) =
@@ -200,7 +201,7 @@ fn policy_range(sink: &mut Sink, context: &Context, lowered: &[Lowered]) {
     }
 }
 
-/// `createpolicy.fractional`: the share of accesses that a policy holds for.
+/// `createpolicy.fractional`: the fraction of accesses that a policy applies to.
 fn policy_fraction(sink: &mut Sink, context: &Context, index: usize, fraction: Const, span: diag::Span) {
     let value = match fraction {
         Const::Int { .. } => return,
@@ -240,7 +241,7 @@ fn tensor_columns(sink: &mut Sink, context: &Context, value: i64, span: diag::Sp
     }
 }
 
-/// `tensormap.replace`: the number of a dimension, or a value of an enumeration. Newer targets have more formats.
+/// `tensormap.replace`: the index of a dimension, or a value of an enumeration. Newer targets have more values.
 fn tensor_map_field(sink: &mut Sink, context: &Context, target: Target, value: i64, span: diag::Span) {
     let Some(field) = context.picks.mods().iter().find(|m| TENSOR_MAP_FIELDS.contains(m)) else { return };
     let has_more_swizzles = matches!(target.number, 103 | 107) && target.suffix == Suffix::Architecture;
@@ -263,11 +264,11 @@ fn tensor_map_field(sink: &mut Sink, context: &Context, target: Target, value: i
     }
 }
 
-/// The fields of tensor maps whose value must be a constant.
+/// The fields of tensor maps that only a constant can replace.
 const TENSOR_MAP_ENUMERATIONS: [Mod; 5] =
     [Mod::Elemtype, Mod::FillMode, Mod::InterleaveLayout, Mod::SwizzleAtomicity, Mod::SwizzleMode];
 
-/// The fields of tensor maps of which ptxas knows what values they have, or that have a dimension's number.
+/// The fields of tensor maps whose values ptxas checks, or whose operand is the index of a dimension.
 const TENSOR_MAP_FIELDS: [Mod; 9] = [
     Mod::BoxDim,
     Mod::ElementStride,
@@ -280,7 +281,7 @@ const TENSOR_MAP_FIELDS: [Mod; 9] = [
     Mod::SwizzleMode,
 ];
 
-/// `cp.async`: so many bytes can be copied.
+/// `cp.async`: the sizes that can be copied.
 fn copy_size(sink: &mut Sink, context: &Context, index: usize, value: i64, span: diag::Span) {
     let (sizes, text): (&[i64], _) =
         if context.picks.has(Mod::Cg) { (&[16], "16") } else { (&[4, 8, 16], "4 or 8 or 16") };
@@ -293,7 +294,7 @@ fn copy_size(sink: &mut Sink, context: &Context, index: usize, value: i64, span:
     }
 }
 
-/// How many bytes `cp.async` writes.
+/// The number of bytes that `cp.async` writes.
 fn copied(operands: &[Operand]) -> Option<i64> {
     match operands.get(2) {
         Some(&Operand::Imm(size)) => Some(size as i64),
@@ -301,7 +302,7 @@ fn copied(operands: &[Operand]) -> Option<i64> {
     }
 }
 
-/// `wgmma.mma_async`: signs, transpositions, whether D counts, and which threads hold the metadata.
+/// `wgmma.mma_async`: signs, transpositions, whether to add D, and which threads hold the metadata.
 fn group_constant(
     sink: &mut Sink,
     context: &Context,
@@ -328,7 +329,7 @@ fn group_constant(
     sink.error(Code::OutOfRange, span, message);
 }
 
-/// `mma.sp`: which threads hold the metadata. Where all of them do, ptxas words it differently from type to type.
+/// `mma.sp`: which threads hold the metadata. The message for a shape in which all of them do depends on the type.
 fn sparsity_selector(
     sink: &mut Sink,
     context: &Context,
@@ -388,9 +389,9 @@ fn scale_selectors(sink: &mut Sink, context: &Context, operands: &[Operand], low
     }
 }
 
-/// `bar.sync a, b`: the barrier's number and how many threads take part.
+/// `bar.sync a, b`: the number of the barrier and the thread count.
 fn barrier(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[Lowered]) {
-    // Of `bar.red`, operand 0 is the result and the last one the predicate.
+    // Operand 0 of `bar.red` is the result, and the last one is the predicate.
     let specs: Vec<&isa::OperandSpec> = context.form.operands_with(context.picks).collect();
     let first = usize::from(specs.first().is_some_and(|spec| spec.access == isa::Access::Write));
     let constant = |name: &str| {
@@ -402,7 +403,7 @@ fn barrier(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[
             _ => None,
         }
     };
-    // Of both numbers, ptxas looks at the low word.
+    // ptxas checks only the low word of each number.
     let names: Vec<&str> = specs.iter().skip(first).map(|spec| spec.name).collect();
     if let Some((number, span)) = names.first().and_then(|name| constant(name))
         && number as u32 > 15

@@ -1,10 +1,10 @@
-//! Modifiers that ptxas misses, each in its own words.
+//! Missing modifiers for which ptxas has messages of their own.
 
 use isa::Opcode;
 use smallvec::SmallVec;
 use syntax::tree::Instruction as Tree;
 
-/// What an instruction lacks, or has too much of, whose types and operands fit.
+/// The message for a missing or superfluous modifier of an instruction whose types and operands fit.
 pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
     if !OPCODES.contains(&node.opcode.text) {
         return None;
@@ -27,7 +27,7 @@ pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
         "atom" | "red" if !has(&["async"]) && !modifiers.iter().any(|m| crate::messages::is_operation(m)) => {
             Some(format!("Illegal operation '' for instruction '{name}'"))
         }
-        // Behind a type it is no mode for ptxas.
+        // To ptxas, `.lo` or `.hi` after a type is not a mode.
         "dp2a" if !matches!(modifiers.first(), Some(&("lo" | "hi"))) => required("'.hi/.lo' modifier"),
         "min" | "max" if node.operands.len() < 4 && has(&["f16", "f16x2", "bf16", "bf16x2", "f32"]) => {
             match (has(&["abs"]), has(&["xorsign"])) {
@@ -40,11 +40,11 @@ pub(crate) fn missing(node: &Tree, name: &str) -> Option<String> {
     }
 }
 
-/// Those that anything may be missing of.
+/// The opcodes to which [`missing`] applies.
 const OPCODES: &[&str] = &["mma", "wmma", "tcgen05", "atom", "red", "min", "max", "dp2a"];
 const BLOCKS: &[&str] = &["block16", "block32"];
 
-/// Ways to saturate that do not go together, whatever the operands.
+/// Reports `.sat` together with another kind of saturation, whatever the operands.
 pub(crate) fn saturates_twice(node: &Tree) -> Option<String> {
     let has = |word: &str| node.modifiers.iter().any(|m| m.text == word);
     let other = ["satfinite", "relu"].into_iter().find(|word| has(word))?;
@@ -52,7 +52,7 @@ pub(crate) fn saturates_twice(node: &Tree) -> Option<String> {
     is_it.then(|| format!("Modifier '.{other}' cannot be combined with modifier '.sat'"))
 }
 
-/// What is wrong with the state spaces of an asynchronous copy, which names two: the first is where to.
+/// The error in the state spaces of an asynchronous copy. It has two spaces; the first is the destination.
 pub(crate) fn wrong_spaces(name: &str, is_bulk: bool, spaces: &[&str]) -> Option<&'static str> {
     const NUMBER: &str = "Unexpected number of state spaces specified in instruction";
     const SPACE: &str = "State space incorrect for instruction";
@@ -69,7 +69,7 @@ pub(crate) fn wrong_spaces(name: &str, is_bulk: bool, spaces: &[&str]) -> Option
     (!is_known).then_some(SPACE)
 }
 
-/// Is it `.shared` of this block?
+/// Is this `.shared` of the executing CTA?
 fn is_shared(space: &str) -> bool {
     matches!(space, "shared" | "shared::cta")
 }
@@ -86,7 +86,7 @@ pub(crate) fn is_shape(word: &str) -> bool {
     of_matrix || digit_at(0) && word.contains('x') && word.contains('b')
 }
 
-/// Modifiers by which an instruction takes another operand: without them it has one too many.
+/// Does the modifier of this slot add an operand? Without the modifier, the instruction has one operand too many.
 pub(crate) fn brings_operand(opcode: Opcode, slot: &str, operands: usize) -> bool {
     match slot {
         "L2::cache_hint" => operands != 5 || opcode != Opcode::Cp,

@@ -1,4 +1,4 @@
-//! Names and where they are seen (PTX ISA, "Identifiers", "Parameterized Variable Names").
+//! Names and their scopes (PTX ISA, "Identifiers", "Parameterized Variable Names").
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,17 +7,17 @@ use isa::Type;
 
 use crate::module::{BranchTargetsId, FuncId, LabelId, PrototypeId, RegId, VarId};
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Entity {
     /// A scalar register; it gets an id when an instruction first names it.
     Register(Type, Option<RegId>),
-    /// A vector register: type of the elements, how many, and their ids.
+    /// A vector register: type of the elements, their number, and their ids.
     VectorRegister(Type, u8, [Option<RegId>; 4]),
     Variable(VarId),
-    /// A parameter in `.param` space of the function at hand.
+    /// A parameter of the current function in `.param` space.
     Param(u32),
-    /// A return parameter in `.param` space of the function at hand.
+    /// A return parameter of the current function in `.param` space.
     Return(u32),
     Function(FuncId),
     Label(LabelId),
@@ -27,7 +27,7 @@ pub(crate) enum Entity {
     CallTargets(usize),
 }
 
-/// A name's meaning and where it was given.
+/// The meaning of a name and the span of its declaration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Declared {
     pub(crate) entity: Entity,
@@ -46,7 +46,7 @@ pub(crate) struct Range {
 pub(crate) struct Conflict {
     /// The name as ptxas reports it.
     pub(crate) name: String,
-    /// Where it was declared before.
+    /// The span of its first declaration.
     pub(crate) previous: Span,
 }
 
@@ -59,13 +59,14 @@ fn conflict(name: impl Into<String>, previous: Span) -> Conflict {
 pub(crate) struct Scope<'a> {
     /// Names declared so far, and the members of ranges that were used.
     names: HashMap<&'a str, Declared>,
-    /// Ranges by prefix. They are not spelled out: `%r<4000000000>` is one entry.
+    /// Ranges by prefix. They are not expanded: `%r<4000000000>` is one entry.
     ranges: HashMap<&'a str, Range>,
-    /// Single names that a later range may take over, by prefix, with their numbers.
+    /// Single names by prefix, with their numbers. A later range may take them over.
     numbered: HashMap<&'a str, Vec<(u64, &'a str)>>,
-    /// All labels of the block, those further down included.
+    /// All labels of the block, including those further down.
     labels: HashMap<&'a str, LabelId>,
-    /// Labels of `.branchtargets`, `.calltargets` and `.callprototype` anywhere in the block: they must come before their use.
+    /// Labels of `.branchtargets`, `.calltargets` and `.callprototype` anywhere in the block. They must be declared
+    /// before use.
     tables: HashSet<&'a str>,
 }
 
@@ -97,7 +98,7 @@ impl<'a> Scope<'a> {
         Ok(())
     }
 
-    /// Declares `name0` to `name(count-1)`. What had such a name before has it no longer, as in ptxas.
+    /// Declares `name0` to `name(count-1)`. As in ptxas, earlier declarations of such names no longer apply.
     pub(crate) fn declare_range(&mut self, name: &'a str, range: Range) -> Result<(), Conflict> {
         if let Some(previous) = self.ranges.get(name) {
             return Err(conflict(format!("{name}<"), previous.span));
@@ -109,27 +110,27 @@ impl<'a> Scope<'a> {
         Ok(())
     }
 
-    /// Makes a label of the block known before it is reached.
+    /// Declares a label of the block before its statement is reached.
     pub(crate) fn foresee_label(&mut self, name: &'a str, make: impl FnOnce() -> LabelId) {
         self.labels.entry(name).or_insert_with(make);
     }
 
-    /// Makes known that a table with this label stands somewhere in the block.
+    /// Records that the block contains a table with this label.
     pub(crate) fn foresee_table(&mut self, name: &'a str) {
         self.tables.insert(name);
     }
 
-    /// Does a table with this label stand anywhere in the block?
+    /// Does the block contain a table with this label?
     pub(crate) fn foresees_table(&self, name: &str) -> bool {
         self.tables.contains(name)
     }
 
-    /// The label of this block with this name, wherever in the block it stands.
+    /// The label of this name anywhere in the block.
     pub(crate) fn label(&self, name: &str) -> Option<LabelId> {
         self.labels.get(name).copied()
     }
 
-    /// The meaning of a name in this scope, for changing.
+    /// The meaning of a name in this scope, for modification.
     pub(crate) fn get_mut(&mut self, name: &'a str) -> Option<&mut Declared> {
         if !self.names.contains_key(name) {
             let (base, number) = split_number(name)?;
@@ -140,7 +141,7 @@ impl<'a> Scope<'a> {
         self.names.get_mut(name)
     }
 
-    /// The meaning of a name that is no member of a range.
+    /// The meaning of a name that is not a member of a range.
     pub(crate) fn get(&self, name: &str) -> Option<&Declared> {
         self.names.get(name)
     }

@@ -1,5 +1,5 @@
-//! What an instruction means, and what is wrong with its modifiers: the form of the table, picks, gates, in the stages in which ptxas
-//! finds fault with them.
+//! Selects the form of an instruction and finds the errors of its modifiers: picks and gates, each error with the
+//! stage at which ptxas reports it.
 
 use std::ops::RangeBounds;
 use std::rc::Rc;
@@ -12,27 +12,27 @@ use syntax::tree::Instruction as Tree;
 use crate::body::BodyChecker;
 use crate::order::Stage;
 
-/// What an opcode with its modifiers and number of operands means.
+/// The meaning of an opcode with its modifiers and number of operands.
 #[derive(Debug)]
 pub(crate) struct Selection {
-    /// The form, or the one that comes nearest.
+    /// The form, or the nearest one if none fits.
     pub(crate) form: Option<&'static Form>,
-    /// What was picked.
+    /// The picks in the form's slots.
     pub(crate) picks: Picks,
-    /// How ptxas calls it in messages.
+    /// The instruction's name in messages of ptxas.
     pub(crate) name: String,
     pub(crate) errors: Vec<SelectError>,
-    /// What ptxas finds fault with of the modifiers, each with its stage.
+    /// The errors that ptxas reports on the modifiers, each with its stage.
     pub(crate) findings: Vec<Finding>,
-    /// What ptxas says of a form that only lenient checking accepts.
+    /// The message of ptxas for a form that only lenient checking accepts.
     pub(crate) refused: Option<String>,
 }
 
-/// Something that is wrong with modifiers.
+/// An error in modifiers.
 #[derive(Debug)]
 pub(crate) struct Finding {
     pub(crate) stage: Stage,
-    /// The modifier, where they are read one after the other.
+    /// Index of the modifier, where ptxas reads modifiers one by one.
     pub(crate) index: usize,
     pub(crate) fault: Fault,
 }
@@ -40,9 +40,9 @@ pub(crate) struct Finding {
 #[derive(Debug)]
 pub(crate) enum Fault {
     Select(SelectError),
-    /// More formats between which matrices are converted than two.
+    /// More than two formats of a matrix conversion.
     Formats,
-    /// A gate that the module does not pass.
+    /// A gate that rejects the module.
     Closed(Gate),
 }
 
@@ -76,8 +76,8 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         let (form, picks, errors) = match selected {
             Ok(selected) => (Some(selected.form()), selected.picks, Vec::new()),
-            // Of packed integers it does not see a predicate, but types that are not those of `set` with one; and of arithmetic in
-            // formats without `.satfinite` not the modifier, but the types.
+            // ptxas reports the types, not the modifier, in two cases: for `set` that combines packed integers with a
+            // predicate, and for arithmetic with `.satfinite` in formats that do not have it.
             Err(errors)
                 if opcode == "set" && combines_packed_integers(&modifiers)
                     || !errors.iter().any(|error| matches!(error, SelectError::UnknownModifier { .. }))
@@ -99,7 +99,8 @@ impl<'a> BodyChecker<'_, 'a> {
                     | SelectError::Missing { form, .. } => Some(form.form()),
                     _ => None,
                 });
-                // With wrong types or only unknown modifiers no form is near; any will do for what is checked then.
+                // With wrong types, or with unknown modifiers only, no form is nearest. The remaining checks can use
+                // any form.
                 let form = form.or_else(|| isa::forms(node.opcode.text).first());
                 return self.refused(node, form, errors);
             }
@@ -113,7 +114,7 @@ impl<'a> BodyChecker<'_, 'a> {
         Selection { form, picks, name, errors, findings, refused }
     }
 
-    /// What an instruction means that lacks a modifier which old modules may leave out.
+    /// The meaning of an instruction that lacks a modifier which old modules may omit.
     fn with_default(
         &self,
         opcode: &str,
@@ -139,7 +140,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let form = selected.form();
         let mut findings =
             self.findings(Some(form), &selected.picks, &[], Opcode::from_name(opcode), modifiers);
-        // Nothing is said of what does not stand there.
+        // ptxas checks no gates of a modifier that is not written.
         let implied: Vec<Gate> = isa::token_gates(form, Token::Mod(default)).collect();
         findings.retain(|finding| {
             !matches!(&finding.fault, Fault::Closed(gate)
@@ -153,7 +154,7 @@ impl<'a> BodyChecker<'_, 'a> {
         Some(Selection { form: Some(form), picks, name, errors: Vec::new(), findings, refused: None })
     }
 
-    /// What an instruction means whose modifiers are wrong for this form.
+    /// A selection for an instruction whose modifiers do not fit this form.
     fn refused(&self, node: &Tree<'a>, form: Option<&'static Form>, errors: Vec<SelectError>) -> Selection {
         let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
         let (mut types, mut mods) = (Vec::new(), Vec::new());
@@ -182,8 +183,8 @@ impl<'a> BodyChecker<'_, 'a> {
         Selection { form, picks, name, errors, findings, refused: None }
     }
 
-    /// The forms that an instruction with wrong modifiers may mean, nearest first: ptxas looks for one that its operands fit before it
-    /// finds fault with modifiers.
+    /// The forms that an instruction with wrong modifiers may mean, nearest first. ptxas searches for a form that
+    /// fits the operands before it reports errors in modifiers.
     pub(crate) fn candidates(&self, node: &Tree<'a>, operands: usize) -> impl Iterator<Item = Selection> {
         let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
         let candidates = isa::candidates(node.opcode.text, &modifiers, operands);
@@ -194,7 +195,7 @@ impl<'a> BodyChecker<'_, 'a> {
         !gate.permits(self.module.version, self.module.target)
     }
 
-    /// What ptxas finds fault with of modifiers.
+    /// The errors that ptxas reports on modifiers.
     pub(crate) fn findings(
         &self,
         form: Option<&'static Form>,
@@ -204,7 +205,7 @@ impl<'a> BodyChecker<'_, 'a> {
         modifiers: &[&str],
     ) -> Vec<Finding> {
         let mut findings = Vec::new();
-        // Which layouts there are is looked at later, unless they are too many.
+        // ptxas checks layouts later, unless there are more than two.
         let too_many = modifiers.iter().filter(|m| crate::required::is_layout(m)).count() > 2;
         let is_late = |error: &SelectError| match *error {
             SelectError::Repeated { index } => {
@@ -250,14 +251,14 @@ impl<'a> BodyChecker<'_, 'a> {
         for gate in closed.into_iter().filter(|gate| self.is_closed(gate)) {
             let stage = stage_of(&gate);
             if has_types || stage != Stage::Words {
-                // Those of the form come behind those that are early, and behind restrictions.
+                // Gates of the form come after early gates and after restrictions.
                 let index = if gate.stage == isa::Stage::Form { 2 } else { 0 };
-                // Shapes of matrices that are loaded are looked at where others are refused.
+                // Shapes of `ldmatrix` are checked where ptxas rejects other shapes.
                 let of_shape = form.opcode == Opcode::Ldmatrix
                     && ["'.m8n8'", "'.m8n16'"].iter().any(|shape| gate.subject.contains(shape));
                 let (stage, index) = if of_shape { crate::order::SHAPE } else { (stage, index) };
                 let finding = Finding { stage, index, fault: Fault::Closed(gate) };
-                // Of matrices, the block that memory belongs to comes first.
+                // For `wmma`, the gate of `::cta` or `::cluster` memory comes first.
                 let place = match form.opcode == Opcode::Wmma && gate.subject.starts_with("Feature '::") {
                     true => 0,
                     false => findings.len(),
@@ -268,7 +269,7 @@ impl<'a> BodyChecker<'_, 'a> {
         findings
     }
 
-    /// Reports what is wrong with modifiers, of some stages.
+    /// Reports the errors in modifiers that belong to these stages.
     pub(crate) fn modifiers(
         &mut self,
         node: &Tree<'a>,
@@ -277,7 +278,7 @@ impl<'a> BodyChecker<'_, 'a> {
     ) {
         for finding in selection.findings.iter().filter(|finding| stages.contains(&finding.stage)) {
             match &finding.fault {
-                // It was said with what it does not go.
+                // An earlier message already names the modifier as one that does not fit.
                 Fault::Select(SelectError::Illegal { index, .. })
                     if node.modifiers.get(*index).is_some_and(|modifier| {
                         let word = format!("'.{}'", modifier.text);
@@ -299,7 +300,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// Reports an error that ends the instruction.
+    /// Reports an error of a final stage.
     pub(crate) fn report_last(&mut self, node: &Tree<'a>, selection: &Selection, error: &SelectError) {
         let (stage, _) = Stage::of_modifiers(error, Opcode::from_name(node.opcode.text), &[], &[]);
         self.report_select(node, selection, error, stage, 0);
@@ -363,11 +364,11 @@ impl<'a> BodyChecker<'_, 'a> {
         stage: Stage,
         place: usize,
     ) {
-        // Point at the modifier that the message names, if there is one.
+        // Point at the modifier that the message names, if any.
         let named = node.modifiers.iter().find(|m| gate.modifier() == Some(m.text));
         let span = named.map_or(node.opcode.span, |m| m.span);
         let message = match stage {
-            // It calls a rounding illegal of an instruction whose other roundings are older.
+            // ptxas calls a rounding illegal if the instruction has other, older roundings.
             Stage::RoundingGate => format!("Illegal rounding modifier for instruction '{}'", selection.name),
             _ => selection.gate_message(gate, self.module.version, self.module.target),
         };
@@ -380,7 +381,7 @@ impl<'a> BodyChecker<'_, 'a> {
 }
 
 impl Selection {
-    /// What ptxas says of a gate that is closed.
+    /// The message of ptxas for a gate that rejects the module.
     fn gate_message(&self, gate: &Gate, version: Version, target: Target) -> String {
         let types: String = self.picks.types().iter().map(ToString::to_string).collect();
         let message = match gate.subject.split_once(" '") {
@@ -394,7 +395,7 @@ impl Selection {
         message.replace("{types}", &types).replace("{atomic}", &self.atomic_name(&types))
     }
 
-    /// Is this what the table calls a barrier, of which gates say the whole name?
+    /// Is this a row that the table calls a barrier, whose gates name the whole instruction?
     fn is_named_late(&self, subject: &str) -> bool {
         self.form.is_some_and(|form| {
             matches!(form.opcode, Opcode::Bar | Opcode::Barrier)
@@ -416,12 +417,12 @@ impl Selection {
     }
 }
 
-/// The opcode and its modifiers.
+/// The span of the opcode and its modifiers.
 pub(crate) fn head(node: &Tree) -> Span {
     node.modifiers.last().map_or(node.opcode.span, |last| node.opcode.span.to(last.span))
 }
 
-/// When ptxas says that a gate is closed.
+/// The stage at which ptxas reports that a gate rejects the module.
 pub(crate) fn stage_of(gate: &Gate) -> Stage {
     match gate.stage {
         isa::Stage::Token => Stage::Words,
@@ -433,7 +434,7 @@ pub(crate) fn stage_of(gate: &Gate) -> Stage {
     }
 }
 
-/// Does a modifier or type have its gates even on instructions that do not take it?
+/// Does ptxas check the gates of a modifier or type even on instructions that do not take it?
 fn has_own_gates(token: Token) -> bool {
     match token {
         Token::Type(ty) => isa::is_alternate(ty),
@@ -448,19 +449,20 @@ fn has_own_gates(token: Token) -> bool {
     }
 }
 
-/// `.32x32b` and the like, `.m16n8`, `.m16n16`.
+/// Shapes: `.32x32b` and the like, `.m16n8`, `.m16n16`.
 fn is_tensor_shape(name: &str) -> bool {
     matches!(name, "m16n16" | "m16n8")
         || name.contains('x') && name.contains('b') && name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// What fences are restricted to.
+/// Restrictions of fences.
 fn is_restriction(token: Token) -> bool {
     let restrictions = [Mod::MbarrierInit, Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta];
     matches!(token, Token::Mod(modifier) if restrictions.contains(&modifier))
 }
 
-/// Words of tcgen05 and of block scaling: what they need is said late, before they are refused.
+/// Modifiers of tcgen05 and of block scaling. ptxas checks their gates late, just before it rejects the modifiers
+/// themselves.
 fn is_late_word(token: Token) -> bool {
     let Token::Mod(modifier) = token else { return false };
     let name = modifier.name();
@@ -468,7 +470,7 @@ fn is_late_word(token: Token) -> bool {
         || matches!(name, "ashift" | "block16" | "block32" | "block_scale")
 }
 
-/// A modifier that is illegal hides that others are missing, except the operators of comparisons.
+/// Is this error hidden? An illegal modifier hides missing ones, except missing comparison and Boolean operators.
 fn hidden(error: &SelectError, all: &[SelectError], modifiers: &[&str]) -> bool {
     let (missing, _) = Stage::of_modifiers(error, None, modifiers, &[]);
     matches!(error, SelectError::Missing { slot, .. } if !matches!(*slot, "CmpOp" | "BoolOp"))
@@ -504,7 +506,7 @@ fn combines_packed_integers(modifiers: &[&str]) -> bool {
         && types.next().is_none()
 }
 
-/// On sm_1x, single-precision instructions flush subnormals without being told.
+/// On sm_1x, single-precision instructions flush subnormals even without `.ftz`.
 fn implied_ftz(form: &Form, picks: Picks) -> Picks {
     let takes_ftz = form.slots.iter().any(|slot| slot.choice(Token::Mod(Mod::Ftz)).is_some());
     if !takes_ftz || picks.has(Mod::Ftz) || !picks.types().contains(&Type::F32) {

@@ -8,11 +8,11 @@ use crate::checker::Checker;
 use crate::instruction::Context;
 use crate::operand::{Lowered, Value};
 
-/// What the name of a special register stands for.
+/// The meaning of a special register's name.
 pub(crate) enum Found {
     /// `%laneid`, `%tid.x`
     Scalar(SpecialRegister),
-    /// `%tid` without a component, given by its first element: all of its elements, which only `mov.v4` takes.
+    /// `%tid` without a component, given by its first component. It means all components, which only `mov.v4` takes.
     Vector(SpecialRegister),
 }
 
@@ -40,14 +40,14 @@ pub(crate) fn without_percent(name: &str) -> Option<String> {
     find(&register, None).map(|_| format!("special registers begin with a percent sign: '{register}'"))
 }
 
-/// The special register, or the vector of some, whose name is nearest to one that begins with `%`.
+/// The name of a special register (with or without its component) that is nearest to a name that begins with `%`.
 pub(crate) fn nearest(name: &str) -> Option<String> {
     let names = SpecialRegister::all().map(|register| register.name().split('.').next().unwrap_or_default());
     let near = diag::nearest(name, names).filter(|_| name.starts_with('%'))?;
     Some(format!("did you mean the special register '{near}'?"))
 }
 
-/// Reports what a special register needs of `.version` and `.target`.
+/// Reports what a special register requires of `.version` and `.target`.
 pub(crate) fn check_gates(module: &mut Checker, register: SpecialRegister, span: Span) {
     if !module.knows_target() {
         return;
@@ -65,7 +65,7 @@ pub(crate) fn check_gates(module: &mut Checker, register: SpecialRegister, span:
 }
 
 impl BodyChecker<'_, '_> {
-    /// A kernel that asks where the memory of its block is says how much of it there must be.
+    /// A kernel that reads the address or size of its CTA's memory must declare the size of that memory.
     pub(crate) fn check_block_memory(&mut self, operands: &[Lowered]) {
         let function = &self.module.functions[self.function.index()];
         if !function.is_entry || function.bounds.per_cta_memory > 0 {
@@ -84,7 +84,7 @@ impl BodyChecker<'_, '_> {
     }
 }
 
-/// Does this instruction read special registers? `mov` does, and `cvt` between integers.
+/// Does this instruction read special registers? `mov` and `cvt` between integers do.
 pub(crate) fn anywhere(context: &Context) -> bool {
     match context.form.action {
         Action::Effect(Effect::Mov) => true,

@@ -1,5 +1,5 @@
-//! Textures, samplers and surfaces as operands, and what their geometry asks of the operands beside them
-//! (PTX ISA, "Texture Instructions" and "Surface Instructions").
+//! Textures, samplers and surfaces as operands, and the operands whose size depends on the geometry (PTX ISA,
+//! "Texture Instructions" and "Surface Instructions").
 
 use diag::{Code, Span};
 use isa::{
@@ -16,16 +16,16 @@ use crate::operand::{Base, Lowered, SymbolValue, Value};
 use crate::selection::Selection;
 use crate::vector::{element_type, fit_vector, unlike_elements, unlike_message};
 
-/// What a geometry asks for.
+/// What a geometry requires of operands.
 struct Geometry {
     name: &'static str,
-    /// The least number of coordinates, with the index into an array and the number of a sample.
+    /// The least number of coordinates, including an array index and a sample index.
     coordinates: usize,
     /// The least number of offsets.
     offsets: usize,
-    /// The number of gradients, if it matters.
+    /// The number of gradients, if ptxas checks it.
     gradients: Option<usize>,
-    /// Where among the coordinates the index into an array stands.
+    /// Position of the array index among the coordinates.
     index: Option<usize>,
 }
 
@@ -60,13 +60,13 @@ pub(crate) fn is_texel_access(form: &isa::Form) -> bool {
     form.operands.iter().any(|spec| spec.kind == isa::OperandKind::Texels)
 }
 
-/// What the name of an operand says that its handle is of.
+/// The kind of handle that an operand of this name has.
 fn handle_of(name: &str) -> Opaque {
     if matches!(name, "surface" | "surfref") { Opaque::Surface } else { Opaque::Texture }
 }
 
-/// Is there an offset that is plainly one integer, and nothing to compare a depth with? ptxas does not ask then for what offsets need:
-/// bits could as well be a depth, and vectors are offsets only.
+/// Is the last operand an offset that can only be one integer? ptxas then skips the gates of offsets. A register of
+/// bits could be a depth reference instead, and a vector can only be an offset.
 pub(crate) fn has_plain_offset(form: &Form, picks: &Picks, operands: &[Lowered]) -> bool {
     let mut specs = form.operands_with(picks);
     let Some(at) = specs.position(|spec| spec.name == "e" && spec.elements == Elements::Geometry) else {
@@ -80,14 +80,14 @@ pub(crate) fn has_plain_offset(form: &Form, picks: &Picks, operands: &[Lowered])
     specs.next().is_none() && is_integer && matches!(form.opcode, Opcode::Tex | Opcode::Tld4)
 }
 
-/// Does a gate stand for what offsets need?
+/// Is this the gate of offset operands?
 pub(crate) fn is_of_offsets(gate: &Gate) -> bool {
     let first = isa::Requirement::Version(Version::new(4, 3));
     gate.subject == "Feature 'offset operand'" || !gate.subject.contains(" with ") && gate.requires == first
 }
 
 impl<'a> BodyChecker<'_, 'a> {
-    /// What a texture instruction means whose handle stands without brackets around it and the coordinates, if all else fits.
+    /// The selection for a `tex` whose handle and coordinates are not in brackets, if everything else fits.
     pub(crate) fn without_coordinates(&self, node: &Tree<'a>, operands: &[Lowered]) -> Option<Selection> {
         let [result, handle, coordinates, others @ ..] = operands else { return None };
         let base = match handle.value {
@@ -112,7 +112,7 @@ impl<'a> BodyChecker<'_, 'a> {
             .find(|selection| selection.form.is_some_and(|form| self.fits(&together, form, selection)))
     }
 
-    /// What an operand needs of `.target` and `.version`.
+    /// Reports what an operand requires of `.target` and `.version`.
     fn need_for_texels(
         &self,
         feature: &str,
@@ -132,7 +132,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// A handle in a register.
+    /// Reports what a handle in a register requires.
     fn need_for_handle(&self, kind: Opaque, span: Span, complaints: &mut Complaints) {
         let independent = self.module.independent_samplers;
         let (feature, version) = match kind {
@@ -148,7 +148,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// The handle of a texture, sampler or surface as a value: its address.
+    /// Reports what a handle requires if its address is used as a value.
     pub(crate) fn need_for_handle_address(&self, lowered: &Lowered, ty: Type, complaints: &mut Complaints) {
         let Value::Symbol(SymbolValue { opaque: Some(kind), .. }) = lowered.value else { return };
         self.need_for_handle(kind, lowered.span, complaints);
@@ -212,7 +212,8 @@ impl<'a> BodyChecker<'_, 'a> {
             handle_expected(place.index + 1, Opaque::Sampler, span, place, complaints);
         }
         let verdict = match (sampler, self.module.independent_samplers) {
-            // With one handle for both, ptxas counts the operands on from the sampler: it takes the coordinates for offsets.
+            // With unified texture mode, ptxas counts operands from the sampler on, so that it takes the coordinates
+            // for offsets.
             (Some(_), false) => {
                 let mut unseen = Complaints::new();
                 let verdict = fit_coordinates(coordinates, place, &mut unseen);
@@ -227,7 +228,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 if let Some(size) = size.filter(|_| !picks.has(Mod::Level)) {
                     check_size(size, picks.has(Mod::Grad), coordinates.span, place, complaints);
                 }
-                // What stands behind them it takes for offsets of a cube, or the reference of a depth comparison.
+                // It takes the operand after them for offsets of a cube, or for a depth reference.
                 if let Some(geometry) = Geometry::of(picks)
                     && (picks.has(Mod::Grad) && geometry.is_cube()
                         || picks.has(Mod::Level) && geometry.name == "3d")
@@ -250,7 +251,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// `[a]`: a handle, whose attributes are asked for.
+    /// `[a]`: a handle whose attributes are queried.
     pub(crate) fn fit_handle(
         &self,
         lowered: &Lowered,
@@ -273,7 +274,7 @@ impl<'a> BodyChecker<'_, 'a> {
         if !independent && matches!(operand, AddressBase::Reg(_)) {
             self.need_for_handle(kind, lowered.span, complaints);
         }
-        // ptxas looks at no handle for this one if samplers have their own.
+        // ptxas does not check the handle for this attribute if samplers are independent.
         let any = is_asked("memory_layout") && independent;
         if !any && (!is_kind || *offset != 0) {
             handle_expected(place.index, kind, lowered.span, place, complaints);
@@ -288,8 +289,8 @@ impl<'a> BodyChecker<'_, 'a> {
         Verdict::Fits(Operand::Address(operand, 0))
     }
 
-    /// The registers that texels are read into or written from; beside a destination a predicate says whether they are in
-    /// memory.
+    /// The registers that hold texels. A destination may have a predicate that reports whether the texels are
+    /// resident in memory.
     pub(crate) fn fit_texel_values(
         &self,
         lowered: &Lowered,
@@ -328,7 +329,8 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         let is_surface = place.spec.elements == Elements::Vector;
         match vector {
-            // Without `.v2` or `.v4` a surface's operand may have any size, with it a single register can be written.
+            // Without `.v2` or `.v4`, a surface operand may have any length. With them, a stored operand may be a
+            // single register.
             Some(own) if is_surface && count == 1 => fit_vector(lowered, place, own, complaints),
             None if is_surface && (count == 1 || place.spec.access == Access::Read) => {
                 fit_scalar(lowered, place, complaints)
@@ -338,7 +340,7 @@ impl<'a> BodyChecker<'_, 'a> {
     }
 }
 
-/// Is it an attribute of samplers?
+/// Is this an attribute of samplers?
 pub(crate) fn is_of_sampler(attribute: Mod) -> bool {
     matches!(
         attribute.name(),
@@ -352,7 +354,7 @@ fn handle_expected(index: usize, kind: Opaque, span: Span, place: &Place, compla
     complain(complaints, Code::HandleExpected, span, message, None);
 }
 
-/// What a handle is taken from, and whether it is one of that kind; `None` if its type is wrong.
+/// The base of a handle, and whether it has this kind; `None` if its type is wrong.
 fn handle(base: &Base, kind: Opaque) -> Option<(AddressBase, bool)> {
     match *base {
         Base::Register(id, ty) => {
@@ -366,14 +368,14 @@ fn handle(base: &Base, kind: Opaque) -> Option<(AddressBase, bool)> {
     }
 }
 
-/// The coordinates: `.ctype` of textures, integers of surfaces.
+/// The coordinates: of type `.ctype` for textures, integers for surfaces.
 fn fit_coordinates(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
     let picks = place.context.picks;
     let is_surface = handle_of(place.spec.name) == Opaque::Surface;
     let ty = if is_surface { Type::S32 } else { picks.types().last().copied().unwrap_or(Type::S32) };
     let fits = |found: Type, vector: bool| match ty {
         _ if is_surface => matches!(found, Type::S32 | Type::U32 | Type::B32),
-        // An index may stand among floating-point coordinates.
+        // An array index may be among floating-point coordinates.
         Type::F32 if vector && matches!(found, Type::S32 | Type::U32) => true,
         _ => register_allowed(ty, found, false),
     };
@@ -416,7 +418,7 @@ fn registers(ids: &[RegId]) -> Operand {
     Operand::Vector(ids.iter().map(|&id| Operand::Reg(id)).collect())
 }
 
-/// The elements of a vector, as sources of 32 bits each.
+/// The elements of a vector, as 32-bit sources.
 fn sources(elements: &[Box<Lowered>]) -> Operand {
     let source = |element: &Lowered| match element.value {
         Value::Register(id, _) => Operand::Reg(id),
@@ -424,7 +426,7 @@ fn sources(elements: &[Box<Lowered>]) -> Operand {
         Value::Const(value @ Const::Int { .. }) => Operand::Imm(value.bits(Type::S32)),
         Value::Const(value) => Operand::Imm(value.bits(Type::F32)),
         Value::Special(register) => Operand::Special(register),
-        // What is no source was reported.
+        // An element that cannot be a source was reported.
         _ => Operand::Sink,
     };
     Operand::Vector(elements.iter().map(|element| source(element)).collect())
@@ -433,7 +435,7 @@ fn sources(elements: &[Box<Lowered>]) -> Operand {
 fn check_geometry(count: usize, span: Span, place: &Place, complaints: &mut Complaints) {
     let Some(geometry) = Geometry::of(place.context.picks) else { return };
     if count < geometry.coordinates {
-        // ptxas says so for the coordinates and for the operand that they stand in.
+        // ptxas reports this twice: for the coordinates and for the operand that contains them.
         for _ in 0..1 + usize::from(place.index > 0) {
             geometry_mismatch(&geometry, geometry.coordinates, span, place, complaints);
         }
@@ -449,17 +451,17 @@ fn geometry_mismatch(
 ) {
     let name = place.context.name;
     let message = format!("Operand vector size doesn't match geometry for instruction '{name}'");
-    // There are vectors of 2 and 4.
+    // Vectors have 2 or 4 elements.
     let help = format!(".{} takes {} elements here", geometry.name, count.next_power_of_two());
     complain(complaints, Code::VectorSize, span, message, Some(&help));
 }
 
-/// An operand that depends on the geometry: offsets, gradients, the reference of a depth comparison.
+/// An operand that depends on the geometry: offsets, gradients, or the depth reference.
 pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
     let geometry = Geometry::of(place.context.picks);
     let Some(ty) = place.ty else { return Verdict::Mismatch };
     let is_gradient = place.spec.name.starts_with("dP");
-    // Offsets are integers: a register of halves is none.
+    // Offsets are integers; an `.f16x2` register is not one.
     let fits = |found: Type| register_allowed(ty, found, false) && !(ty == Type::S32 && found == Type::F16x2);
     let (count, operand) = match &lowered.value {
         Value::Register(_, found) if ty == Type::S32 && !fits(*found) => return Verdict::Mismatch,
@@ -470,7 +472,7 @@ pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Co
             return Verdict::Mismatch;
         }
         Value::RegisterPlus(_, Type::F16x2, _) if ty == Type::S32 => return Verdict::Mismatch,
-        // It could only be what a depth is compared with.
+        // It could only be a depth reference.
         Value::Address(base, _) if ty == Type::S32 => {
             return match base {
                 Base::Register(_, found) if register_allowed(Type::F32, *found, false) => {
@@ -494,7 +496,7 @@ pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Co
         }
         Value::Vector(..) | Value::VectorRegister(..) => return Verdict::Mismatch,
         _ => {
-            // Bits could as well be what a depth is compared with.
+            // Bits could also be a depth reference.
             let is_untyped =
                 matches!(lowered.value, Value::Register(_, found) if found.kind() == isa::Kind::Bits);
             let verdict = fit_scalar(lowered, place, complaints);
@@ -513,7 +515,7 @@ pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Co
     Verdict::Fits(operand)
 }
 
-/// The size of a vector of offsets or gradients.
+/// Checks the length of a vector of offsets or gradients.
 fn check_size(count: usize, are_gradients: bool, span: Span, place: &Place, complaints: &mut Complaints) {
     let Some(geometry) = Geometry::of(place.context.picks) else { return };
     if are_gradients {
@@ -535,15 +537,15 @@ fn illegal_geometry(geometry: &Geometry, span: Span, place: &Place, complaints: 
     complain(complaints, Code::IllegalModifier, span, message, None);
 }
 
-/// The type of a vector: that of its elements, or bits if they are of several.
+/// The type of a vector: that of its elements, or bits if their types differ.
 fn vector_type(elements: &[Box<Lowered>]) -> Option<Type> {
     let mut types = elements.iter().filter_map(|element| element_type(element));
     let first = types.next()?;
-    // A predicate among others passes for 32 bits.
+    // A predicate in a mixed vector counts as 32 bits.
     Some(if types.all(|ty| ty == first) { first } else { Type::of_bits(first.bits().max(32)) })
 }
 
-/// What ptxas says of elements that are unlike those before them.
+/// Reports elements whose types differ from the element before them.
 pub(crate) fn check_alike(elements: &[Box<Lowered>], place: &Place, complaints: &mut Complaints) {
     for span in unlike_elements(elements) {
         complain(complaints, Code::UnlikeElements, span, unlike_message(place.context.name), None);

@@ -8,13 +8,13 @@ use crate::checker::Checker;
 use crate::module::{FuncId, Linkage, VarId, Variable};
 use crate::scope::{Entity, Range, Scope};
 
-/// The function body in which a declaration stands.
+/// The function body that contains a declaration.
 pub(crate) struct Place<'s, 'a> {
     pub(crate) scopes: &'s mut [Scope<'a>],
     pub(crate) function: FuncId,
 }
 
-/// Type, shape and alignment of what is declared.
+/// Type, shape and alignment of a declaration.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) ty: Type,
@@ -25,7 +25,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Bytes of one element of an array of these.
+    /// Bytes of one element of an array of this shape.
     pub(crate) fn element_bytes(self) -> u64 {
         u64::from(self.ty.bytes()) * u64::from(self.lanes)
     }
@@ -36,7 +36,7 @@ impl Shape {
     }
 }
 
-/// Reads the space of a declaration.
+/// The state space with this name.
 fn space_of(name: &str) -> Option<Space> {
     Some(match name {
         "reg" => Space::Reg,
@@ -52,12 +52,12 @@ fn space_of(name: &str) -> Option<Space> {
 }
 
 impl<'a> Checker<'a> {
-    /// A declaration outside functions.
+    /// Checks a declaration outside functions.
     pub(crate) fn module_variables(&mut self, node: &VariableTree<'a>) {
         self.variables(node, None);
     }
 
-    /// A declaration: of any space, inside or outside functions.
+    /// Checks a declaration in any state space, inside or outside functions.
     pub(crate) fn variables(&mut self, node: &VariableTree<'a>, mut place: Option<Place<'_, 'a>>) {
         let linkage = self.linkage(node.linkage.as_ref());
         let (space_name, space_span) = node.space.map_or(("", node.span), |s| (s.text, s.span));
@@ -121,7 +121,7 @@ impl<'a> Checker<'a> {
         Declaration { space: Space::Global, shape, opaque: Some(Opaque::Texture), ..declared }
     }
 
-    /// What `.attribute(.managed)` and `.attribute(.unified(...))` need.
+    /// Reports what `.attribute(.managed)` and `.attribute(.unified(...))` require.
     pub(crate) fn attributes(&mut self, attributes: &[Attribute<'a>]) {
         for attribute in attributes {
             let (name, span) = (attribute.name.text, attribute.name.span);
@@ -134,7 +134,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Samplers have handles of their own with `texmode_independent` only.
+    /// Reports a sampler without `texmode_independent`: only that mode has separate samplers.
     pub(crate) fn unified_sampler(&mut self, span: Span) {
         let message = "Instruction or declaration violates .target texmode_unified setting";
         let help = "write `.target ..., texmode_independent`";
@@ -168,7 +168,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Type, vector and alignment. Errors are reported; the type is then `None`.
+    /// Type, vector and alignment. Reports errors, and returns `None` if the type is wrong.
     pub(crate) fn shape(&mut self, qualifiers: &Qualifiers<'a>) -> Option<Shape> {
         let align = qualifiers.align.as_ref().and_then(|tree| self.alignment(tree));
         let ty = self.declared_type(qualifiers.ty, true)?;
@@ -205,7 +205,7 @@ impl<'a> Checker<'a> {
     ) {
         let name = node.name;
         let space = declared.space;
-        // A declaration with a wrong type still declares its name, lest every use be an error too.
+        // A declaration with a wrong type still declares its name; otherwise every use would be an error too.
         let shape = declared.shape.unwrap_or(Shape { ty: Type::B32, lanes: 1, align: None });
         if declared.shape.is_some() && shape.ty == Type::Pred && space != Space::Reg {
             let message = format!("Predicate variable '{}' must be in register state space", name.text);
@@ -301,7 +301,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Number of elements of all dimensions whose length is given, and whether one is not (or is 0).
+    /// Number of elements of all dimensions with a length, and whether a dimension has none (or 0).
     fn elements(&mut self, node: &Declarator<'a>) -> (u64, bool) {
         let mut elements = 1u64;
         let mut incomplete = false;
@@ -322,7 +322,7 @@ impl<'a> Checker<'a> {
         crate::literal::fold_integer(tree, &mut self.sink).unwrap_or(0)
     }
 
-    /// May this declaration have an initial value? If it has one and may not, that is reported.
+    /// May this declaration have an initial value? Reports an initial value that it may not have.
     fn initializer_allowed(&mut self, node: &Declarator<'a>, declared: &Declaration) -> bool {
         let Some(initializer) = &node.initializer else { return true };
         let name = node.name.text;
@@ -368,7 +368,7 @@ impl<'a> Checker<'a> {
         self.globals.get(name).map(|declared| declared.entity)
     }
 
-    /// A module variable whose name is already a variable: `.extern` and its definition are one.
+    /// Handles a module variable whose name is already a variable: `.extern` and its definition are one.
     fn declare_again(&mut self, node: &Declarator<'a>, declared: &Declaration, id: VarId, new: Variable) {
         let old = &self.variables[id.index()];
         let (name, span, previous) = (node.name.text, node.name.span, old.span);

@@ -14,12 +14,12 @@ use crate::near_fit::special_width_fits;
 use crate::operand::{Base, Lowered, Value};
 use crate::order::Stage;
 
-/// Does ptxas make a call of it, with the elements of vectors as arguments?
+/// Does ptxas turn the instruction into a call, with the elements of vectors as arguments?
 pub(crate) fn becomes_call(form: &isa::Form) -> bool {
     form.opcode == Opcode::Wmma
 }
 
-/// `{a, b}` of `ld`, `st`, `atom`: as many elements as the instruction says.
+/// `{a, b}` of `ld`, `st`, `atom`: the instruction determines the number of elements.
 pub(crate) fn fit_vector(
     lowered: &Lowered,
     place: &Place,
@@ -29,7 +29,7 @@ pub(crate) fn fit_vector(
     let name = place.context.name;
     let writes = place.spec.access == Access::Write;
     let of_texels = crate::texture::is_texel_access(place.context.form);
-    // Coordinates count as an operand of their own.
+    // ptxas counts the coordinates of a tensor as an operand.
     let of_tensor = place.context.picks.has(isa::Mod::Tensor);
     let argument = place.index + 1;
     let of_matrix =
@@ -86,7 +86,7 @@ pub(crate) fn fit_vector(
     let moves = place.context.form.action == Action::Effect(Effect::Mov) && !writes;
     let is_vector = matches!(lowered.value, Value::Vector(..) | Value::VectorRegister(..) | Value::Sink);
     if (of_matrix || names_size) && !is_vector {
-        // Said of what would fit but for being no vector.
+        // ptxas reports this for operands that would fit if they were a vector.
         let Some(ty) = place.ty else { return Verdict::Mismatch };
         match could_be_fragment(lowered, place) {
             Some(true) => return vector_expected(complaints),
@@ -110,7 +110,7 @@ pub(crate) fn fit_vector(
             };
             return special_not_allowed(lowered.span, place, complaints);
         }
-        // The parts of a scalar.
+        // `mov` with vector destinations: the source is a scalar to unpack.
         Value::Register(..) | Value::Special(_) | Value::Const(_) if moves => {
             let is_small = place.ty.is_some_and(|ty| ty.bits() / (count as u32) < 8);
             return match place.ty {
@@ -188,11 +188,11 @@ pub(crate) fn fit_vector(
                 Verdict::Fits(Operand::Sink)
             }
             Value::Unknown => Verdict::Fits(Operand::Sink),
-            // The first register speaks for all: the others only have its size.
+            // ptxas checks only the type of the first register; the others have the same size.
             Value::Register(id, _) if typed => Verdict::Fits(Operand::Reg(id)),
-            // Beside registers of another type they are all bits, but floats take no integers.
+            // Among registers of another type, all constants are bits, but floats accept no integers.
             Value::Const(value) if typed && !writes => {
-                // A decimal among bits is cut to the low bits of a double, .b32 is no exception here.
+                // Of a decimal among bits, the low bits of a double remain. Here, that holds for `.b32` too.
                 let ty = if wanted == Type::B32 { Type::U32 } else { wanted };
                 Verdict::Fits(Operand::Imm(value.bits(ty)))
             }
@@ -202,7 +202,7 @@ pub(crate) fn fit_vector(
                 complain(complaints, Code::SpecialRegister, element.span, message, Some(help));
                 Verdict::Fits(Operand::Sink)
             }
-            // ptxas takes even these, and has no code for them.
+            // ptxas accepts even these and generates no code for them.
             Value::Special(_) if of_texels && writes => Verdict::Fits(Operand::Sink),
             Value::Const(_) if writes => return result_required(element.span, place, complaints),
             _ if writes => fit_destination(element, wanted, &scalar, complaints),
@@ -219,7 +219,7 @@ pub(crate) fn fit_vector(
     Verdict::Fits(Operand::Vector(operands))
 }
 
-/// Something that is neither a vector nor a register, where a vector is written.
+/// An operand that is neither a vector nor a register, where a vector is written.
 fn fit_no_result(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
     let Some(ty) = place.ty else { return Verdict::Mismatch };
     let mut others = Complaints::new();
@@ -244,8 +244,8 @@ fn fit_no_result(lowered: &Lowered, place: &Place, complaints: &mut Complaints) 
     Verdict::Fits(Operand::Sink)
 }
 
-/// Something that is no vector, where the offsets of a tensor's box belong: it may be a mask or a cache policy for ptxas, which stand there
-/// in other forms.
+/// An operand that is not a vector in the place of the offsets of a tensor's box. ptxas may take it for a mask or a
+/// cache policy, because other forms have these in the same place.
 fn fit_no_offsets(lowered: &Lowered, place: &Place, count: usize, complaints: &mut Complaints) -> Verdict {
     let with_mask = place.context.form.action == Action::Effect(Effect::CopyTensor);
     let types = [Some(Type::U16), with_mask.then_some(Type::U32), Some(Type::U64)];
@@ -275,7 +275,7 @@ fn fit_no_offsets(lowered: &Lowered, place: &Place, count: usize, complaints: &m
     Verdict::Fits(Operand::Sink)
 }
 
-/// What ptxas calls `wgmma.mma_async` when it finds fault with its shape or its constants.
+/// The name of `wgmma.mma_async` in ptxas's messages about its shape or its constants.
 pub(crate) fn group_name(form: &isa::Form, picks: &isa::Picks) -> Option<String> {
     if form.opcode != Opcode::Wgmma || picks.types().len() < 3 {
         return None;
@@ -292,7 +292,8 @@ pub(crate) fn group_name(form: &isa::Form, picks: &isa::Picks) -> Option<String>
     Some(format!("{sparse}wgmma.mma_async with {kind}"))
 }
 
-/// What ptxas says of a shape of `wgmma.mma_async` that its types do not have: floating-point types share their shapes.
+/// The message of ptxas for a shape of `wgmma.mma_async` that its types do not have. Floating-point types share their
+/// shapes.
 pub(crate) fn wrong_shape(shape: &str, form: &isa::Form, picks: &isa::Picks) -> Option<String> {
     let name = group_name(form, picks)?;
     let factor = picks.ty(1);
@@ -304,7 +305,7 @@ pub(crate) fn wrong_shape(shape: &str, form: &isa::Form, picks: &isa::Picks) -> 
     })
 }
 
-/// What ptxas calls a product when it finds fault with its fragments: `wgmma` as its gates do.
+/// The name of a product in ptxas's messages about its fragments. For `wgmma`, it is the name in its gates.
 fn product_name(context: &Context) -> Option<&'static str> {
     match context.form.opcode {
         Opcode::Wgmma => {
@@ -326,10 +327,11 @@ fn product_name(context: &Context) -> Option<&'static str> {
     }
 }
 
-/// Does ptxas take something that is no vector for the type of a fragment, where it does not look at it as at other operands?
+/// Does ptxas accept the type of this operand, which is not a vector, for a fragment? `None` where ptxas checks it
+/// like any other operand.
 fn could_be_fragment(lowered: &Lowered, place: &Place) -> Option<bool> {
     let Context { form, picks, .. } = place.context;
-    // It has no type of its own for these factors: anything of 32 bits passes.
+    // ptxas has no type for these factors: any 32-bit operand fits.
     let of_products = matches!(form.opcode, Opcode::Mma | Opcode::Wmma);
     let is_untyped = of_products && picks.types().iter().any(|ty| matches!(ty, Type::Bf16 | Type::Tf32));
     let of_bits = matches!(form.opcode, Opcode::Ldmatrix | Opcode::Stmatrix);
@@ -350,7 +352,7 @@ fn could_be_fragment(lowered: &Lowered, place: &Place) -> Option<bool> {
     }
 }
 
-/// Is this a factor of a sparse product of bf16? Any register of 32 bits passes there for ptxas.
+/// Is this a factor of a sparse product of bf16? ptxas accepts any 32-bit register there.
 fn is_untyped_factor(place: &Place) -> bool {
     let Context { form, picks, .. } = place.context;
     matches!(place.spec.name, "a" | "b")
@@ -358,8 +360,8 @@ fn is_untyped_factor(place: &Place) -> bool {
         && form.operands.iter().any(|spec| spec.name == "e")
 }
 
-/// The register of a sparse product's metadata, or what stands for the count of arrivals, if braces are around it: the first of as many as one
-/// likes.
+/// The metadata of a sparse product, or a count of arrivals, if written in braces: the first element, however many
+/// follow.
 pub(crate) fn first_in_braces<'l>(lowered: &'l Lowered, place: &Place) -> Option<&'l Lowered> {
     let Value::Vector(elements, ty) = &lowered.value else { return None };
     let fits = match place.spec.name {
@@ -378,7 +380,7 @@ fn is_factor_of_integers(place: &Place) -> bool {
         && element.is_some_and(|ty| ty.element().bits() <= 8 && !ty.is_float())
 }
 
-/// The type that an element counts as; `None` for what is reported already.
+/// The type that an element counts as; `None` for elements that are already reported.
 pub(crate) fn element_type(element: &Lowered) -> Option<Type> {
     match element.value {
         Value::Register(_, ty) | Value::RegisterPlus(_, ty, _) => Some(ty),
@@ -390,12 +392,12 @@ pub(crate) fn element_type(element: &Lowered) -> Option<Type> {
     }
 }
 
-/// The elements of a vector that are unlike the one before them, as ptxas compares them: floats of one type, integers, and bits, which are
-/// like all.
+/// The elements of a vector that are unlike their predecessors. To ptxas, floats of one type are alike, integers are
+/// alike, and bits are like everything.
 pub(crate) fn unlike_elements(elements: &[Box<Lowered>]) -> impl Iterator<Item = Span> {
     elements.windows(2).filter_map(|pair| {
         let (first, second) = (element_type(&pair[0])?, element_type(&pair[1])?);
-        // Of registers of several sizes it says that.
+        // Registers of different sizes have an error of their own.
         let is_register = |lowered: &Lowered| matches!(lowered.value, Value::Register(..));
         let are_alike = first == second
             || first.bits() != second.bits() && pair.iter().all(|element| is_register(element))
@@ -454,7 +456,7 @@ pub(crate) fn fit_pack(lowered: &Lowered, place: &Place, complaints: &mut Compla
     }
 }
 
-/// `mov.u32 {d}, a`: braces do not go with types that are no bits, not even around one element.
+/// `mov.u32 {d}, a`: only types of bits take braces, even around one element.
 fn fit_single(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut Complaints) -> Verdict {
     match &lowered.value {
         Value::Vector(elements, Some(found))

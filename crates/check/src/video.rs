@@ -1,4 +1,4 @@
-//! Selectors and signs at the operands of video instructions (PTX ISA, "Video Instructions").
+//! Selectors and signs on the operands of video instructions (PTX ISA, "Video Instructions").
 
 use diag::{Code, Span};
 use isa::{Elements, Mod, Parts, Selectable, Selector};
@@ -11,7 +11,7 @@ use crate::order::Stage;
 /// The operand after the sources that may have selectors.
 const SOURCE_C: usize = 3;
 
-/// The selectors and signs of an instruction's operands.
+/// The selectors and signs of the operands of an instruction.
 pub(crate) fn parts(operands: &[Lowered]) -> Parts {
     let negated = |index: usize| operands.get(index).is_some_and(|operand| operand.negated);
     let selector = |index: usize| match operands.get(index).map(|operand| &operand.value) {
@@ -32,7 +32,7 @@ fn selectable(place: &Place) -> Option<Selectable> {
     }
 }
 
-/// The selectors that stand at some operand of the instruction: those of its first source.
+/// The selectors that the sources of the instruction take.
 fn of_instruction(place: &Place) -> Option<Selectable> {
     place.context.form.operands.iter().find_map(|spec| match spec.elements {
         Elements::Selected(selectable @ (Selectable::Part | Selectable::Halves | Selectable::Bytes)) => {
@@ -42,12 +42,12 @@ fn of_instruction(place: &Place) -> Option<Selectable> {
     })
 }
 
-/// The instruction takes one part of each source, and is not one of packed values.
+/// Does the instruction take one part of each source? If not, its values are packed.
 pub(crate) fn takes_one_part(form: &isa::Form) -> bool {
     form.operands.iter().any(|spec| spec.elements == Elements::Selected(Selectable::Part))
 }
 
-/// ptxas says of every selector whether the instruction has it at all.
+/// Reports a selector that the instruction does not have on any operand.
 fn known(
     selector: Option<Selector>,
     selectable: Option<Selectable>,
@@ -63,7 +63,7 @@ fn known(
     }
 }
 
-/// A selector that ptxas accepts and ignores.
+/// Is this a selector that ptxas accepts and ignores?
 fn is_ignored(selector: Option<Selector>, place: &Place) -> bool {
     of_instruction(place) == Some(Selectable::Part) && selector.is_some_and(Selector::is_ignored)
 }
@@ -123,7 +123,8 @@ pub(crate) fn source(
     Verdict::Fits(Operand::Reg(register))
 }
 
-/// What has no selectors of packed instructions: a constant, a function, an element of a vector. ptxas takes none of them there.
+/// Reports an operand that cannot have the selector that a packed instruction requires: a constant, a function, an
+/// element of a vector.
 pub(crate) fn unselected(span: Span, place: &Place, complaints: &mut Complaints) {
     if let Some(packed @ (Selectable::Halves | Selectable::Bytes)) = of_instruction(place) {
         let mut said = Complaints::new();

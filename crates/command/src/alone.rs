@@ -1,4 +1,4 @@
-//! One instruction outside any module: what `eval` computes and `explain` shows in use.
+//! One instruction outside of a module, for `eval` and `explain`.
 
 use std::fmt::Write;
 
@@ -10,17 +10,17 @@ use sem::PureFn;
 
 use super::explain::lower_case;
 
-/// More sources than any pure form has.
+/// An upper bound of the sources of all pure forms.
 pub const MAX_SOURCES: usize = 8;
 
-/// A source operand, or one element of it where it is a vector.
+/// A source operand, or one element of a vector operand.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// Its name in the table; `CC.CF` for the carry.
     pub name: String,
     /// Its instruction type.
     pub ty: Type,
-    /// Least and greatest value, for constants that have limits.
+    /// Inclusive range, for constants with limits.
     pub range: Option<(i64, i64)>,
 }
 
@@ -29,24 +29,24 @@ pub struct Source {
 pub struct Alone {
     /// The row.
     pub form: &'static Form,
-    /// The picks, with what the target implies (`.ftz` on sm_1x).
+    /// The picks, including those that the target implies (`.ftz` on sm_1x).
     pub picks: Picks,
-    /// What it was checked for.
+    /// The target that it was checked for.
     pub target: Target,
     /// Sources, in order; the carry comes last.
     pub sources: Vec<Source>,
     /// Names and types of its results: one or two.
     pub results: Vec<(&'static str, Type)>,
-    /// What computes it.
+    /// The function that computes it.
     pub function: PureFn,
 }
 
 impl Alone {
-    /// The instruction that a mnemonic with so many source values means: for `target`, or, if none is given, for the
-    /// newest target that has it.
+    /// The instruction with this mnemonic and number of source values, for `target` or by default for the newest
+    /// target that has it.
     ///
     /// # Errors
-    /// Why there is none, with what to do about it.
+    /// Why there is none, and what to do about it.
     pub fn resolve(mnemonic: &str, count: usize, target: Option<Target>) -> Result<Alone, String> {
         let words = words(mnemonic)?;
         let (selected, operands, sources) = select(&words, count)?;
@@ -76,10 +76,10 @@ pub fn ones(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
-/// The words of a mnemonic: `setp`, `lt`, `f16x2`. White space may stand before a dot.
+/// The words of a mnemonic: `setp`, `lt`, `f16x2`. White space may precede a dot.
 ///
 /// # Errors
-/// When it is no mnemonic.
+/// When it is not a mnemonic.
 pub fn words(mnemonic: &str) -> Result<Vec<&str>, String> {
     let words: Vec<&str> = mnemonic.split('.').map(str::trim).collect();
     let is_word = |word: &&str| {
@@ -95,7 +95,7 @@ pub fn words(mnemonic: &str) -> Result<Vec<&str>, String> {
     Ok(words)
 }
 
-/// The form, its number of operands and its sources, for so many source values.
+/// The form, its number of operands and its sources, for a number of source values.
 fn select(words: &[&str], count: usize) -> Result<(Selected, usize, Vec<Source>), String> {
     let (opcode, modifiers) = (words[0], &words[1..]);
     let forms = isa::forms(opcode);
@@ -103,7 +103,7 @@ fn select(words: &[&str], count: usize) -> Result<(Selected, usize, Vec<Source>)
         return Err(format!("{opcode} is not pure: its result depends on more than its operands"));
     }
     let mut wanted: Vec<String> = Vec::new();
-    // Most instructions have one destination; those that read the carry have one operand less than values.
+    // Most instructions have one destination. Those that read the carry have one operand less than values.
     for operands in (0..=MAX_SOURCES).rev() {
         let Ok(selected) = isa::select(opcode, modifiers, operands) else { continue };
         let sources = sources(&selected, operands);
@@ -121,7 +121,7 @@ fn select(words: &[&str], count: usize) -> Result<(Selected, usize, Vec<Source>)
         let given = if count > MAX_SOURCES { "more".to_owned() } else { count.to_string() };
         return Err(format!("{name} takes {}, not {given}", wanted.join(" or ")));
     }
-    // One that fails for another reason than the number of operands says more.
+    // An error about something other than the number of operands is more helpful.
     let mut errors = (0..=MAX_SOURCES).filter_map(|operands| isa::select(opcode, modifiers, operands).err());
     let telling = errors.rfind(|errors| !matches!(errors[..], [SelectError::Arguments { .. }]));
     let Some(error) = telling.into_iter().flatten().next() else {
@@ -130,7 +130,7 @@ fn select(words: &[&str], count: usize) -> Result<(Selected, usize, Vec<Source>)
     Err(with_help(error.message(&check::instruction_name(opcode, modifiers), modifiers), help(&error, words)))
 }
 
-/// What to write instead of an instruction that no row of the table has.
+/// What to write instead of an instruction that is not in the table.
 pub fn help(error: &SelectError, words: &[&str]) -> Option<String> {
     let opcode = words[0];
     match error {
@@ -154,7 +154,7 @@ pub fn help(error: &SelectError, words: &[&str]) -> Option<String> {
     }
 }
 
-/// A message and what to do, on one line.
+/// A message and its help, on one line.
 fn with_help(message: String, help: Option<String>) -> String {
     match help {
         Some(help) => format!("{message} ({help})"),
@@ -183,8 +183,8 @@ fn sources(selected: &Selected, operands: usize) -> Vec<Source> {
 
 const CARRY: &str = "CC.CF";
 
-/// The type that an operand's bits are to be read as. Formats that no register is declared with (`.tf32`, `.e4m3x2`) stand
-/// in operands of a bit-size type: of `cvt`, the destination and `a`.
+/// The type that determines the meaning of an operand's bits. Registers cannot be declared with some formats
+/// (`.tf32`, `.e4m3x2`): an operand of a bit-size type holds them, in `cvt` the destination and `a`.
 fn meaning(spec: &OperandSpec, picks: &Picks) -> Type {
     let ty = spec.resolve(picks).unwrap_or(Type::B32);
     let written = match (spec.access, spec.name) {
@@ -211,7 +211,7 @@ fn results(form: &Form, picks: &Picks) -> Vec<(&'static str, Type)> {
     results
 }
 
-/// Declarations of bit-size registers, and the instruction on them.
+/// Declarations of bit-size registers, and the instruction with these operands.
 fn instruction_text(words: &[&str], selected: &Selected, operands: usize) -> String {
     let mut declarations = String::new();
     let mut register = |ty: Type, name: String| {
@@ -240,7 +240,7 @@ fn instruction_text(words: &[&str], selected: &Selected, operands: usize) -> Str
     format!("{declarations}\n{} {};", words.join("."), list.join(", "))
 }
 
-/// Checks the instruction for the target, or for each from the newest on until one has it.
+/// Checks the instruction for the target, or for targets from the newest on until one has it.
 fn check_somewhere(text: &str, target: Option<Target>) -> Result<(Target, Instruction), String> {
     if let Some(target) = target {
         return check_for(text, target).map(|instruction| (target, instruction));
@@ -271,7 +271,7 @@ fn check_for(text: &str, target: Target) -> Result<Instruction, String> {
 /// The module with these declarations.
 ///
 /// # Errors
-/// The first error of it.
+/// The first error in it.
 pub fn module_for(declarations: &str, version: Version, target: Target) -> Result<check::Module, String> {
     let text = format!(".version {version}\n.target {target}\n.address_size 64\n{declarations}");
     let source = SourceFile::new("instruction", text);

@@ -1,4 +1,4 @@
-//! What the `--arg` options make of the parameters of a kernel.
+//! Resolves the `--arg` options to the parameters of a kernel.
 
 use check::module::{Function, Param};
 use ptxvm::{short_name, short_param, signature};
@@ -7,22 +7,22 @@ use super::report::{Failure, code};
 use super::spec::{FORMS, Spec, Value};
 use super::texture::ObjectValue;
 
-/// The values of all parameters, and which option each belongs to.
+/// The values of all parameters, and the option of each.
 pub struct Arguments {
     /// By parameter.
     pub values: Vec<Value>,
-    /// What variables of the module are bound to.
+    /// The objects that variables of the module are bound to.
     pub bound: Vec<(String, ObjectValue)>,
-    /// By option: the parameter whose value is its array, or the value that it is.
+    /// By option: the parameter that holds its value, or the address of its array.
     params: Vec<usize>,
 }
 
-/// An array that is named on the command line: `2`, or `2.0` for the first array in structure 2.
+/// An array on the command line: `2`, or `2.0` for the first array in structure 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Index of the `--arg`.
     pub index: usize,
-    /// Which of the arrays of a structure.
+    /// Index of the array in a structure.
     pub field: Option<usize>,
 }
 
@@ -91,21 +91,22 @@ impl Arguments {
         Ok(Arguments { values, params, bound: Vec::new() })
     }
 
-    /// The parameter that an option's array, or value, is for.
+    /// The parameter of an option's array or value.
     pub fn param(&self, index: usize) -> Option<usize> {
         self.params.get(index).copied()
     }
 
-    /// The option that the array of a parameter is from.
+    /// The option of a parameter's array.
     pub fn option(&self, param: usize) -> usize {
         self.params.iter().position(|&of| of == param).unwrap_or(param)
     }
 }
 
-/// Where the address stands among numba's parameters for an array.
+/// The index of the address among numba's parameters for an array.
 const DATA: usize = 4;
 
-/// numba's parameters for an array of d dimensions: meminfo, parent, items, bytes of an item, data, d extents, d strides.
+/// numba's parameters for an array of d dimensions: meminfo, parent, items, bytes of an item, data, d extents, d
+/// strides.
 fn numba(array: Value) -> Vec<Value> {
     let word = |value: u64| Value::Bytes(value.to_le_bytes().to_vec());
     let (shape, bytes) = match array.array() {

@@ -1,4 +1,4 @@
-//! Arrays on the host: element types, shapes, fill values, and how they are shown.
+//! Arrays on the host: element types, shapes, fill values, and their display.
 
 use half::{bf16, f16};
 
@@ -13,15 +13,15 @@ macro_rules! dtypes {
         }
 
         impl DType {
-            /// The names that a user may write, for help texts.
+            /// The names that users may write, for help texts.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
 
-            /// The name that PTX has for it (`bool` and `bytes` have none).
+            /// Its name in PTX (`bool` and `bytes` have none).
             pub fn name(self) -> &'static str {
                 match self { $(DType::$variant => $name,)* }
             }
 
-            /// What a `.npy` file calls it. numpy has no bf16: its bits are saved as uint16.
+            /// Its name in `.npy` files. numpy has no bf16: its bits are saved as uint16.
             pub fn npy(self) -> &'static str {
                 match self { $(DType::$variant => $npy,)* }
             }
@@ -31,14 +31,14 @@ macro_rules! dtypes {
                 match self { $(DType::$variant => $bytes,)* }
             }
 
-            /// The type that a user calls by this name: PTX's, Rust's or numpy's.
+            /// The type with this name in PTX, Rust or numpy.
             pub fn from_name(name: &str) -> Option<DType> {
                 match name { $($name $(| $alias)* => Some(DType::$variant),)* _ => None }
             }
 
-            /// The type that a `.npy` file calls by this name.
+            /// The type with this name in `.npy` files.
             pub fn from_npy(descr: &str) -> Option<DType> {
-                // bf16 comes last in the table, after the uint16 that it is saved as.
+                // bf16 comes last in the table, so that uint16 is found first.
                 [$(DType::$variant),*].into_iter().find(|dtype| dtype.npy() == descr)
             }
         }
@@ -71,10 +71,10 @@ impl DType {
         matches!(self, DType::S8 | DType::S16 | DType::S32 | DType::S64)
     }
 
-    /// The little-endian bytes of one element written as a user writes it: see [`parse_float`], [`parse_integer`].
+    /// The little-endian bytes of one element, from a user's text: see [`parse_float`], [`parse_integer`].
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with the text.
     pub fn parse(self, text: &str) -> Result<Vec<u8>, String> {
         let bits = 8 * self.bytes() as u32;
         if self.is_float() && !is_hex(text) {
@@ -145,15 +145,15 @@ pub fn is_hex(text: &str) -> bool {
     text.starts_with("0x") || text.starts_with("0X")
 }
 
-/// `1.5`, `42`, `-inf`, `nan` rounded to nearest even in the type's format.
+/// `1.5`, `42`, `-inf`, `nan`, rounded to nearest even in the type's format.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the text.
 pub fn parse_float(text: &str, dtype: DType) -> Result<Vec<u8>, String> {
     let value: f64 = text
         .parse()
         .map_err(|_| format!("`{text}` is no number (write 1.5, inf, nan, or raw bits as 0x3f800000)"))?;
-    // f32 from the text itself: through f64 it would be rounded twice.
+    // f32 is parsed from the text: going through f64 would round twice.
     let single: f32 = text.parse().unwrap_or(f32::NAN);
     let (bytes, overflow) = match dtype {
         DType::F16 => {
@@ -174,11 +174,11 @@ pub fn parse_float(text: &str, dtype: DType) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// `42`, `-1`, `1e6`, `48K` or raw bits `0x3c00` as little-endian bytes. What does not fit is refused; the sign of the type does
-/// not matter, because compilers declare signed parameters as unsigned ones.
+/// `42`, `-1`, `1e6`, `48K` or raw bits `0x3c00` as little-endian bytes. Numbers that do not fit are refused. The
+/// signedness of the type is ignored, because compilers declare signed parameters as unsigned.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the text.
 pub fn parse_integer(text: &str, bits: u32, type_name: &str) -> Result<Vec<u8>, String> {
     let too_large = || format!("`{text}` does not fit {type_name} ({bits} bits)");
     let value = if is_hex(text) {
@@ -219,18 +219,18 @@ pub fn parse_integer(text: &str, bits: u32, type_name: &str) -> Result<Vec<u8>, 
     Ok(value.to_le_bytes()[..bits as usize / 8].to_vec())
 }
 
-/// A number that is neither very large nor very small as decimal, others with an exponent.
+/// A number as a decimal, or with an exponent if it is very large or very small.
 fn show_decimal(value: f64, decimal: String, exponent: impl Fn() -> String) -> String {
     let magnitude = value.abs();
     if value.is_finite() && value != 0.0 && !(1e-5..1e16).contains(&magnitude) { exponent() } else { decimal }
 }
 
-/// Integers whole; others as the shortest decimal that rounds to this value of a narrow format.
+/// Integers without a point; other numbers as the shortest decimal that rounds to this value of a narrow format.
 fn show_half(value: f64, round: impl Fn(f64) -> f64) -> String {
     if !value.is_finite() || value.fract() == 0.0 {
         return show_decimal(value, value.to_string(), || format!("{value:e}"));
     }
-    // Five digits after the first tell all values of 11 bits apart.
+    // Five digits after the first distinguish all values with 11 bits of precision.
     let shortest = (0..=5)
         .filter_map(|digits| format!("{value:.digits$e}").parse::<f64>().ok())
         .find(|&candidate| round(candidate) == value)
@@ -249,13 +249,13 @@ pub struct HostArray {
     pub data: Vec<u8>,
 }
 
-/// Elements at each end of a dimension that are shown when the array is long.
+/// Elements that are shown at each end of a dimension of a long array.
 const EDGE: u64 = 4;
-/// Arrays of up to this many elements are shown whole.
+/// Arrays with at most this number of elements are shown whole.
 const WHOLE: u64 = 64;
 
 impl HostArray {
-    /// `f32[2x3]`, then the values with the middle left out when they are many.
+    /// `f32[2x3]`, then the values; the middle is elided if there are many.
     pub fn show(&self) -> String {
         let mut text = format!("{}[{}] = ", self.dtype.name(), show_shape(&self.shape));
         let edge = if self.shape.iter().product::<u64>() <= WHOLE { WHOLE } else { EDGE };

@@ -1,13 +1,13 @@
-//! What is known of a row of the table besides its own text: since when it is legal, and what its results were held
-//! against.
+//! Facts about a row of the table besides its own text: the first version and target with it, and the oracles that
+//! its results were compared with.
 
 use isa::enumerate::{Spelling, spellings};
 use isa::{Action, Form, FormId, Gate, Target, Token, Type, Version};
 
-/// Recorded results by row, written by `cargo xtask docs`: oracle with the number of results, row.
+/// The number of recorded results by row, written by `cargo xtask docs`: oracle, number of results, row.
 const RECORDED: &str = include_str!("oracles.tsv");
 
-/// The first version that passes the gates, and the first target that does with it.
+/// The first version that passes the gates, and the first target that passes with it.
 pub fn since(gates: &[Gate]) -> Option<(Version, Target)> {
     let permits = |version, target: Target| {
         version >= target.first_version() && gates.iter().all(|gate| gate.permits(version, target))
@@ -27,20 +27,20 @@ pub fn spelling(id: FormId) -> Option<Spelling> {
     spellings(id).find(Spelling::is_legal)
 }
 
-/// All rows with their numbers.
+/// All rows with their ids.
 pub fn rows() -> impl Iterator<Item = (FormId, &'static Form)> {
     isa::FORMS.iter().enumerate().map(|(index, form)| (FormId(index as u16), form))
 }
 
-/// What a row needs at least: its own gates and those of the least demanding choice in each slot that must be filled.
+/// The minimum requirements of a row: its own gates, and those of the least demanding choice in each mandatory slot.
 pub fn row_gates(id: FormId) -> Vec<Gate> {
-    // Rows with many spellings need the same for most of them; the first thousand are enough.
+    // Most spellings of a row have the same requirements; the first thousand are enough.
     let all = spellings(id).filter(Spelling::is_legal).take(1000).map(|s| id.form().gates(&s.picks));
     all.min_by_key(|gates| since(gates).map_or((1, Version::MAX, 0), |(v, t)| (0, v, t.number)))
         .unwrap_or_default()
 }
 
-/// What a row's results were held against: `ptxas 13.5 (312 vectors)`.
+/// The oracles of a row's results: `ptxas 13.5 (312 vectors)`.
 pub fn oracles(form: &Form) -> Vec<String> {
     let rows = RECORDED.lines().filter(|line| !line.starts_with('#'));
     let recorded = rows.filter_map(|line| {
@@ -50,7 +50,7 @@ pub fn oracles(form: &Form) -> Vec<String> {
     recorded.chain(exact(form).map(str::to_owned)).collect()
 }
 
-/// What no oracle backs although the forms that it is about have one, or that is known from less than a result.
+/// Facts that no oracle backs although the forms they concern have one, or that are derived from less than a result.
 pub const UNVERIFIED: &[(&str, &str)] = &[
     (
         "`.ftz` on half-precision `set` and `setp`",
@@ -126,7 +126,7 @@ pub const UNVERIFIED: &[(&str, &str)] = &[
     ("memory, barriers, collectives", "tested by kernels with known results, not against a GPU."),
 ];
 
-/// Arithmetic that tests of crate `sem` compare with other implementations of it, on random and edge values.
+/// Other implementations of the arithmetic, with which tests of crate `sem` compare it on random and edge values.
 fn exact(form: &Form) -> Option<&'static str> {
     let Action::Pure(name) = form.action else { return None };
     let (room, function) = name.split_once("::")?;
@@ -141,7 +141,7 @@ fn exact(form: &Form) -> Option<&'static str> {
     }
 }
 
-/// `cvt` to or from an 8-, 6- or 4-bit format that has a fraction.
+/// Whether it is a `cvt` to or from an 8-, 6- or 4-bit format with a fraction.
 fn is_of_narrow_formats(form: &Form) -> bool {
     let mut choices = form.type_slots().flat_map(|slot| slot.choices);
     choices.any(|choice| match choice.token {
@@ -155,8 +155,9 @@ mod tests {
     use super::*;
     use crate::executed::is_executed;
 
-    /// `set`, `setp`, `selp`, `slct` and mixed-precision `add`, `sub`, `fma` are executed, each held against something but `set` of packed integers:
-    /// ptxas fails where it would fold one, so which bits a lane gets is our reading (docs/isa/unverified.md).
+    /// `set`, `setp`, `selp`, `slct` and mixed-precision `add`, `sub`, `fma` are executed, and an oracle backs each,
+    /// except `set` of packed integers: ptxas fails when it should fold one, so the bits of a lane are our reading
+    /// (docs/isa/unverified.md).
     #[test]
     fn core_forms_are_executed_and_backed() {
         let is_core = |form: &Form| match form.action {

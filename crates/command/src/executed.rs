@@ -1,4 +1,4 @@
-//! Which forms are executed: the engines are asked, each by a launch of a kernel that has the instruction.
+//! Which forms are executed: each is launched in a kernel on both engines.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -10,16 +10,16 @@ use ptxvm::{Arg, Device, Engine, Error, FaultKind, Module};
 
 use super::evidence::since;
 
-/// Spellings of a row of which one must be an example that the checker takes.
+/// Spellings of a row that are tried until the checker accepts one.
 const TRIED: usize = 64;
-/// Thread-instructions of a launch: some examples are loops.
+/// Step limit of a launch, in thread-instructions: some examples are loops.
 const STEPS: u64 = 100_000;
-/// Threads of a block: `wgmma` is for four warps.
+/// Threads of a block: `wgmma` needs four warps.
 const THREADS: u32 = 128;
 
-/// Does the machine execute the row?
+/// Whether both engines execute the row.
 pub fn is_executed(id: FormId) -> bool {
-    // Pages ask for each row more than once.
+    // Pages ask for each row several times.
     static ANSWERS: LazyLock<Vec<OnceLock<bool>>> =
         LazyLock::new(|| isa::FORMS.iter().map(|_| OnceLock::new()).collect());
     let answer = || {
@@ -36,7 +36,7 @@ pub fn example(spelling: &Spelling) -> Result<Module, String> {
     let form = spelling.form.form();
     let optional = form.operands.iter().filter(|o| o.presence == isa::Presence::Optional).count();
     let (version, target) = since(&form.gates(&spelling.picks)).ok_or("nothing has it")?;
-    // What was taken away later is legal for old modules only, and these have no 128-bit registers.
+    // Instructions that were removed later are legal only in old modules, which have no 128-bit registers.
     let old = (version.max(Version::new(5, 0)), target.max(Target::sm(50)));
     let new = (Version::MAX, target.max(Target::sm(90)));
     let module = |(version, target)| {
@@ -54,7 +54,7 @@ pub fn example(spelling: &Spelling) -> Result<Module, String> {
     module(old).or_else(|_| module(new)).map_err(|error| error.to_string())
 }
 
-/// Does an engine execute the module's kernel? It may end with a fault: registers are zero.
+/// Whether an engine executes the module's kernel. The kernel may fault, because its registers are zero.
 pub fn executes(engine: Engine, module: &Module) -> bool {
     let device = Device::for_module(module);
     let Ok(loaded) = device.load(module) else { return false };
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::evidence::rows;
 
-    /// Otherwise `is_executed` would say what the checker thinks of the example, not what the engines do.
+    /// Without an accepted example, `is_executed` would report the checker's verdict instead of the engines'.
     #[test]
     fn every_form_has_an_example() {
         for (id, form) in rows() {
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn engines_execute_the_same() {
         for (id, form) in rows() {
-            // Spellings from all over the row.
+            // Spellings spread over the whole row.
             let legal: Vec<Spelling> = spellings(id).filter(Spelling::is_legal).take(4096).collect();
             let some = legal.iter().step_by(legal.len().div_ceil(8).max(1));
             for module in some.filter_map(|spelling| example(spelling).ok()) {

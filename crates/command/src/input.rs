@@ -7,7 +7,7 @@ use diag::{Code, Diagnostic, SourceFile, Span};
 
 /// A file that cannot be read.
 pub struct Unreadable {
-    /// An empty source with the file's name, for the diagnostic to point into.
+    /// An empty source with the file's name, which the diagnostic refers to.
     pub source: SourceFile,
     /// Why it cannot be read.
     pub diagnostic: Diagnostic,

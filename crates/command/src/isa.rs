@@ -1,4 +1,4 @@
-//! `ptxvm isa`: the whole instruction table: what is parsed, checked and executed, and what backs it.
+//! `ptxvm isa`: the whole instruction table, with what is parsed, checked, executed and backed by an oracle.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::explain::explain_opcode;
 use super::options::{IsaFormat, IsaOptions};
 use super::report::{Failure, code, print};
 
-/// One row, for programs.
+/// One row of the JSON output.
 #[derive(Serialize)]
 struct Row {
     opcode: &'static str,
@@ -145,7 +145,7 @@ fn write_pages(folder: &Path) -> Result<(), Failure> {
     write("README", index)
 }
 
-/// What becomes of each opcode.
+/// The state of each opcode.
 fn coverage() -> String {
     let rows = table();
     let by_opcode: Vec<&[Row]> = rows.chunk_by(|a, b| a.opcode == b.opcode).collect();
@@ -191,7 +191,7 @@ fn coverage() -> String {
     text
 }
 
-/// What no oracle backs.
+/// Facts that no oracle backs.
 fn unverified() -> String {
     let mut text =
         "# What no oracle backs\n\nWritten by `cargo xtask docs`. Do not edit. What backs the rest is in \

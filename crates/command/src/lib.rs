@@ -1,5 +1,5 @@
-//! The `ptxvm` command: what can be written on its line, and where it goes. It is a library, for those who bring the command
-//! in another form ([`main`]), or want what it knows in another form than text.
+//! The `ptxvm` command: its command line and subcommands. It is a library for programs that provide the command in
+//! another form ([`main`]), or that need its results as data rather than text.
 #![forbid(unsafe_code)]
 
 mod alone;
@@ -53,26 +53,28 @@ pub use texture::{Kind as ObjectKind, object};
 pub struct Call {
     /// Its name and the words behind it.
     pub words: Vec<OsString>,
-    /// What runs it again, if the name of this process's program alone does not: programs that call an assembler get it so.
+    /// The words that run the command again, if the path of this process's program is not enough. Programs that call
+    /// an assembler use them.
     pub again: Option<Vec<OsString>>,
-    /// Where the libraries lie that `ptxvm exec` gives to programs, if not beside this process's program.
+    /// The folder of the libraries that `ptxvm exec` gives to programs, if it is not the one of this process's
+    /// program.
     pub libraries: Option<PathBuf>,
 }
 
 impl Call {
-    /// That of this process, whose program is the command.
+    /// The call of this process, whose program is the command.
     pub fn of_process() -> Call {
         Call { words: std::env::args_os().collect(), again: None, libraries: None }
     }
 }
 
-/// Does what the words say, and returns the exit code.
+/// Executes the words, and returns the exit code.
 pub fn main(call: &Call) -> u8 {
     ptxvm::report_briefly();
     code_unless_panics(|| dispatch(call))
 }
 
-/// The exit code of some work, or, if it panicked, the one that says so.
+/// The exit code of some work, or the one for a defect if the work panicked.
 fn code_unless_panics(work: impl FnOnce() -> u8) -> u8 {
     ptxvm::caught(work).unwrap_or_else(|message| {
         let failure = format!("ptxvm itself failed, which is a defect of it: {message}");
@@ -90,7 +92,7 @@ fn dispatch(call: &Call) -> u8 {
     let cli = match Cli::try_parse_from(&call.words) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version go to stdout, errors to stderr; a reader that has gone away is no error.
+            // Help and version go to stdout, errors to stderr. A reader that has closed the pipe is not an error.
             let printed = error.print().and_then(|()| std::io::stdout().flush());
             if !error.use_stderr() {
                 return report::written(printed).map_or_else(
@@ -102,7 +104,7 @@ fn dispatch(call: &Call) -> u8 {
                 );
             }
             if asks_for_json(&call.words) {
-                // What clap has printed is for people.
+                // clap's output is for people.
                 let text = error.render().to_string();
                 let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
                 Failure::usage(message).print_json();
@@ -135,7 +137,7 @@ fn dispatch(call: &Call) -> u8 {
     }
 }
 
-/// Whether the command line that could not be read asks for JSON.
+/// Whether a command line that failed to parse asks for JSON.
 fn asks_for_json(words: &[OsString]) -> bool {
     words.iter().any(|word| word == "--format=json")
         || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")

@@ -1,7 +1,7 @@
 //! Reading and writing `.npy` files (NumPy Enhancement Proposal 1, format versions 1.0 to 3.0).
 //!
-//! Written out here because a header is untrusted input: a crate that parses all of Python's literals for it must
-//! also be trusted with deep nesting and with shapes whose product overflows.
+//! Implemented here because a header is untrusted input: with a crate that parses all Python literals, its handling
+//! of deep nesting and of shapes with an overflowing product would have to be trusted, too.
 
 use std::io::{self, Write};
 
@@ -26,15 +26,15 @@ fn refuse_with(message: impl Into<String>, help: impl Into<String>) -> Refusal {
     Refusal { message: message.into(), help: Some(help.into()) }
 }
 
-/// The array in a `.npy` file. Fortran order is converted to C order. `wanted` reads the elements as another type of
-/// the same size.
+/// The array in a `.npy` file. Fortran order is converted to C order. With `wanted`, the elements are read as another
+/// type of the same size.
 ///
 /// # Errors
-/// When it is no `.npy` file, is truncated, or holds elements that kernels cannot use.
+/// When it is not a `.npy` file, is truncated, or has elements that kernels cannot use.
 pub fn read(mut file: Vec<u8>, wanted: Option<DType>) -> Result<HostArray, Refusal> {
     let mut header = Header::parse(&file)?;
     if is_record(&header.descr) {
-        // Records are bytes, laid out as numpy does; their size is a last extent.
+        // Records are bytes in numpy's layout; their size becomes the last extent.
         if wanted.is_some_and(|wanted| wanted != DType::Bytes) || header.fortran_order {
             return Err(refuse("its elements are records, which are read as bytes only, in C order"));
         }
@@ -103,9 +103,9 @@ pub fn write(array: &HostArray, out: &mut impl Write) -> io::Result<()> {
     out.write_all(&array.data)
 }
 
-/// Whether elements are structures: of named fields, or opaque (but not those of two bytes, which are bf16).
+/// Whether elements are structures: with named fields, or opaque (except for two bytes, which are bf16).
 fn is_record(descr: &str) -> bool {
-    // Of objects a file has no bytes that mean anything elsewhere.
+    // Elements that are objects have no bytes with a meaning outside of Python.
     let opaque = descr.trim_start_matches(['<', '|', '=']).strip_prefix('V');
     descr.starts_with('[') && !descr.contains("'|O'") || opaque.is_some_and(|bytes| bytes != "2")
 }
@@ -122,7 +122,7 @@ fn element_type(descr: &str, wanted: Option<DType>) -> Result<DType, Refusal> {
             format!("save it as little-endian: np.save(path, x.astype('{little}'))"),
         ));
     }
-    // What the ml_dtypes package saves for bfloat16: opaque elements of two bytes.
+    // The ml_dtypes package saves bfloat16 so: opaque elements of two bytes.
     if matches!(descr, "<V2" | "|V2") {
         return match wanted {
             Some(dtype) => Ok(dtype),
@@ -149,7 +149,7 @@ fn element_type(descr: &str, wanted: Option<DType>) -> Result<DType, Refusal> {
 const NUMPY_TYPES: &str =
     "bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, float32, float64";
 
-/// Reorders elements stored with the first index running fastest.
+/// Converts elements from Fortran to C order.
 fn to_c_order(data: &[u8], shape: &[u64], width: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len());
     let mut strides = Vec::with_capacity(shape.len());
@@ -175,7 +175,7 @@ fn to_c_order(data: &[u8], shape: &[u64], width: usize) -> Vec<u8> {
     out
 }
 
-/// What stands before the data.
+/// The contents of the header.
 struct Header {
     descr: String,
     fortran_order: bool,

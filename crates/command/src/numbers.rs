@@ -1,9 +1,9 @@
-//! Numbers of bytes, elements and steps as people write them.
+//! Numbers of bytes, elements and steps, as people write them.
 
 /// `1024`, `1e6`, `48K`: `K`, `M` and `G` are powers of 1024, `e6` is a power of ten.
 ///
 /// # Errors
-/// When it is no such number, or too large for 64 bits.
+/// When it is not such a number, or exceeds 64 bits.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is no size (write 4096, 48K, 2M, 1G or 1e6)");
     let (text_digits, factor) =
@@ -11,7 +11,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
             number if number.ends_with(['k', 'K']) => (&number[..number.len() - 1], 1 << 10),
             number if number.ends_with('M') => (&number[..number.len() - 1], 1 << 20),
             number if number.ends_with('G') => (&number[..number.len() - 1], 1 << 30),
-            // `48B` and `48iB` are nothing.
+            // `48B` and `48iB` are not accepted.
             number if number.len() < text.len() => return Err(wrong()),
             number => (number, 1),
         };

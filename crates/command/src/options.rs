@@ -66,12 +66,12 @@ pub enum Command {
 }
 
 impl Command {
-    /// Who reads what the command says.
+    /// The output format of the subcommand.
     pub fn format(&self) -> Format {
         match self {
             Command::Check(options) => options.format,
             Command::Run(options) => options.format,
-            // Also behind operands.
+            // `--format` may also follow the operands.
             Command::Eval(options) => {
                 options.clone().split_operands().map_or(options.format, |options| options.format)
             }
@@ -390,12 +390,12 @@ Examples:
 Exit codes: the program's; 128 and its number if a signal ended it; 2 it cannot be started; with --error-exitcode N: N if a kernel
 faulted, or a tool found an error (not for warnings).";
 
-/// Reads the value of `--tool` for a program, which gets it as it is.
+/// Checks the value of `--tool`; the program's driver gets the text unchanged.
 fn parse_tools(text: &str) -> Result<String, String> {
     text.parse::<ptxvm::Tools>().map(|_| text.to_owned())
 }
 
-/// Reads a list of patterns for names of kernels, which the driver gets as it is.
+/// Checks a list of patterns for kernel names; the driver gets the text unchanged.
 fn parse_patterns(text: &str) -> Result<String, String> {
     text.parse::<ptxvm::KernelPatterns>().map(|_| text.to_owned())
 }
@@ -455,11 +455,11 @@ pub struct ExecOptions {
 }
 
 impl EvalOptions {
-    /// Operands may begin with a hyphen (`-inf`, `-1,2`), so that what follows them looks like one too: takes
-    /// `--target` and `--format` from among them.
+    /// Moves `--target` and `--format` out of the operands. Operands may begin with a hyphen (`-inf`, `-1,2`), so
+    /// clap takes all that follows the first one as operands.
     ///
     /// # Errors
-    /// When another option stands there.
+    /// When there is another option among the operands.
     pub fn split_operands(mut self) -> Result<EvalOptions, String> {
         let mut words = std::mem::take(&mut self.operands).into_iter();
         while let Some(word) = words.next() {
@@ -497,10 +497,10 @@ pub enum EngineName {
 }
 
 impl RunOptions {
-    /// What is wrong with the options together.
+    /// Checks combinations of options.
     ///
     /// # Errors
-    /// When there is anything.
+    /// When options exclude each other, a file name is in the wrong place, or two arrays have the same file.
     pub fn check(&self) -> Result<(), Failure> {
         for (option, given) in
             [("--deterministic", self.deterministic), ("--schedule", self.schedule.is_some())]
@@ -538,7 +538,7 @@ impl RunOptions {
         Ok(())
     }
 
-    /// What executes the kernel.
+    /// The engine that executes the kernel.
     pub fn engine(&self) -> ptxvm::Engine {
         match self.engine {
             EngineName::Interpreter => ptxvm::Engine::Interpreter,

@@ -1,4 +1,4 @@
-//! `ptxvm completions`, `ptxvm man`: what shells and `man` want to know of the command.
+//! `ptxvm completions`, `ptxvm man`: the command's description for shells and `man`.
 
 use clap::CommandFactory;
 

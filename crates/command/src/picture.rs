@@ -5,10 +5,10 @@ use std::io::Write;
 use super::array::{DType, HostArray};
 
 /// Writes a PNG: rows and columns in grey from black (the smallest value) to white (the largest), or, with a third
-/// extent of 3, the very bytes as red, green and blue.
+/// extent of 3, the bytes unchanged as red, green and blue.
 ///
 /// # Errors
-/// When the array is no picture, or the writer fails.
+/// When the array has no such shape, or the writer fails.
 pub fn write(array: &HostArray, out: impl Write) -> std::io::Result<()> {
     let bytes = matches!(array.dtype, DType::U8 | DType::Bytes);
     let (height, width, color) = match *array.shape {
@@ -31,14 +31,14 @@ pub fn write(array: &HostArray, out: impl Write) -> std::io::Result<()> {
     Ok(writer.finish()?)
 }
 
-/// The elements scaled to 0 to 255; NaN is black.
+/// The elements scaled to 0..255; NaN is black.
 fn grey(array: &HostArray) -> Vec<u8> {
     let values: Vec<f64> =
         array.data.chunks_exact(array.dtype.bytes()).map(|b| array.dtype.to_f64(b)).collect();
     let finite = || values.iter().copied().filter(|value| value.is_finite());
     let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
     let scale = if high > low { 255.0 / (high - low) } else { 0.0 };
-    // A float becomes an integer by saturation, and NaN becomes 0.
+    // Conversions from float to integer saturate, and map NaN to 0.
     values.iter().map(|value| ((value - low) * scale).round() as u8).collect()
 }
 

@@ -1,5 +1,6 @@
-//! `ptxvm as-ptxas`: stands in for NVIDIA's assembler where a compiler calls one. It checks as ptxas does, with its words and exit code,
-//! and what it writes is the PTX, which our driver loads. So does the command under the name `ptxas`.
+//! `ptxvm as-ptxas`: replaces NVIDIA's assembler where a compiler calls one. It checks as ptxas does, with its words
+//! and exit code. Its output is the PTX itself, which our driver loads. The command does the same under the name
+//! `ptxas`.
 
 use std::path::Path;
 
@@ -8,8 +9,8 @@ use isa::{Suffix, Target};
 
 use super::report::{code, print, say};
 
-/// The CUDA release whose ptxas this one speaks like, in the form that compilers look for it. They choose the version of PTX by it, and those that
-/// know no newer release than 12.9 are still in use.
+/// The CUDA release that this ptxas reports, in the form that compilers look for. They choose the PTX version by it,
+/// and compilers that know no release after 12.9 are still in use.
 const VERSION: &str = concat!(
     "ptxas: the checker of ptxvm ",
     env!("CARGO_PKG_VERSION"),
@@ -17,12 +18,13 @@ const VERSION: &str = concat!(
     "Cuda compilation tools, release 12.9, V12.9.0"
 );
 
-/// ptxas ends with this code whatever is wrong.
+/// ptxas's exit code for every error.
 const REFUSED: u8 = 255;
 const DEFAULT_TARGET: Target = Target::sm(75);
 const DEFAULT_OUTPUT: &str = "elf.o";
 
-/// Options without a value. All but `--verbose`, `--version`, `--help` and `--list-version` are about machine code.
+/// Options without a value. All except `--verbose`, `--version`, `--help` and `--list-version` are about machine
+/// code.
 const FLAGS: &[&str] = &[
     "apply-controls",
     "astoolspatch",
@@ -84,7 +86,7 @@ const FLAGS: &[&str] = &[
     "warning-as-error",
 ];
 
-/// Options with a value, behind `=` or a space; of `-O` and `-m` right behind the letter, too.
+/// Options with a value, after `=` or a space. The value of `-O` and `-m` may also follow the letter directly.
 const VALUES: &[&str] = &[
     "Ofc",
     "Ofast-compile",
@@ -119,7 +121,7 @@ const VALUES: &[&str] = &[
     "output-file",
     "pic",
     "position-independent-code",
-    // Help does not tell of it, and ptxas takes it; Triton 3.9 passes it.
+    // Undocumented, but accepted by ptxas; Triton 3.9 passes it.
     "regAllocOptLevel",
     "regUsageLevel",
     "register-usage-level",
@@ -127,7 +129,7 @@ const VALUES: &[&str] = &[
     "split-compile",
 ];
 
-/// What the command line asks for.
+/// The request of a command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Request {
     help: bool,
@@ -135,11 +137,11 @@ struct Request {
     list_versions: bool,
     verbose: bool,
     quiet: bool,
-    /// Functions may be defined in another file.
+    /// Functions may be defined in other files.
     relocatable: bool,
     target: Option<String>,
     output: Option<String>,
-    /// Files, and texts that stand on the command line.
+    /// Files, and texts given on the command line.
     inputs: Vec<Input>,
 }
 
@@ -150,9 +152,10 @@ enum Input {
 }
 
 impl Request {
-    /// Reads the words behind the name of the command.
+    /// Parses the words after the command's name.
     ///
     /// # Errors
+    /// ptxas's message for the mistake.
     /// ptxas's words for what is wrong with them.
     fn read(words: &[String]) -> Result<Request, String> {
         let mut request = Request::default();
@@ -207,10 +210,10 @@ impl Request {
         }
     }
 
-    /// The architecture, and whether code is wanted for it: `compute_80` asks for none.
+    /// The architecture, and whether code for it is requested: `compute_80` requests none.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// When the name is unknown.
     fn target(&self) -> Result<(Target, bool), String> {
         let Some(name) = &self.target else { return Ok((DEFAULT_TARGET, true)) };
         let number = ["sm_", "compute_", "lto_"].iter().find_map(|prefix| name.strip_prefix(prefix));
@@ -234,7 +237,7 @@ Example:
 
 Exit codes: 0, or 255 for whatever is wrong.";
 
-/// Does what ptxas would with these words.
+/// Executes these words as ptxas would.
 pub fn ptxas(words: &[String]) -> u8 {
     match assemble(words) {
         Ok(()) => code::OK,
@@ -284,10 +287,10 @@ fn assemble(words: &[String]) -> Result<(), String> {
         .map_err(|error| format!("Could not open output file '{}': {error}", output.display()))
 }
 
-/// Says what is wrong with the text.
+/// Reports what is wrong with the text.
 ///
 /// # Errors
-/// When it cannot be used.
+/// When the text cannot be used.
 fn check(source: &SourceFile, target: Target, request: &Request) -> Result<(), String> {
     let (tree, parsed) = syntax::parse(source);
     let assembly = if request.relocatable { check::Assembly::Relocatable } else { check::Assembly::Whole };
@@ -306,7 +309,8 @@ fn check(source: &SourceFile, target: Target, request: &Request) -> Result<(), S
     Ok(())
 }
 
-/// Says what each kernel takes, in the lines that build tools look for. The number of registers is an estimate: there is no machine code.
+/// Reports the resources of each kernel, in the lines that build tools look for. The number of registers is an
+/// estimate, because there is no machine code.
 fn describe(source: &SourceFile, options: &check::Options, target: Target) -> Result<(), ptxvm::Error> {
     let module = ptxvm::Module::compile(source.clone(), options)?;
     let loaded = ptxvm::Device::for_module(&module).load(&module)?;
@@ -325,7 +329,7 @@ fn describe(source: &SourceFile, options: &check::Options, target: Target) -> Re
     Ok(())
 }
 
-/// What ptxas ends at, where it goes on behind other errors (tests/fail has its words).
+/// Errors at which ptxas stops; after other errors it continues (tests/fail has its messages).
 const FATAL: &[Code] = &[
     Code::SyntaxError,
     Code::UnterminatedComment,
@@ -350,10 +354,10 @@ fn message(source: &SourceFile, diagnostic: &Diagnostic) -> String {
     format!("ptxas {}, line {line}; {severity}: {}", source.name(), diagnostic.message)
 }
 
-/// Whether code of one target can become code for an architecture.
+/// Whether code of one target can be compiled for an architecture.
 ///
 /// # Errors
-/// ptxas's words for why not.
+/// ptxas's message if not.
 fn suits(program: Target, architecture: Target) -> Result<(), String> {
     if architecture.has(program) {
         return Ok(());
@@ -380,18 +384,18 @@ mod tests {
 
     #[test]
     fn options_of_compilers_are_understood() {
-        // What Triton 3.4 passes.
+        // The options that Triton 3.4 passes.
         let request =
             read("-lineinfo --fmad=false -v --opt-level 0 --gpu-name=sm_90a /tmp/k.ptx -o /tmp/k.o").unwrap();
         assert_eq!(request.target(), Ok((Target::new(90, Suffix::Architecture), true)));
         assert_eq!(request.output.as_deref(), Some("/tmp/k.o"));
         assert_eq!(request.inputs, [Input::File("/tmp/k.ptx".to_owned())]);
         assert!(request.verbose);
-        // What Triton 3.9 passes.
+        // The options that Triton 3.9 passes.
         let request =
             read("-lineinfo -v --regAllocOptLevel=2 --gpu-name=sm_100a /tmp/k.ptx -o /tmp/k.o").unwrap();
         assert_eq!(request.inputs, [Input::File("/tmp/k.ptx".to_owned())]);
-        // What nvcc passes.
+        // The options that nvcc passes.
         let request = read("-m64 -O3 -arch compute_80 --output-file=x.cubin x.ptx").unwrap();
         assert_eq!(request.target(), Ok((Target::sm(80), false)));
         assert_eq!(read("x.ptx").unwrap().target(), Ok((DEFAULT_TARGET, true)));
@@ -415,7 +419,7 @@ mod tests {
         {
             assert_eq!(suits(program, architecture), Ok(()), "{program} {architecture}");
         }
-        // What ptxas 13.5 says.
+        // The messages of ptxas 13.5.
         for (program, architecture, message) in [
             ("sm_90", "sm_80", "SM version specified by .target is higher than default SM version assumed"),
             ("sm_90a", "sm_90", "PTX with .target 'sm_90a' cannot be compiled for architecture 'sm_90'"),

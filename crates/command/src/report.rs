@@ -1,4 +1,4 @@
-//! What the command says: results on stdout, everything for people on stderr, and the exit code.
+//! The command's output: results on stdout, messages for people on stderr, and the exit code.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -17,22 +17,22 @@ pub mod code {
     pub const BAD_INPUT: u8 = 1;
     /// The command line is wrong, or an output cannot be written.
     pub const USAGE: u8 = 2;
-    /// The kernel faulted, or `--max-steps` ran out.
+    /// The kernel faulted, or reached `--max-steps`.
     pub const FAULT: u8 = 3;
     /// A defect of ptxvm itself.
     pub const DEFECT: u8 = 4;
     /// Ctrl-C.
     pub const INTERRUPTED: u8 = 130;
-    /// Nobody reads any more what the kernel prints: as of a command that SIGPIPE ends.
+    /// The reader of the kernel's output has gone: the exit code of a command that SIGPIPE ends.
     pub const CLOSED: u8 = 141;
 }
 
-/// Why the command ends early: what it says and its exit code.
+/// Why the command ends early: a message and an exit code.
 #[derive(Debug)]
 pub struct Failure {
     /// Exit code.
     pub code: u8,
-    /// What is wrong; empty if everything has been said.
+    /// The message; empty if everything has been reported.
     pub message: String,
     help: Option<String>,
 }
@@ -53,12 +53,12 @@ impl Failure {
         Failure::new(code::BAD_INPUT, message)
     }
 
-    /// Everything has been said; end with this code.
+    /// Everything has been reported: ends with this code.
     pub fn silent(code: u8) -> Failure {
         Failure::new(code, "")
     }
 
-    /// Says what to do.
+    /// Adds what to do about it.
     pub fn help(mut self, help: impl Into<String>) -> Failure {
         self.help = Some(help.into());
         self
@@ -69,7 +69,7 @@ impl Failure {
         self.help.as_deref()
     }
 
-    /// Says more on what to do, on lines of its own.
+    /// Adds more help, on lines of its own.
     pub fn more_help(mut self, help: impl Display) -> Failure {
         self.help = Some(match self.help {
             Some(before) => format!("{before}\n{help}"),
@@ -84,7 +84,7 @@ impl Failure {
         self
     }
 
-    /// Shows it on stderr; for programs also as an object on stdout:
+    /// Shows it on stderr. With JSON, also prints an object on stdout:
     /// `{"error":{"code","exit_code","message","help"}}`.
     pub fn report(&self, format: Format) {
         if format == Format::Json {
@@ -93,7 +93,7 @@ impl Failure {
         self.show();
     }
 
-    /// The object for programs alone.
+    /// Prints only the JSON object.
     pub fn print_json(&self) {
         if !self.message.is_empty() {
             let code = match self.code {
@@ -106,7 +106,7 @@ impl Failure {
             let error = json!({
                 "code": code, "exit_code": self.code, "message": self.message, "help": self.help,
             });
-            // Where stdout is closed there is nobody to tell.
+            // If stdout is closed, nobody can be informed.
             let _ = print(json!({ "error": error }));
         }
     }
@@ -133,7 +133,7 @@ fn paint(word: &str, color: AnsiColor) -> String {
     format!("{style}{word}{style:#}")
 }
 
-/// Colour for stderr: on a terminal that shows it, unless `NO_COLOR` is set.
+/// Whether stderr gets colour: if it is a terminal with colour, and `NO_COLOR` is not set.
 pub fn stderr_color() -> Color {
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     if wanted && !is_dumb_terminal() && std::io::stderr().is_terminal() {
@@ -143,34 +143,34 @@ pub fn stderr_color() -> Color {
     }
 }
 
-/// The terminal shows text and nothing else.
+/// Whether the terminal has no escape sequences.
 pub fn is_dumb_terminal() -> bool {
     std::env::var_os("TERM").is_some_and(|name| name == "dumb")
 }
 
-/// A line for people, on stderr. Nobody reading it is no error.
+/// Prints a line for people on stderr. If nobody reads it, that is not an error.
 pub fn say(line: impl Display) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// Text for people that ends in a line feed already, on stderr.
+/// Prints text for people, which already ends in a line feed, on stderr.
 pub fn say_text(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// A line of results, on stdout.
+/// Prints a line of results on stdout.
 ///
 /// # Errors
-/// When stdout cannot be written to. A reader that has gone away (`| head`) is no error: the rest is dropped.
+/// When writing to stdout fails. A reader that has closed the pipe (`| head`) is not an error: the rest is dropped.
 pub fn print(line: impl Display) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     written(writeln!(stdout, "{line}").and_then(|()| stdout.flush()))
 }
 
-/// What became of writing to stdout.
+/// The result of writing to stdout.
 ///
 /// # Errors
-/// As those of `print`.
+/// Those of `print`.
 pub fn written(result: std::io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

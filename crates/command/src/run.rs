@@ -23,7 +23,7 @@ use super::{check as check_command, input, summary, tool};
 /// Runs a kernel, then shows and saves what it computed.
 ///
 /// # Errors
-/// Everything that the exit codes tell apart.
+/// Everything that has its own exit code.
 pub fn run(options: &RunOptions) -> Result<(), Failure> {
     options.check()?;
     let known = options.suppressions.as_deref().map(Suppressions::read).transpose();
@@ -44,7 +44,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     let mut reports = Vec::new();
     let mut last = None;
     for _ in 0..options.repeat {
-        // Memory of its own for each launch: nothing that an earlier one wrote, module variables included, is there.
+        // Each launch has new memory: it sees no earlier writes, not even in module variables.
         drop(last.take());
         let mut session = Session::new(&module, &values).map_err(|error| not_launched(&error))?;
         let result = session.launch(&module, kernel, &values, options, &cancel);
@@ -83,7 +83,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     }
 }
 
-/// Compiles and links the files; shows what there is to say about all of them.
+/// Compiles and links the files; shows the diagnostics of all of them.
 fn compile(options: &RunOptions) -> Result<Module, Failure> {
     let files: Vec<_> = options.files.iter().map(|file| compile_file(file, options)).collect();
     let modules = files.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -146,7 +146,7 @@ fn choose<'a>(module: &'a Module, entry: Option<&str>) -> Result<&'a Function, F
             if let [kernel] = by(&|kernel| kernel.name == name)[..] {
                 return Ok(kernel);
             }
-            // Blanks may stand anywhere in names of templates.
+            // Names of templates may contain blanks anywhere.
             let plain = |text: &str| text.replace(' ', "");
             let (demangled, name_alone) = (|kernel: &Function| plain(&demangle(&kernel.name)), plain(name));
             if let [kernel] = by(&|kernel| demangled(kernel) == name_alone)[..] {
@@ -166,7 +166,7 @@ fn choose<'a>(module: &'a Module, entry: Option<&str>) -> Result<&'a Function, F
     }
 }
 
-/// Everything that is wrong with `--out` and `--print` is said before the kernel runs.
+/// Reports all mistakes in `--out` and `--print` before the kernel runs.
 fn check_outputs(kernel: &Function, values: &Arguments, options: &RunOptions) -> Result<(), Failure> {
     let outputs = options.out.iter().map(|output| ("--out", output.place));
     for (option, place) in outputs.chain(options.print.iter().map(|&place| ("--print", place))) {
@@ -202,7 +202,7 @@ fn check_outputs(kernel: &Function, values: &Arguments, options: &RunOptions) ->
     Ok(())
 }
 
-/// Ctrl-C stops the kernel; once more ends the command at once.
+/// The first Ctrl-C stops the kernel; the second one ends the command at once.
 fn stop_on_interrupt(cancel: &Arc<AtomicBool>) {
     let cancel = Arc::clone(cancel);
     let installed = ctrlc::set_handler(move || {
@@ -210,13 +210,13 @@ fn stop_on_interrupt(cancel: &Arc<AtomicBool>) {
             std::process::exit(code::INTERRUPTED.into());
         }
     });
-    // Without a handler Ctrl-C ends the command at once, and what the kernel computed is not shown.
+    // Without a handler, Ctrl-C ends the command at once, and the kernel's results are not shown.
     if let Err(error) = installed {
         say(format_args!("note: Ctrl-C will not keep results: {error}"));
     }
 }
 
-/// Shows on a terminal that work is going on. indicatif draws nothing where stderr is none.
+/// Shows progress on a terminal. indicatif draws nothing if stderr is not one.
 fn progress(launches: u32, kernel: &str) -> ProgressBar {
     let (bar, template) = if launches > 1 {
         (ProgressBar::new(launches.into()), "{spinner} {msg} {wide_bar} {pos}/{len} launches {elapsed}")
@@ -231,13 +231,13 @@ fn progress(launches: u32, kernel: &str) -> ProgressBar {
     }
     bar.set_message(format!("running {kernel}"));
     if !bar.is_hidden() {
-        // It starts a thread. Where the host has no more, the bar stands still.
+        // This starts a thread. If the host cannot start one, the bar does not move.
         let _ = ptxvm::caught(|| bar.enable_steady_tick(Duration::from_millis(200)));
     }
     bar
 }
 
-/// The launch could not begin.
+/// The error for a launch that could not begin.
 fn not_launched(error: &Error) -> Failure {
     match error {
         Error::Load(_) => Failure::bad(error.to_string()),
@@ -245,7 +245,7 @@ fn not_launched(error: &Error) -> Failure {
     }
 }
 
-/// The option without which such a kernel faults so.
+/// The missing option that typically causes such a fault.
 fn forgotten(source: &SourceFile, fault: &Fault, options: &RunOptions) -> Option<&'static str> {
     let words = || source.text().split_ascii_whitespace();
     let is_of_shared = fault.access.as_ref().is_some_and(|access| access.space == Space::Shared);
@@ -255,12 +255,12 @@ fn forgotten(source: &SourceFile, fault: &Fault, options: &RunOptions) -> Option
     {
         return Some("the size of `.extern .shared` variables comes with the launch: --shared BYTES");
     }
-    // CUDA's grid.sync() looks for its barrier there.
+    // CUDA's grid.sync() reads the address of its barrier from these registers.
     let syncs = fault.kind == FaultKind::Trap && source.text().contains("%envreg");
     (syncs && !options.cooperative).then_some("blocks that wait for one another need --cooperative")
 }
 
-/// The kernel did not end by itself: says why, and delivers what it has computed so far.
+/// The kernel did not end by itself: reports why, and delivers what it has computed so far.
 fn stopped(
     error: &Error,
     options: &RunOptions,
@@ -286,7 +286,7 @@ fn stopped(
                 let _ = print(diag::json(source, &error.diagnostics()));
             }
             say_text(&error.render(stderr_color()));
-            // Nothing has run: there are no results to deliver.
+            // Nothing has run, so there are no results.
             return Failure::silent(code::BAD_INPUT);
         }
         Error::StepLimit { at, .. } | Error::Cancelled { at } => {

@@ -1,4 +1,5 @@
-//! Which CUDA runtime a program has: NVIDIA's own inside, or ours, or one that the dynamic linker finds.
+//! The CUDA runtime of a program: NVIDIA's, statically linked; ours, statically linked; or one that the dynamic
+//! linker finds.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,8 +8,8 @@ use object::elf::{DT_NEEDED, FileHeader64};
 use object::read::elf::{Dyn, FileHeader};
 use object::{Endianness, ReadCache, ReadRef};
 
-/// Whether a file is a program of nvcc's (it has a section of fat binaries) that needs no libcudart, and has not ours inside: then
-/// NVIDIA's is.
+/// Whether a file is a program from nvcc (it has a section of fat binaries) that neither needs libcudart nor contains
+/// our runtime: then it contains NVIDIA's.
 pub fn has_static_runtime(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let cache = ReadCache::new(file);

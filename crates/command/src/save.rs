@@ -1,4 +1,4 @@
-//! Saving arrays: whole files or none.
+//! Saves arrays atomically: a whole file or none.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,20 +8,20 @@ use super::array::{DType, HostArray};
 use super::report::say;
 use super::{npy, picture};
 
-/// Saves an array as its file name says. A file that is there already stays as it was until the new one is whole.
+/// Saves an array in the format of the file's extension. An existing file is kept until the new one is complete.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the file cannot be written.
 pub fn save(array: &HostArray, path: &Path) -> io::Result<()> {
     let_large_files_fail();
     let is_other = |data: std::fs::Metadata| !data.is_file();
     if std::fs::symlink_metadata(path).is_ok_and(is_other) {
-        // A link, a pipe or a device: what it leads to is written, not replaced.
+        // A link, a pipe or a device is written to, not replaced.
         return write(array, path, File::create(path)?);
     }
     let beside = beside(path);
     let file = match File::create_new(&beside) {
-        // The folder may be closed to new files while the file itself is open.
+        // The folder may not allow new files although the file itself is writable.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && path.exists() => {
             return write(array, path, File::options().write(true).truncate(true).open(path)?);
         }
@@ -39,20 +39,22 @@ pub fn save(array: &HostArray, path: &Path) -> io::Result<()> {
     replaced
 }
 
-/// Lets a file that grows larger than this process may make one be an error of writing: the signal would end the process, and leave a part behind.
+/// Turns exceeding the file size limit into a write error. The signal (SIGXFSZ) would end the process, and leave a
+/// partial file.
 fn let_large_files_fail() {
     #[cfg(target_os = "linux")]
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
 }
 
-/// What stands behind the last dot of a name, and says the format: of `.npy` as well, which has no extension.
+/// The part of a name after its last dot, which determines the format; also for the name `.npy`, which has no
+/// extension.
 pub fn ending(path: &Path) -> Option<&[u8]> {
     let name = path.file_name()?.as_encoded_bytes();
     let dot = name.iter().rposition(|&byte| byte == b'.')?;
     Some(&name[dot + 1..])
 }
 
-/// A name in the same folder that nobody else uses.
+/// An unused name in the same folder.
 fn beside(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -60,7 +62,7 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Writes an array in the format that the ending of `path` says.
+/// Writes an array in the format that the extension of `path` gives.
 fn write(array: &HostArray, path: &Path, file: File) -> io::Result<()> {
     let mut file = BufWriter::new(file);
     match ending(path) {

@@ -1,4 +1,4 @@
-//! One launch: a device, its arrays, and what is shown and saved of them.
+//! One launch: a device, its arrays, and the output of these.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,19 +21,19 @@ use super::texture::Made;
 /// A device with the module and the arguments of one launch.
 pub struct Session {
     device: Device,
-    /// Of each parameter: that of an array, those of a structure.
+    /// The buffers of each parameter: one for an array, several for a structure.
     buffers: Vec<Vec<Buffer>>,
-    /// By parameter: the texture, sampler or surface whose handle it is.
+    /// By parameter: the texture, sampler or surface that its handle refers to.
     objects: Vec<Option<Made>>,
-    /// What variables are bound to, and its memory.
+    /// The objects that variables are bound to, and their memory.
     bound: Vec<(String, Made, Option<Buffer>)>,
     profile: Arc<Mutex<Profile>>,
     checker: Option<Arc<Mutex<Checker>>>,
-    /// Nobody reads any more what the kernel prints.
+    /// The reader of the kernel's output has gone.
     unread: Arc<AtomicBool>,
 }
 
-/// Where `printf` goes: stops the kernel when nobody reads it.
+/// The destination of `printf`: stops the kernel when the reader has gone.
 struct Console<W> {
     to: W,
     cancel: Arc<AtomicBool>,
@@ -62,9 +62,9 @@ impl<W: Write> Write for Console<W> {
     }
 }
 
-/// Bytes copied at once when an array of zeros is written.
+/// Bytes per write when an array of zeros is initialised.
 const ZEROS: usize = 1 << 16;
-/// Larger arrays of zeros get their memory when the kernel touches it.
+/// Larger arrays of zeros get host memory only when the kernel touches it.
 const MOST_TOUCHED: u64 = 1 << 30;
 
 impl Session {
@@ -146,7 +146,7 @@ impl Session {
             config.profile = options.profile.as_ref().map(|_| Arc::clone(&self.profile));
             config.output = match options.format {
                 Format::Human => self.console(io::stdout(), cancel),
-                // The standard output is for the program that reads the report.
+                // A program reads the report from the standard output.
                 Format::Json => self.console(io::stderr(), cancel),
             };
         });
@@ -188,7 +188,7 @@ impl Session {
         launch.run()
     }
 
-    /// What the tools found, and is not known.
+    /// The findings of the tools, without suppressed ones.
     pub fn findings(&self, module: &Module, known: &Suppressions) -> Vec<Located> {
         let mut found = self.checker.as_ref().map_or(Vec::new(), |checker| module.findings(checker));
         found.retain(|found| !known.has(found));
@@ -199,19 +199,19 @@ impl Session {
         ptxvm::Output::to(Console { to, cancel: Arc::clone(cancel), unread: Arc::clone(&self.unread) })
     }
 
-    /// Whether nobody reads any more what the kernel prints.
+    /// Whether the reader of the kernel's output has gone.
     pub fn is_unread(&self) -> bool {
         self.unread.load(Ordering::SeqCst)
     }
 
-    /// What the launch did, if that was asked for, by lines of the module.
+    /// The profile by lines of the module, if it was requested.
     pub fn profile<'a>(&self, module: &'a Module, options: &RunOptions) -> Option<Report<'a>> {
         options.profile.as_ref()?;
         let profile = self.profile.lock().unwrap_or_else(PoisonError::into_inner);
         Some(Report::new(module, &profile))
     }
 
-    /// Shows and saves the arrays that were asked for.
+    /// Shows and saves the requested arrays.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -234,7 +234,7 @@ impl Session {
         Ok(())
     }
 
-    /// The array of an argument as it is in device memory now.
+    /// The current contents of an argument's array.
     fn array(&self, values: &Arguments, place: Place) -> Result<Option<HostArray>, Failure> {
         let Some(param) = values.param(place.index) else { return Ok(None) };
         let array = values.values[param].at(place.field).and_then(Value::array);
@@ -246,7 +246,7 @@ impl Session {
     }
 }
 
-/// An array in device memory; `index` is what messages call it.
+/// Allocates and fills an array; `index` is its name in messages.
 fn fill(device: &Device, index: &str, value: &Value) -> Result<Buffer, Error> {
     let name = match value.array() {
         Some((dtype, shape)) => format!("argument {index} ({}[{}])", dtype.name(), show_shape(shape)),
@@ -256,8 +256,8 @@ fn fill(device: &Device, index: &str, value: &Value) -> Result<Buffer, Error> {
     if let Value::Array(array) = value {
         buffer.write(0, &array.data)?;
     } else {
-        // New memory is zero already. Writing it makes the host provide the pages now, not while the
-        // kernel is timed: unless they are so many that only those should be there that the kernel touches.
+        // New memory is zero already. Writing to it makes the host provide the pages now, rather than while the
+        // kernel is timed. Very large arrays are left alone, so that only the pages that the kernel touches exist.
         let zeros = vec![0; ZEROS];
         let touched = if buffer.bytes() > MOST_TOUCHED { 0 } else { buffer.bytes() };
         for offset in (0..touched).step_by(ZEROS) {

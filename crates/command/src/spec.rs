@@ -1,4 +1,4 @@
-//! `--arg SPEC`: what a user writes for an argument, and what becomes of it for a parameter.
+//! `--arg SPEC`: the syntax of an argument, and its value for a parameter.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use super::structure::{self, Field};
 use super::tensor_map::{self, MapSpec};
 use super::texture::{self, ObjectSpec, ObjectValue};
 
-/// An argument as it is written.
+/// A parsed argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spec {
     /// `42`, `-1.5`, `0x3c00`, `inf`: read by the parameter's type.
@@ -32,9 +32,9 @@ pub enum Spec {
         dtype: DType,
         /// Extents.
         shape: Vec<u64>,
-        /// The bytes of the element that fills it; `None` for zeros.
+        /// The bytes of the fill element; `None` for zeros.
         fill: Option<Vec<u8>>,
-        /// For initcheck nobody has written it: `f32[1024]=undef`.
+        /// Initcheck treats it as unwritten: `f32[1024]=undef`.
         undefined: bool,
     },
     /// `bytes:00ff`: by value.
@@ -45,7 +45,7 @@ pub enum Spec {
     Object(ObjectSpec),
     /// `tensormap(@x.npy, box=64x64)`: a tensor map by value.
     TensorMap(MapSpec),
-    /// `numba:@x.npy`: an array as numba passes it, in 5 parameters and 2 for each dimension.
+    /// `numba:@x.npy`: an array as numba passes it, as 5 parameters and 2 for each dimension.
     Numba(Box<Spec>),
 }
 
@@ -86,7 +86,7 @@ impl std::str::FromStr for Spec {
         if text.contains('[') {
             return parse_new(text);
         }
-        // Whether it is a number that fits is known when the parameter's type is; that it is one, now.
+        // Only the parameter's type decides whether the number fits; that the text is a number is checked now.
         let word = text.trim_start_matches(['+', '-']);
         if is_hex(word) || text.parse::<f64>().is_ok() || parse_size(word).is_ok() {
             return Ok(Spec::Number(text.to_owned()));
@@ -148,7 +148,7 @@ fn parse_new(text: &str) -> Result<Spec, String> {
     Ok(Spec::New { dtype, shape, fill, undefined })
 }
 
-/// What a launch gets for one parameter.
+/// The value of one parameter of a launch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// These bytes.
@@ -159,7 +159,7 @@ pub enum Value {
     Structure {
         /// The bytes.
         bytes: Vec<u8>,
-        /// Where each address goes, and its array.
+        /// The offset of each address, and its array.
         arrays: Vec<(usize, Value)>,
     },
     /// The handle of a new texture, sampler or surface.
@@ -170,7 +170,7 @@ pub enum Value {
         dtype: DType,
         /// Extents.
         shape: Vec<u64>,
-        /// For initcheck nobody has written it.
+        /// Initcheck treats it as unwritten.
         undefined: bool,
     },
 }
@@ -186,7 +186,7 @@ impl Value {
         }
     }
 
-    /// The array itself, or that of a field of a structure.
+    /// The value itself if it is an array, or an array field of a structure.
     pub fn at(&self, field: Option<usize>) -> Option<&Value> {
         match (self, field) {
             (Value::Structure { arrays, .. }, Some(field)) => arrays.get(field).map(|(_, array)| array),
@@ -195,7 +195,7 @@ impl Value {
         }
     }
 
-    /// Size of the array in bytes; 0 if it is none.
+    /// Size of the array in bytes; 0 for other values.
     pub fn array_bytes(&self) -> u64 {
         self.array().map_or(0, |(dtype, shape)| shape.iter().product::<u64>() * dtype.bytes() as u64)
     }
@@ -205,7 +205,7 @@ impl Spec {
     /// The value of this argument for a parameter. Reads files.
     ///
     /// # Errors
-    /// When a file cannot be used (the input is bad), or the argument does not fit the parameter (wrong usage).
+    /// When a file cannot be used (bad input), or the argument does not fit the parameter (wrong usage).
     pub fn resolve(&self, param: &Param) -> Result<Value, Failure> {
         let type_name = ptxvm::describe(param);
         let mismatch = |what: String| Failure::usage(format!("{what}, but the parameter is {type_name}"));
@@ -243,10 +243,10 @@ impl Spec {
         }
     }
 
-    /// The array that it is. Reads files.
+    /// The array of this argument. Reads files.
     ///
     /// # Errors
-    /// When a file cannot be used, or it is no array.
+    /// When a file cannot be used, or the argument is not an array.
     pub fn resolve_array(&self) -> Result<Value, Failure> {
         match self {
             Spec::File { path, dtype } => read_array(path, *dtype).map(Value::Array),

@@ -1,4 +1,4 @@
-//! `--arg '{@x.npy, 4, 2.5}'`: a structure by value, with arrays whose addresses stand in it.
+//! `--arg '{@x.npy, 4, 2.5}'`: a structure by value, which may contain the addresses of arrays.
 
 use check::module::Param;
 
@@ -6,7 +6,7 @@ use super::array::{DType, is_hex};
 use super::report::Failure;
 use super::spec::{Spec, Value};
 
-/// One field as it is written.
+/// A parsed field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
     /// An array: its address, 8 bytes.
@@ -15,10 +15,11 @@ pub enum Field {
     Number(Vec<u8>),
 }
 
-/// Reads what stands between the braces. Integers are `s32` (hexadecimal ones `u32`), decimals `f32`; `4:u64` is another type.
+/// Parses the text between the braces. Integers are `s32` (hexadecimal ones `u32`), decimals `f32`; `4:u64` has an
+/// explicit type.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the text.
 pub fn parse(text: &str) -> Result<Vec<Field>, String> {
     let mut fields = Vec::new();
     let (mut depth, mut start) = (0u32, 0);
@@ -60,7 +61,7 @@ fn field(text: &str) -> Result<Field, String> {
     })
 }
 
-/// The structure for a parameter: each field at the next multiple of its size, as C lays them out.
+/// The value for a parameter: each field is aligned to its size, as in C.
 ///
 /// # Errors
 /// When the sizes differ, or a file cannot be used.

@@ -23,7 +23,7 @@ struct Summary<'a> {
     thread_instructions_per_second: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<&'a Report<'a>>,
-    /// Where a tool ran.
+    /// Present if a tool ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Vec<serde_json::Value>>,
 }
@@ -35,7 +35,7 @@ struct Stopped<'a> {
     profile: &'a Report<'a>,
 }
 
-/// Prints the last line of stdout: what ran, and how fast.
+/// Prints the last line of stdout: the kernel and its speed.
 ///
 /// # Errors
 /// When stdout cannot be written to.
@@ -97,7 +97,7 @@ fn print_json(object: &impl Serialize) -> Result<(), Failure> {
 }
 
 impl Summary<'_> {
-    /// For people.
+    /// The line for people.
     fn line(&self) -> String {
         let extents = |extents: [u32; 3]| extents.map(|extent| extent.to_string()).join("x");
         let median = match self.seconds_all.len() {
@@ -116,7 +116,7 @@ impl Summary<'_> {
     }
 }
 
-/// The middle of sorted times; between the two middle ones of an even number.
+/// The median of sorted times: the mean of the two middle ones if their number is even.
 fn median(times: &[f64]) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -9,7 +9,7 @@ use super::array::DType;
 use super::report::Failure;
 use super::spec::{Spec, Value};
 
-/// A map as it is written.
+/// A parsed map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapSpec {
     /// The tensor.
@@ -18,13 +18,13 @@ pub struct MapSpec {
     options: Vec<(String, String)>,
 }
 
-/// What a user may write, for help texts. Extents are in the order of those of the array.
+/// The options that users may write, for help texts. Extents are in the order of the array's.
 pub const OPTIONS: &str = "\
 box=64x64 (or of columns channels=64, pixels=32, lower=-1x-1, upper=-1x-1, and wide=w or wide=w128 for those along the width), extent=100x200, stride=512 (bytes, of all dimensions but the \
 last), step=1x2, element=bf16 (PTX's names, f32.ftz, tf32, b4x16, b4x16_p64, b6x16_p32), interleave=16B, swizzle=128B \
 (32B 64B 128B 128B-32B 128B-32B-8B 128B-64B), fill=nan";
 
-/// The types by PTX's names for them (9.7.9.26.1 tensormap.replace).
+/// The element types by their PTX names (9.7.9.26.1 tensormap.replace).
 const ELEMENTS: [(&str, Element); 16] = [
     ("u8", Element::U8),
     ("u16", Element::U16),
@@ -57,12 +57,12 @@ const SWIZZLES: [(&str, Swizzle); 7] = [
 const INTERLEAVES: [(&str, Interleave); 3] =
     [("none", Interleave::None), ("16B", Interleave::Bytes16), ("32B", Interleave::Bytes32)];
 
-/// The modes of columns along the width: does one take 128 pixels?
+/// The modes of columns along the width, and whether a copy takes 128 pixels.
 const WIDE: [(&str, bool); 2] = [("w", false), ("w128", true)];
 
 const FILLS: [(&str, Fill); 2] = [("zero", Fill::Zero), ("nan", Fill::Nan)];
 
-/// Reads what stands behind `tensormap(`; `None` if the text is something else.
+/// Parses a text that begins with `tensormap(`; `None` for other texts.
 pub fn parse(text: &str) -> Option<Result<MapSpec, String>> {
     Some(parse_inner(text, text.strip_prefix("tensormap(")?))
 }
@@ -81,7 +81,7 @@ fn parse_inner(text: &str, inner: &str) -> Result<MapSpec, String> {
         Ok((name.to_owned(), value.to_owned()))
     };
     let spec = MapSpec { array, options: parts.map(option).collect::<Result<_, String>>()? };
-    // Whatever is wrong with the words is said before files are read.
+    // Mistakes in the text are reported before files are read.
     spec.describe(None, &[1])?;
     Ok(spec)
 }
@@ -93,7 +93,7 @@ fn known<T: Copy>(name: &str, value: &str, all: &[(&str, T)]) -> Result<T, Strin
     })
 }
 
-/// Numbers with `x` between them, the last one first.
+/// Numbers separated by `x`, in reverse order.
 fn numbers<T: std::str::FromStr>(name: &str, value: &str) -> Result<Vec<T>, String> {
     let number = |part: &str| part.parse().map_err(|_| format!("`{value}` is no value of {name}"));
     value.rsplit('x').map(number).collect()
@@ -106,7 +106,7 @@ fn number<T: std::str::FromStr + Copy>(name: &str, value: &str) -> Result<T, Str
     }
 }
 
-/// Puts numbers into their places. There are `count`, if it is known.
+/// Writes numbers to `places`. There must be `count`, if it is known.
 fn place<T: Copy>(name: &str, values: &[T], places: &mut [T], count: Option<usize>) -> Result<(), String> {
     if values.len() > places.len() || count.is_some_and(|count| count != values.len()) {
         let count = count.unwrap_or(places.len());
@@ -125,7 +125,7 @@ fn element_of(dtype: DType) -> Result<Element, String> {
 }
 
 impl MapSpec {
-    /// The map of an array of this type and shape; without a type only the words are looked at.
+    /// The map for an array of this type and shape. Without a type, only the text is checked.
     fn describe(&self, dtype: Option<DType>, shape: &[u64]) -> Result<TensorMap, String> {
         let option = |wanted: &str| {
             self.options.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
@@ -187,7 +187,7 @@ impl MapSpec {
     /// The map for a parameter of 128 bytes. Reads files.
     ///
     /// # Errors
-    /// When a file cannot be used, the parameter is another one, or no driver would take the map.
+    /// When a file cannot be used, the parameter is of another kind, or no driver would accept the map.
     pub fn resolve(&self, param: &Param) -> Result<Value, Failure> {
         let type_name = ptxvm::describe(param);
         if !param.array || param.bytes != ptxvm::tensor_map::BYTES as u64 {

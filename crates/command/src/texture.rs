@@ -12,7 +12,7 @@ use super::array::DType;
 use super::report::Failure;
 use super::spec::{Spec, Value};
 
-/// What kind of object it is.
+/// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An image that is sampled.
@@ -23,7 +23,7 @@ pub enum Kind {
     Sampler,
 }
 
-/// An object as it is written.
+/// A parsed object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectSpec {
     kind: Kind,
@@ -37,7 +37,7 @@ pub struct ObjectSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectValue {
     kind: Kind,
-    /// The texels, and how they lie.
+    /// The texels, and their layout.
     pub image: Option<(Box<Value>, ImageDescriptor)>,
     sampler: Sampler,
 }
@@ -52,14 +52,14 @@ pub enum Made {
     Sampler(SamplerState),
 }
 
-/// What a user may write, for help texts.
+/// The options that users may write, for help texts.
 pub const OPTIONS: &str = "\
 geometry=2d (1d 2d 3d a1d a2d cube acube 2dms a2dms linear), channels=4, as=unorm8 (how texels are read), extent=64x64, \
 layers=6, levels=3, samples=4; of textures and samplers filter=linear, mipfilter=linear, address=wrap/clamp \
 (wrap mirror clamp border, by dimension), normalized, float (integers are read as 0 to 1), srgb, border=0/0/0/1.0, bias=0.5, \
 minlod=0, maxlod=4, seamless";
 
-/// Reads what stands behind `texture(` and its kin; `None` if the text is something else.
+/// Parses a text that begins with `texture(`, `surface(` or `sampler(`; `None` for other texts.
 pub fn parse(text: &str) -> Option<Result<ObjectSpec, String>> {
     let (kind, inner) =
         [("texture(", Kind::Texture), ("surface(", Kind::Surface), ("sampler(", Kind::Sampler)]
@@ -84,7 +84,7 @@ fn parse_inner(text: &str, kind: Kind, inner: &str) -> Result<ObjectSpec, String
     let options = parts.map(|part| part.split_once('=').unwrap_or((part, "")));
     let options = options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let spec = ObjectSpec { kind, array, options };
-    // Whatever is wrong with the words is said before files are read.
+    // Mistakes in the text are reported before files are read.
     spec.sampler()?;
     spec.geometry()?;
     Ok(spec)
@@ -112,7 +112,7 @@ fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
     value.parse().map_err(|_| format!("`{value}` is no value of {name}"))
 }
 
-/// A channel of the border: a decimal point makes it `.f32`.
+/// A channel of the border colour: a decimal point makes it `.f32`.
 fn border(value: &str) -> Result<u32, String> {
     if value.contains('.') {
         return number("border", value).map(f32::to_bits);
@@ -161,7 +161,7 @@ impl ObjectSpec {
         Ok(sampler)
     }
 
-    /// The geometry, and whether it is of numbers one after the other; `None` if it is not named.
+    /// The geometry, and whether the image is a linear array of numbers; `None` if the option is absent.
     fn geometry(&self) -> Result<Option<(Geometry, bool)>, String> {
         let Some(name) = self.option("geometry") else { return Ok(None) };
         Ok(Some((
@@ -184,7 +184,7 @@ impl ObjectSpec {
     /// The object, with its texels read from files.
     ///
     /// # Errors
-    /// When a file cannot be used, or what is written fits no image.
+    /// When a file cannot be used, or the options do not give a valid image.
     pub fn resolve(&self) -> Result<ObjectValue, Failure> {
         let sampler = self.sampler().map_err(Failure::usage)?;
         let Some(array) = &self.array else {
@@ -213,7 +213,7 @@ impl ObjectSpec {
         } else if channels > 1 && extents.last() == Some(&channels.into()) {
             extents.pop();
         } else if channels > 1 || channel.bytes() != dtype.bytes() {
-            // Texels along the rows.
+            // The last extent counts texels instead of elements.
             let unit = usize::from(channels) * channel.bytes();
             let last = extents.last_mut().ok_or("an array without extents has no texels")?;
             *last = (*last as usize * dtype.bytes() / unit) as u32;
@@ -224,7 +224,7 @@ impl ObjectSpec {
             (None, 2) => (Geometry::Plane, false),
             (None, _) => (Geometry::Volume, false),
         };
-        // The last extent is that of a row, as numpy counts.
+        // The last extent is that of a row, as in numpy.
         extents.reverse();
         let of = |i: usize| extents.get(i).copied().unwrap_or(1);
         let dimensions = geometry.dimensions();
@@ -245,8 +245,8 @@ impl ObjectSpec {
     }
 }
 
-/// What an object of these options is: how the texels of an array lie, and how they are sampled. The array is told by its type and its
-/// shape; a sampler has none.
+/// The object for these options: the layout of an array's texels, and how they are sampled. The array is given by its
+/// type and shape; a sampler has none.
 ///
 /// # Errors
 /// What is wrong with an option, or that the array is too small for the image.
@@ -297,10 +297,10 @@ fn channel_named(name: &str) -> Result<Channel, String> {
 }
 
 impl ObjectValue {
-    /// Makes the object; its texels lie at an address already.
+    /// Creates the object; its texels are already at an address.
     ///
     /// # Errors
-    /// When there is no such image.
+    /// When the descriptor is invalid.
     pub fn make(&self, device: &Device, address: u64) -> Result<Made, Error> {
         match (self.kind, &self.image) {
             (Kind::Texture, Some((_, descriptor))) => {
@@ -314,7 +314,7 @@ impl ObjectValue {
     }
 }
 
-/// `tex=texture(..)`: what a variable of the module is bound to.
+/// `tex=texture(..)`: an object that a variable of the module is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     /// The `.texref`, `.samplerref` or `.surfref`.

@@ -1,4 +1,4 @@
-//! `ptxvm run --tool`: what the tools found, for people and for programs.
+//! `ptxvm run --tool`: the findings of the tools, for people and for programs.
 
 use ptxvm::{Located, json};
 use serde_json::Value;
@@ -13,12 +13,12 @@ pub fn show(findings: &[Located]) {
     }
 }
 
-/// One of them is an error.
+/// Whether one of them is an error.
 pub fn has_errors(findings: &[Located]) -> bool {
     findings.iter().any(|found| found.finding.kind.severity() == ptxvm::Severity::Error)
 }
 
-/// The object of a launch that faulted, with what the tools found before, if any ran.
+/// The JSON object of a launch that faulted, with earlier findings of the tools, if any ran.
 pub fn add_to(object: String, options: &RunOptions, findings: &[Located]) -> String {
     match serde_json::from_str::<Value>(&object) {
         Ok(mut value) if !options.tool.is_empty() => {

@@ -411,7 +411,7 @@ fn results_so_far_are_saved_when_a_kernel_is_stopped() {
     folder.fails(
         "run loop.ptx --arg f32[1]=3 --arg 2 --max-steps 10000 --out 0=y.bin",
         3,
-        &["did not end within --max-steps 10000", "results are as the kernel left them"],
+        &["did not end within 10000 thread-instructions", "results are as the kernel left them"],
     );
     assert_eq!(std::fs::read(folder.path("y.bin")).unwrap(), floats(&[6.0]));
 }

@@ -5,8 +5,8 @@ use std::fmt;
 /// Writes the enum and its table of names.
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident => $name:literal,)*) => {
-        /// What kind of message a diagnostic is. Its name is stable: it stands in the JSON output and behind the severity in the
-        /// text.
+        /// The kind of a diagnostic. Its name is stable: the JSON output has it, and the text output prints it after
+        /// the severity.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Code {
@@ -31,70 +31,70 @@ codes! {
     // Text and grammar.
     /// The file cannot be read.
     UnreadableFile => "unreadable-file",
-    /// The file, or what it declares, is beyond the limits.
+    /// The file, or something it declares, exceeds a limit.
     FileTooLarge => "file-too-large",
     /// A character that PTX does not have.
     NonAsciiCharacter => "non-ascii-character",
-    /// A byte of zero.
+    /// A NUL byte.
     NulByte => "nul-byte",
-    /// A comment without an end.
+    /// An unterminated comment.
     UnterminatedComment => "unterminated-comment",
-    /// Something that does not parse.
+    /// Text that does not parse.
     SyntaxError => "syntax-error",
-    /// Something that has no place here.
+    /// A construct that is not allowed here.
     Misplaced => "misplaced",
     /// A declaration with several state spaces.
     MultipleStateSpaces => "multiple-state-spaces",
-    /// Brackets within brackets, too many of them.
+    /// Brackets that nest too deeply.
     NestingTooDeep => "nesting-too-deep",
-    /// So much is wrong with the syntax that no more is said.
+    /// There are so many syntax errors that the parser stopped.
     TooManyErrors => "too-many-errors",
     /// A directive with more arguments than it takes.
     TooManyArguments => "too-many-arguments",
     // The module.
     /// The file does not begin with `.version`.
     MissingVersion => "missing-version",
-    /// No architecture is named.
+    /// `.target` names no architecture.
     MissingTarget => "missing-target",
-    /// A `.version` that there is not.
+    /// A `.version` that does not exist.
     UnsupportedVersion => "unsupported-version",
-    /// A `.target` that there is not.
+    /// A `.target` that does not exist.
     UnsupportedTarget => "unsupported-target",
     /// Options of `.target` that exclude each other.
     ConflictingTarget => "conflicting-target",
-    /// A `.target` that the module's `.version` does not have.
+    /// A `.target` that is newer than the module's `.version`.
     TargetTooNew => "target-too-new",
     /// An `.address_size` that is neither 32 nor 64.
     IllegalAddressSize => "illegal-address-size",
-    /// Something needs a newer `.version`.
+    /// A construct that needs a newer `.version`.
     RequiresVersion => "requires-version",
-    /// Something needs another `.target`.
+    /// A construct that needs another `.target`.
     RequiresTarget => "requires-target",
-    /// Something that this `.version` no longer has.
+    /// A construct that this `.version` no longer has.
     Deprecated => "deprecated",
     // Names.
-    /// A name that nothing declares.
+    /// An undeclared name.
     UnknownSymbol => "unknown-symbol",
-    /// A table of targets that stands behind its use.
+    /// A table of branch or call targets that is used before it is declared.
     ForwardReference => "forward-reference",
     /// A second definition of a name.
     DuplicateDefinition => "duplicate-definition",
-    /// A second declaration of another kind.
+    /// A second declaration, of another kind.
     InconsistentRedefinition => "inconsistent-redefinition",
-    /// A second declaration with other parameters.
+    /// A second declaration, with other parameters.
     InconsistentPrototypes => "inconsistent-prototypes",
     /// An `.extern` function with a body.
     ExternDefinition => "extern-definition",
-    /// An `.alias` of what cannot have one.
+    /// An `.alias` for something that cannot have one.
     IllegalAlias => "illegal-alias",
-    /// A linking directive that does not go with the declaration.
+    /// A linking directive that the declaration cannot have.
     IllegalLinkage => "illegal-linkage",
-    /// A declaration that belongs elsewhere.
+    /// A declaration in the wrong scope.
     IllegalScope => "illegal-scope",
     // Declarations.
-    /// A type that instructions have and variables do not.
+    /// A type that only instructions have, not variables.
     NotADeclaredType => "not-a-declared-type",
-    /// A predicate outside registers.
+    /// A predicate outside the `.reg` state space.
     PredicateVariable => "predicate-variable",
     /// A vector type of more than 128 bits.
     VectorTooLarge => "vector-too-large",
@@ -102,38 +102,38 @@ codes! {
     RegisterArray => "register-array",
     /// An array without a length.
     IncompleteType => "incomplete-type",
-    /// An alignment that there is not.
+    /// An alignment that is not allowed.
     IllegalAlignment => "illegal-alignment",
-    /// A parameter that cannot be one.
+    /// A parameter whose state space, type or name parameters cannot have.
     IllegalParameter => "illegal-parameter",
-    /// `.ptr` outside kernels.
+    /// `.ptr` on a parameter of something that is not a kernel.
     MisplacedPtr => "misplaced-ptr",
     /// Several return parameters in `.param` space.
     MultipleReturns => "multiple-returns",
-    /// Parameters of a kernel that are too large.
+    /// Kernel parameters that are too large in all.
     TooMuchParameterSpace => "too-much-parameter-space",
-    /// `.noreturn` on a function that returns something.
+    /// `.noreturn` on a function that returns a value.
     IllegalNoreturn => "illegal-noreturn",
-    /// A zero where a positive number belongs.
+    /// A zero where a positive number is required.
     NotPositive => "not-positive",
     /// Directives that exclude each other.
     ConflictingDirectives => "conflicting-directives",
-    /// A directive that something needs is not there.
+    /// A directive that another construct needs is missing.
     MissingDirective => "missing-directive",
     /// A directive without effect.
     IgnoredDirective => "ignored-directive",
     // Initial values and constants.
-    /// An initial value where there can be none.
+    /// An initial value on a declaration that cannot have one.
     IllegalInitializer => "illegal-initializer",
     /// An initial value of another type.
     InitializerType => "initializer-type",
-    /// No initial value at all.
+    /// An expression that cannot be an initial value.
     InitializerExpression => "initializer-expression",
-    /// The address of something that has none before the launch.
+    /// The address of a variable that has no address before the launch.
     InitializerSpace => "initializer-space",
-    /// An initial value too far into its variable.
+    /// An initial value that lies too far into its variable.
     InitializerTooLarge => "initializer-too-large",
-    /// A mask that does not take one byte.
+    /// A mask that does not select exactly one byte.
     IllegalMask => "illegal-mask",
     /// Too many or too few initial values.
     WrongElementCount => "wrong-element-count",
@@ -143,22 +143,22 @@ codes! {
     ConstantTypeMismatch => "constant-type-mismatch",
     /// A constant divided by zero.
     ConstantDivisionByZero => "constant-division-by-zero",
-    /// Something else where an integer belongs.
+    /// An expression that is not an integer constant, where one is required.
     IntegerConstantExpected => "integer-constant-expected",
     /// A cast to a type that constants do not have.
     UnsupportedCast => "unsupported-cast",
     // Opcodes and modifiers.
-    /// An opcode that there is not.
+    /// An opcode that does not exist.
     UnknownInstruction => "unknown-instruction",
-    /// A modifier that there is not.
+    /// A modifier that does not exist.
     UnknownModifier => "unknown-modifier",
-    /// One modifier too many of its kind.
+    /// A second modifier of one kind.
     RepeatedModifier => "repeated-modifier",
     /// A modifier that the instruction does not take.
     IllegalModifier => "illegal-modifier",
-    /// A modifier that must be given is not.
+    /// A required modifier is missing.
     MissingModifier => "missing-modifier",
-    /// A comparison that does not go with the type.
+    /// A comparison operator that the type does not have.
     ComparisonMismatch => "comparison-mismatch",
     /// Types that the instruction does not have.
     InstructionTypes => "instruction-types",
@@ -166,70 +166,70 @@ codes! {
     VectorSize => "vector-size",
     /// A cache policy without `.L2::cache_hint`.
     CacheHintMissing => "cache-hint-missing",
-    /// A form that ptxas refuses and lenient checking accepts.
+    /// A form that ptxas rejects and lenient checking accepts.
     LenientForm => "lenient-form",
     // Operands.
     /// Operands whose number or types the instruction does not take.
     ArgumentsMismatch => "arguments-mismatch",
-    /// A guard that is no predicate.
+    /// A guard that is not a predicate.
     PredicateExpected => "predicate-expected",
-    /// A second destination that is missing or one too many.
+    /// A predicate destination that is missing, or that the instruction does not have.
     PredicateOutput => "predicate-output",
-    /// A number added to a predicate.
+    /// An integer added to a predicate.
     PredicateSum => "predicate-sum",
-    /// A sign where there can be none.
+    /// A sign on an operand that cannot be negated.
     IllegalNegation => "illegal-negation",
-    /// An element of a vector that cannot be one.
+    /// An expression that cannot be an element of a vector.
     IllegalExpression => "illegal-expression",
     /// An operand that ptxvm does not support.
     UnsupportedOperand => "unsupported-operand",
-    /// `.target ..., debug` in a file without data for a debugger.
+    /// `.target ..., debug` in a file without debug information.
     MissingDebugInformation => "missing-debug-information",
-    /// A place or a function in `.loc` that nothing names.
+    /// A `.loc` with an unknown file or function.
     UnknownLocation => "unknown-location",
-    /// An address of 32 bits where those of the module have 64.
+    /// A 32-bit address in a module with 64-bit addresses.
     NarrowAddress => "narrow-address",
-    /// More shared memory or more constants than there are.
+    /// More shared or constant memory than the target has.
     TooMuchMemory => "too-much-memory",
-    /// A parameter of a call that is read where no call has returned it.
+    /// A return parameter that is read where no call has written it.
     CallSequence => "call-sequence",
-    /// A function or a variable that nobody defines.
+    /// A function or a variable without a definition.
     Unresolved => "unresolved",
-    /// A pragma without its number, or with another one than it takes.
+    /// A pragma without its number, or with a number that it does not take.
     IllegalPragma => "illegal-pragma",
-    /// An index on something that is no array.
+    /// An index on something that is not an array.
     NotAnArray => "not-an-array",
-    /// A component of something that has none.
+    /// A component of something that has no components.
     UnknownField => "unknown-field",
-    /// A component or selector that there is not.
+    /// A component or selector that does not exist.
     UnknownSelector => "unknown-selector",
-    /// A component that the vector is too short for.
+    /// A component beyond the end of the vector.
     MissingElement => "missing-element",
     /// A vector of a size that no instruction takes.
     IllegalVectorSize => "illegal-vector-size",
-    /// Elements of different sizes.
+    /// Vector elements of different sizes.
     IncompatibleElements => "incompatible-elements",
-    /// A vector without a register.
+    /// A vector without a register, so that its type is unknown.
     UntypedVector => "untyped-vector",
-    /// Elements of different types.
+    /// Vector elements of different types.
     UnlikeElements => "unlike-elements",
-    /// A vector where a single value belongs.
+    /// A vector where a scalar is required.
     VectorOperand => "vector-operand",
-    /// A single value where a vector belongs.
+    /// A scalar where a vector is required.
     VectorExpected => "vector-expected",
-    /// Something else where a label belongs.
+    /// An operand that is not a label, where one is required.
     LabelExpected => "label-expected",
-    /// Something else where a register belongs.
+    /// An operand that is not a register, where one is required.
     RegisterExpected => "register-expected",
-    /// A result that goes into no register.
+    /// A destination that is not a register.
     ResultRegister => "result-register",
-    /// A result that goes into a function.
+    /// A destination that is a function.
     FunctionAsResult => "function-as-result",
-    /// `_` for a result that must be kept.
+    /// `_` as the destination of a result that must be kept.
     DiscardedResult => "discarded-result",
-    /// `_` as a source.
+    /// `_` as a source operand.
     Sink => "sink",
-    /// A result that must be discarded.
+    /// A destination that must be `_` and is not.
     SinkExpected => "sink-expected",
     /// A special register that the instruction does not read.
     SpecialRegister => "special-register",
@@ -237,140 +237,140 @@ codes! {
     ReadOnlyRegister => "read-only-register",
     /// A selector that the operand does not have.
     VideoSelector => "video-selector",
-    /// Something that is no texture, sampler or surface.
+    /// An operand that is not a texture, sampler or surface.
     HandleExpected => "handle-expected",
-    /// An index into an array of textures of another type.
+    /// An array index of the wrong type among the coordinates of a texture.
     ArrayIndex => "array-index",
     /// An operand that cannot be an address.
     IllegalOperand => "illegal-operand",
-    /// A register that holds no address.
+    /// A register that cannot hold an address.
     IllegalAddress => "illegal-address",
-    /// A number as an address.
+    /// An immediate address.
     ImmediateAddress => "immediate-address",
     /// An address of another state space.
     SpaceMismatch => "space-mismatch",
-    /// An access to a parameter that goes the wrong way.
+    /// A store to an input parameter, or a load from a return parameter.
     ParameterAccess => "parameter-access",
-    /// The address of a parameter that has none.
+    /// The address of a parameter that has no address.
     ParameterAddress => "parameter-address",
     /// A constant that is out of range.
     OutOfRange => "out-of-range",
-    /// A number of threads that a barrier does not take.
+    /// A thread count that a barrier does not take.
     ThreadCount => "thread-count",
     // Branches and calls.
-    /// A target that is no label.
+    /// A branch target that is not a label.
     IllegalBranchTarget => "illegal-branch-target",
-    /// A call of something that is no function.
+    /// A call target that is not a function.
     IllegalCallTarget => "illegal-call-target",
-    /// A call of something that is not known.
+    /// A call target without a known signature.
     CallPrototypeRequired => "call-prototype-required",
     /// A call with too many or too few arguments.
     CallParameterCount => "call-parameter-count",
-    /// An argument that cannot be one.
+    /// An argument that cannot be passed.
     CallArgument => "call-argument",
-    /// An argument of another type.
+    /// An argument whose type differs from the parameter's.
     CallArgumentType => "call-argument-type",
-    /// An argument of another alignment.
+    /// An argument whose alignment differs from the parameter's.
     CallArgumentAlignment => "call-argument-alignment",
     // Linking.
-    /// Modules with addresses of different sizes.
+    /// Modules with different address sizes.
     AddressSize => "address-size",
-    /// A variable in different state spaces.
+    /// A variable that modules declare in different state spaces.
     MemorySpace => "memory-space",
-    /// A function with different parameters.
+    /// A function that modules declare with different parameters.
     Prototype => "prototype",
     /// A name that several modules define.
     MultipleDefinition => "multiple-definition",
-    /// A variable of different sizes.
+    /// A variable that modules declare with different sizes.
     Size => "size",
     /// A name that no module defines.
     UndefinedReference => "undefined-reference",
     // Machine code.
     /// Machine code that does not parse.
     SassSyntax => "sass-syntax",
-    /// An instruction that has no encoding.
+    /// An instruction that cannot be encoded.
     Unencodable => "unencodable",
-    /// A modifier of no meaning.
+    /// A modifier without a meaning.
     InvalidModifier => "invalid-modifier",
     /// A constant that was rounded.
     Rounded => "rounded",
-    /// Both results in one register.
+    /// Two results that have the same destination register.
     SameDestination => "same-destination",
     // Launches.
     /// An instruction that ptxvm does not execute.
     Unsupported => "unsupported",
-    /// An observer ended the run.
+    /// An observer stopped the launch.
     Stopped => "stopped",
-    /// The launch was stopped by its limit.
+    /// The launch reached its step limit.
     StepLimit => "step-limit",
     // What the tools find (`ptxvm run --tool`).
-    /// One thread writes what another reads, and nothing orders them.
+    /// One thread writes what another reads, and nothing orders the two accesses.
     RaceWriteRead => "race-write-read",
-    /// Two threads write, and nothing orders them.
+    /// Two threads write to the same memory, and nothing orders the two writes.
     RaceWriteWrite => "race-write-write",
-    /// One writes what the other reads, and what is read goes nowhere.
+    /// A write-read race whose read value is never used.
     RaceUnusedRead => "race-unused-read",
-    /// Both write, and the same value.
+    /// A write-write race in which both threads write the same value.
     RaceSameValue => "race-same-value",
-    /// Strong accesses whose scopes or sizes do not fit together.
+    /// A race of two strong accesses that are not morally strong, because of their scopes or sizes.
     RaceScope => "race-scope",
-    /// An atomic or strong access, and a plain one.
+    /// A race of an atomic or strong access with a weak access.
     RaceAtomic => "race-atomic",
-    /// A plain write, and an asynchronous read of it without a fence between their proxies.
+    /// A weak write and an asynchronous read of the same memory, without a fence between their proxies.
     RaceProxy => "race-proxy",
-    /// Shared memory of another block of the cluster, which may not have started.
+    /// An access to shared memory of another CTA of the cluster, which may not have started.
     ClusterStart => "cluster-start",
-    /// Shared memory of another block of the cluster, which may have ended.
+    /// An access to shared memory of another CTA of the cluster, which may have exited.
     ClusterExit => "cluster-exit",
-    /// Memory of a stream's `cuMemAllocAsync`, which another stream uses and nothing orders behind it.
+    /// A stream uses memory of another stream's `cuMemAllocAsync`, and nothing orders the use after the allocation.
     StreamUseBeforeAlloc => "stream-use-before-alloc",
-    /// Memory that a stream's `cuMemFreeAsync` gives back, which another stream uses and nothing orders before it.
+    /// A stream uses memory of another stream's `cuMemFreeAsync`, and nothing orders the use before the deallocation.
     StreamUseAfterFree => "stream-use-after-free",
-    /// An asynchronous copy that its own thread has not waited for.
+    /// A thread uses the memory of its own asynchronous copy before it has waited for the copy.
     CopyNotAwaited => "copy-not-awaited",
-    /// Registers that an asynchronous instruction writes, before it was waited for.
+    /// A thread reads registers that an asynchronous instruction writes, before it has waited for the instruction.
     ResultNotAwaited => "result-not-awaited",
-    /// Registers that `wgmma` uses were changed, and no `wgmma.fence` is between.
+    /// A thread changes registers that `wgmma` uses, and executes no `wgmma.fence` in between.
     ProductNotFenced => "product-not-fenced",
-    /// `setmaxnreg` by a part of a warpgroup, or for more registers than there are.
+    /// `setmaxnreg` that not all warps of a warpgroup execute equally often.
     RegisterCounts => "register-counts",
-    /// A barrier for whole warps in divergent code.
+    /// A barrier that needs whole warps, in divergent code.
     DivergentBarrier => "divergent-barrier",
-    /// Different numbers of threads at one barrier.
+    /// Threads that arrive at one barrier with different thread counts.
     BarrierCounts => "barrier-counts",
-    /// A number of threads that is no multiple of a warp.
+    /// A barrier's thread count that is not a multiple of the warp size.
     BarrierCountWarps => "barrier-count-warps",
-    /// Threads ended before a barrier of their block.
+    /// Threads exited before a barrier of their CTA.
     ExitBeforeBarrier => "exit-before-barrier",
-    /// A shuffle from a lane that does not take part.
+    /// A shuffle that reads a lane which does not participate.
     InactiveLane => "inactive-lane",
-    /// An instruction for whole warps in divergent code.
+    /// An instruction that needs whole warps, in divergent code.
     DivergentAligned => "divergent-aligned",
-    /// An mbarrier object is made where there is one.
+    /// `mbarrier.init` on an mbarrier object that is already initialized.
     MbarrierInitAgain => "mbarrier-init-again",
-    /// Data is written over an mbarrier object.
+    /// A write of data over an mbarrier object.
     MbarrierOverwritten => "mbarrier-overwritten",
-    /// A value that nobody wrote decides something.
+    /// An unwritten value decides control flow or an address.
     Uninitialized => "uninitialized",
-    /// A value that nobody wrote reaches an output.
+    /// An unwritten value reaches an output.
     UninitializedOutput => "uninitialized-output",
-    /// Memory that nobody wrote is copied to the host.
+    /// Unwritten memory is copied to the host.
     UninitializedMemcpy => "uninitialized-memcpy",
-    /// Memory that is allocated, and never written.
+    /// Memory that is allocated and never written.
     UnusedMemory => "unused-memory",
-    /// `malloc` of a kernel had no room.
+    /// `malloc` in a kernel had no room.
     DeviceMallocFailed => "device-malloc-failed",
-    /// Memory of `malloc` that is not freed.
+    /// Memory of `malloc` in a kernel that is never freed.
     DeviceLeak => "device-leak",
-    /// Memory of the CUDA driver that a program does not give back.
+    /// Memory of the CUDA driver that a program never frees.
     DriverLeak => "driver-leak",
     /// The launch was cancelled.
     Cancelled => "cancelled",
     /// An access that is not within one allocation.
     OutOfBounds => "out-of-bounds",
-    /// An access to an allocation that was given back.
+    /// An access to an allocation that was freed.
     UseAfterFree => "use-after-free",
-    /// An access to the shared memory of a block of the cluster that has ended.
+    /// An access to shared memory of a CTA of the cluster that has exited.
     ClusterTarget => "cluster-target",
     /// An address that is not a multiple of the access size.
     Misaligned => "misaligned",
@@ -378,40 +378,40 @@ codes! {
     ReadOnly => "read-only",
     /// An address in a space that the instruction does not reach.
     AddressSpace => "address-space",
-    /// `free` of something that is not the start of a live allocation.
+    /// `free` of an address that is not the start of a live allocation.
     InvalidFree => "invalid-free",
     /// `trap` was executed.
     Trap => "trap",
-    /// An assertion of the kernel does not hold.
+    /// A kernel's assertion failed.
     Assertion => "assertion",
-    /// Threads wait, and nobody can wake them.
+    /// All remaining threads wait, and nothing can wake them.
     Deadlock => "deadlock",
-    /// A barrier that there is not.
+    /// A barrier that does not exist.
     Barrier => "barrier",
-    /// A warp-level instruction without a thread that its member mask names.
+    /// A warp-level instruction that a thread of its member mask does not execute.
     MissingWarpLanes => "missing-warp-lanes",
-    /// An mbarrier object that is used against its rules.
+    /// A misuse of an mbarrier object.
     Mbarrier => "mbarrier",
-    /// A thread that is not in the member mask of its instruction.
+    /// A warp-level instruction whose member mask leaves out the executing thread.
     NotInMemberMask => "not-in-member-mask",
     /// A call of a function without a body.
     UndefinedFunction => "undefined-function",
     /// A `printf` that asks for more text than one call may print.
     PrintfTooLong => "printf-too-long",
-    /// An indirect call or branch to something that is no target.
+    /// An indirect call or branch to an invalid target.
     InvalidTarget => "invalid-target",
     /// Calls that nest too deeply.
     StackOverflow => "stack-overflow",
-    /// Something that is no live texture, sampler or surface, or not the right one.
+    /// A handle that is not that of a live texture, sampler or surface, or whose kind the instruction does not take.
     InvalidHandle => "invalid-handle",
-    /// Something that is no tensor map, or not one that the instruction fits.
+    /// A tensor map that is invalid, or that does not fit the instruction.
     TensorMap => "tensor-map",
-    /// Tensor memory that is not allocated, or an instruction on it that is used against its rules.
+    /// An access to tensor memory that is not allocated, or a misuse of an instruction on tensor memory.
     TensorMemory => "tensor-memory",
 }
 
 impl Code {
-    /// The code of this name.
+    /// The code with this name.
     pub fn from_name(name: &str) -> Option<Code> {
         Code::ALL.iter().copied().find(|code| code.name() == name)
     }
@@ -423,14 +423,14 @@ impl fmt::Display for Code {
     }
 }
 
-/// A code is equal to its name, for those who have read one.
+/// Compares with a name, for programs that have read one.
 impl PartialEq<str> for Code {
     fn eq(&self, name: &str) -> bool {
         self.name() == name
     }
 }
 
-/// A code is equal to its name, for those who have read one.
+/// Compares with a name, for programs that have read one.
 impl PartialEq<&str> for Code {
     fn eq(&self, name: &&str) -> bool {
         self.name() == *name

@@ -1,18 +1,18 @@
-//! What there is to say about a place in a source file.
+//! Diagnostics about spans of a source file.
 
 use crate::{Code, Span};
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
     /// The input cannot be used.
     Error,
-    /// The input can be used, and is probably not what its author meant.
+    /// The input can be used, but is probably not what its author intended.
     Warning,
 }
 
 impl Severity {
-    /// The word for it: `error` or `warning`.
+    /// Its name: `error` or `warning`.
     pub const fn name(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -21,28 +21,28 @@ impl Severity {
     }
 }
 
-/// A second place that belongs to a diagnostic, and what it has to do with it.
+/// A second span that belongs to a diagnostic, and how it is related.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The place.
+    /// The span.
     pub span: Span,
-    /// What to know about it, e.g. `first declared here`.
+    /// A description, e.g. `first declared here`.
     pub text: String,
 }
 
-/// One message about one place in a source file.
+/// One message about one span in a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a diagnostic that nobody collects is lost"]
 pub struct Diagnostic {
     /// The kind of message.
     pub code: Code,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What is wrong, in one sentence; in ptxas's words where it has them.
+    /// The problem, in one sentence; in ptxas's words if ptxas has a message for it.
     pub message: String,
-    /// The place.
+    /// The span.
     pub span: Span,
-    /// Other places that matter.
+    /// Other spans that matter.
     pub labels: Vec<Label>,
     /// Further facts.
     pub notes: Vec<String>,

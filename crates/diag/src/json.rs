@@ -35,7 +35,7 @@ pub fn json(source: &SourceFile, diagnostics: &[Diagnostic]) -> String {
     object(source, diagnostics, None::<&()>)
 }
 
-/// The same with a further field `fault`: what is known about a fault beyond its place.
+/// The same with a further field `fault`, which describes a fault beyond its position.
 pub fn json_with_fault(source: &SourceFile, diagnostics: &[Diagnostic], fault: &impl Serialize) -> String {
     object(source, diagnostics, Some(fault))
 }
@@ -60,7 +60,7 @@ fn object(source: &SourceFile, diagnostics: &[Diagnostic], fault: Option<&impl S
             }
         })
         .collect();
-    // Strings and numbers in structs: there is nothing in it that serde_json can refuse.
+    // The structs contain only strings and numbers, which serde_json cannot reject.
     serde_json::to_string(&File { file, diagnostics, fault }).unwrap_or_default()
 }
 

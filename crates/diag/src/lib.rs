@@ -1,6 +1,6 @@
-//! Diagnostics of ptxvm: source files, spans, messages, and the two forms in which they are shown.
+//! Diagnostics of ptxvm: source files, spans, messages, and the two forms in which messages are printed.
 //!
-//! A [`Diagnostic`] is what any stage says about a place in a [`SourceFile`]. Only this crate turns one into text:
+//! A [`Diagnostic`] is a message of any stage about a span of a [`SourceFile`]. Only this crate turns one into text:
 //! [`render`] for people, [`json`] for programs.
 #![forbid(unsafe_code)]
 

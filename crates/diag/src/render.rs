@@ -5,11 +5,11 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Snippe
 
 use crate::{Diagnostic, Severity, SourceFile, Span};
 
-/// Characters of a source line that are shown before and after the place. A longer line is cut, so that a message
-/// stays small and fast to make when a file is one line of megabytes.
+/// Number of characters of a source line to show before and after the position. A longer line is cut, so that a
+/// message remains small and fast to render if a file is one line of megabytes.
 const WINDOW: usize = 120;
 
-/// How far a label may be from the place to be shown in one excerpt with it.
+/// Greatest distance in lines between a label and the position for one excerpt to show both.
 const MOST_LINES: u32 = 12;
 /// Largest size of such an excerpt.
 const MOST_BYTES: usize = 2048;
@@ -23,9 +23,9 @@ pub enum Color {
     Always,
 }
 
-/// A diagnostic with its source line, carets, labels, notes and help, ending in a line feed.
+/// A diagnostic with its source line, carets, labels, notes and help. It ends in a line feed.
 ///
-/// The time it takes does not depend on the size of the file.
+/// The time to render it does not depend on the size of the file.
 pub fn render(source: &SourceFile, diagnostic: &Diagnostic, color: Color) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
@@ -33,7 +33,7 @@ pub fn render(source: &SourceFile, diagnostic: &Diagnostic, color: Color) -> Str
     };
     let mut excerpt = Excerpt::around(source, diagnostic.span);
     excerpt.marks.push((diagnostic.span, AnnotationKind::Primary, None));
-    // A label close by is shown with the place itself, any other one after it.
+    // An excerpt shows the labels near the position; other labels get excerpts of their own.
     let mut elsewhere = Vec::new();
     for label in &diagnostic.labels {
         if excerpt.reaches(source, label.span) {
@@ -62,8 +62,7 @@ pub fn render(source: &SourceFile, diagnostic: &Diagnostic, color: Color) -> Str
     text.lines().filter(|line| !is_bare_continuation(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Whether a rendered line holds nothing but the `:::` that annotate-snippets puts in front of an excerpt that does
-/// not say itself from which file it is.
+/// Whether a rendered line contains only `:::`. annotate-snippets puts that before an excerpt without a file name.
 fn is_bare_continuation(line: &str) -> bool {
     let mut plain = line.split('\x1b').enumerate().map(|(i, part)| match part.split_once('m') {
         Some((_, after)) if i > 0 => after,
@@ -72,15 +71,15 @@ fn is_bare_continuation(line: &str) -> bool {
     line.contains(":::") && plain.all(|part| part.chars().all(|c| c == ' ' || c == ':'))
 }
 
-/// The part of the source that is shown, and the places to mark in it.
+/// The part of the source to show, and the spans to mark in it.
 struct Excerpt<'a> {
-    /// What part of the text it is: of one line, or of whole lines.
+    /// The span of the part: within one line, or whole lines.
     window: Span,
     /// Number of its first line.
     line: u32,
-    /// Whether its line was cut at the start, and at the end.
+    /// Whether the line is cut at its start, and at its end.
     cut: (bool, bool),
-    /// The text of it.
+    /// The text of the part.
     text: &'a str,
     marks: Vec<(Span, AnnotationKind, Option<&'a str>)>,
 }
@@ -102,7 +101,8 @@ impl<'a> Excerpt<'a> {
         Excerpt { window, line, cut, text: source.slice(window), marks: Vec::new() }
     }
 
-    /// Whether a span starts in the excerpt, which grows to whole lines for this if they are few and short.
+    /// Whether a span starts in the excerpt. If the lines up to the span are few and short, the excerpt grows to
+    /// contain them.
     fn reaches(&mut self, source: &'a SourceFile, span: Span) -> bool {
         if self.window.start <= span.start && span.start <= self.window.end {
             return true;
@@ -118,8 +118,9 @@ impl<'a> Excerpt<'a> {
         true
     }
 
-    /// Adds the excerpt to a group, with file, line and column of the first mark. The snippet cannot say them itself:
-    /// it does not know the columns of a line that was cut, and takes the end of the file for the end of a line.
+    /// Adds the excerpt to a group, with file, line and column of the first mark. The snippet cannot compute the
+    /// position itself: it does not know the columns of a cut line, and treats the end of the file as the end of a
+    /// line.
     fn put_into(self, group: Group<'a>, source: &'a SourceFile) -> Group<'a> {
         let position = source.position(self.marks.first().map_or(self.window.start, |(span, ..)| span.start));
         let origin = Origin::path(source.name());
@@ -235,8 +236,8 @@ mod tests {
 
     #[test]
     fn many_messages_take_linear_time() {
-        // A place in a line of 5 MB, and one in the last of 1,000,000 lines. Were one of them found by counting from
-        // the start of the line or file, this would take minutes.
+        // A position in a line of 5 MB, and one in the last of 1,000,000 lines. This would take minutes if finding a
+        // position meant counting from the start of the line or file.
         let started = Instant::now();
         for text in ["\u{e9} ".repeat(2_000_000), "\u{e9};\n".repeat(1_000_000)] {
             let source = SourceFile::new("f", text);

@@ -1,4 +1,4 @@
-//! Source text and places in it.
+//! Source text and positions in it.
 
 /// A range of byte offsets, `start..end`, in the text of one [`SourceFile`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ impl Span {
         self.end.saturating_sub(self.start) as usize
     }
 
-    /// Whether no byte is covered.
+    /// Whether it covers no byte.
     pub const fn is_empty(self) -> bool {
         self.end <= self.start
     }
@@ -41,7 +41,7 @@ impl Span {
     }
 }
 
-/// A place as people count it.
+/// A position, counted as people do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Position {
     /// Line, from 1.
@@ -60,8 +60,8 @@ pub struct SourceFile {
     text: String,
     /// Offset of the first byte of each line.
     lines: Vec<u32>,
-    /// Number of characters that start before byte `i * STRIDE`; empty if the text is ASCII. With it a column is
-    /// found in constant time, however long the line.
+    /// Number of characters that start before byte `i * STRIDE`; empty if the text is ASCII. It makes the search for
+    /// a column constant in time, however long the line.
     chars: Vec<u32>,
     too_large: bool,
 }
@@ -69,14 +69,14 @@ pub struct SourceFile {
 impl SourceFile {
     /// A source file from text.
     ///
-    /// Offsets are 32 bits wide. A text of 4 GiB or more is not kept: the file is then empty and
-    /// [`too_large`](Self::too_large), and parsing it gives the diagnostic that says so.
+    /// Offsets are 32 bits wide, so a text of 4 GiB or more is not kept. The file is then empty and
+    /// [`too_large`](Self::too_large), and parsing it reports that.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> SourceFile {
         SourceFile::with_limit(name.into(), text.into(), u32::MAX as usize)
     }
 
-    /// A source file from any bytes. Each sequence that is not UTF-8 becomes U+FFFD, which PTX allows in comments
-    /// and strings and which is an error elsewhere.
+    /// A source file from any bytes. Each sequence that is not UTF-8 becomes U+FFFD. PTX allows U+FFFD in comments
+    /// and strings; elsewhere it is an error.
     pub fn from_bytes(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> SourceFile {
         let text = String::from_utf8(bytes.into())
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());

@@ -1,9 +1,9 @@
-//! "Did you mean": the nearest of the names that would have been right.
+//! "Did you mean": finds the valid name that is nearest to a wrong one.
 
-/// The candidate with the smallest edit distance to `word`, if it is close enough to be a slip of the pen. Of those
-/// that are equally close, one with the same letters: they are swapped more often than left out.
+/// The candidate with the smallest edit distance to `word`, if it is close enough to be a typing error. Among equally
+/// close candidates, it prefers one with the same letters, because letters are swapped more often than omitted.
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    // Longer names are machine-made: nobody mistypes them, and comparing them costs time.
+    // Longer names are generated, so nobody mistypes them, and comparing them takes time.
     if word.is_empty() || word.len() > 64 {
         return None;
     }
@@ -31,8 +31,8 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// Number of insertions, deletions, replacements and swaps of neighbours that lead from `a` to `b`
-/// (Damerau-Levenshtein, restricted).
+/// Number of insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (Damerau-Levenshtein,
+/// restricted).
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();

@@ -1,18 +1,18 @@
-//! Fat binaries: what nvcc puts its PTX in, for one or several architectures, plain or compressed. The layout is not documented by NVIDIA;
-//! this is what was seen in the output of nvcc 13.5.
+//! Fat binaries: nvcc's container for PTX, for one or several architectures, plain or compressed. NVIDIA does not
+//! document the layout; this is what the output of nvcc 13.5 contains.
 #![forbid(unsafe_code)]
 
 use std::fmt;
 use std::io::Read;
 
-/// First word of the wrapper, a structure with a pointer to the fat binary, which a program hands to the runtime.
+/// First word of the wrapper, a structure with a pointer to the fat binary. Programs pass the wrapper to the runtime.
 pub const WRAPPER_MAGIC: u32 = 0x4662_43b1;
 /// First word of a fat binary.
 pub const MAGIC: u32 = 0xba55_ed50;
 /// Bytes of a fat binary before its first entry.
 pub const HEADER_BYTES: usize = 16;
 
-/// Most bytes of an image that is decompressed: far more than any compiler writes.
+/// Maximum bytes of a decompressed image: far more than any compiler emits.
 const MOST_BYTES: u64 = 1 << 30;
 
 const LZ4: u64 = 0x2000;
@@ -20,14 +20,14 @@ const ZSTD: u64 = 0x8000;
 const ARCHITECTURE_SPECIFIC: u64 = 0x10_0000;
 const FAMILY_SPECIFIC: u64 = 0x20_0000;
 
-/// Why a fat binary has nothing that can run.
+/// Why a fat binary has no usable image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// It is not one, or ends too early.
+    /// It is not a fat binary, or is truncated.
     Malformed,
-    /// It is compressed in a way that cannot be undone.
+    /// Its compression is unknown or damaged.
     Compression(String),
-    /// It has no PTX for the device; these are the images that it has.
+    /// It has no PTX that the device can run; these are its images.
     NoPtx(Vec<String>),
 }
 
@@ -46,23 +46,23 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What an image is.
+/// The kind of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// PTX text.
     Ptx,
     /// Machine code.
     Cubin,
-    /// Something else, such as an intermediate form for link-time optimisation.
+    /// Another kind, such as an intermediate form for link-time optimisation.
     Other(u16),
 }
 
 /// An image of a fat binary.
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// For which compute capability: 90 is sm_90.
+    /// Its compute capability: 90 is sm_90.
     pub capability: u32,
     flags: u64,
     compressed_bytes: u32,
@@ -71,7 +71,7 @@ pub struct Image<'a> {
 }
 
 impl Image<'_> {
-    /// A device of this capability can run PTX for that of the image.
+    /// Whether a device of this capability can run the image's PTX.
     fn fits(&self, capability: u32) -> bool {
         match () {
             () if self.flags & ARCHITECTURE_SPECIFIC != 0 => self.capability == capability,
@@ -82,10 +82,10 @@ impl Image<'_> {
         }
     }
 
-    /// Its contents.
+    /// The contents, decompressed.
     ///
     /// # Errors
-    /// When they are compressed in a way that is not known, or damaged.
+    /// When the compression is unknown or damaged.
     pub fn contents(&self) -> Result<Vec<u8>, Error> {
         if self.flags & (LZ4 | ZSTD) == 0 || self.compressed_bytes == 0 {
             return Ok(self.payload.to_vec());
@@ -131,7 +131,7 @@ fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
 }
 
-/// Bytes of the fat binary that begins with this header; nothing if it is none.
+/// Bytes of the fat binary that begins with this header; `None` if it is not one.
 pub fn size(header: &[u8; HEADER_BYTES]) -> Option<usize> {
     let entries = u64_at(header, 8).filter(|_| u32_at(header, 0) == Some(MAGIC))?;
     usize::try_from(entries).ok()?.checked_add(usize::from(u16_at(header, 6)?))
@@ -155,7 +155,7 @@ pub fn images(fat_binary: &[u8]) -> Result<Vec<Image<'_>>, Error> {
     Ok(images)
 }
 
-/// The first image, and how many bytes it takes.
+/// The first image, and the bytes that its entry takes.
 fn image(entry: &[u8]) -> Option<(Image<'_>, usize)> {
     let header = u32_at(entry, 4)? as usize;
     let end = header.checked_add(usize::try_from(u64_at(entry, 8)?).ok()?)?;
@@ -178,8 +178,8 @@ fn image(entry: &[u8]) -> Option<(Image<'_>, usize)> {
     Some((image, end))
 }
 
-/// The PTX of a fat binary that suits a device of this capability best: that for the newest architecture which is not newer than the
-/// device. Zeros at its end are taken away.
+/// The best PTX of a fat binary for a device of this capability: the one for the newest architecture that is not
+/// newer than the device. Trailing zeros are removed.
 ///
 /// # Errors
 /// When there is none, or the fat binary is damaged.
@@ -275,7 +275,7 @@ mod tests {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut bad = good.clone();
                 bad[index] = value;
-                // Anything but a panic.
+                // Any result is fine, except a panic.
                 let _ = ptx_for(&bad, 90);
             }
         }

@@ -1,6 +1,6 @@
-//! Copies that are not needed: who reads the destination can read the source.
+//! Copy propagation: readers of a copy's destination read its source instead.
 //!
-//! Compilers move bits between registers of different types, and literals into registers, all the time.
+//! Compilers emit many copies: of bits between registers of different types, and of literals to registers.
 //!
 //! Narrowest test (`tests/run`): `previous_value`.
 
@@ -8,7 +8,7 @@ use crate::function::{Function, Terminator};
 use crate::op::{OpKind, Slot, SlotInfo, SlotKind};
 use crate::visit::Touch;
 
-/// Where a value is defined, if it is in one place only, always.
+/// Where a value is defined, if it has exactly one unguarded definition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Definition {
     None,
@@ -18,14 +18,14 @@ enum Definition {
 
 /// Replaces destinations of copies by their sources. Values must not share slots yet.
 ///
-/// The destination has no other definition. The source is a literal or a special register, or it has one definition too,
-/// earlier in the same block, and nothing reads the destination between the two: then whoever reads the destination,
-/// in whichever turn of a loop, finds the same in the source.
+/// The destination must have no other definition. The source must be a literal or a special register, or have exactly
+/// one definition, earlier in the same basic block, with no read of the destination between the two. Then every read
+/// of the destination, in any iteration of a loop, finds the same value in the source.
 pub(crate) fn propagate(function: &mut Function) {
     let definitions = definitions(function);
     let fixed = |info: &SlotInfo| matches!(info.kind, SlotKind::Constant(_) | SlotKind::Special(_));
     let mut name: Vec<Slot> = (0..function.slots.len() as u32).map(Slot).collect();
-    // The position of the last operation of a block that reads a value; blocks do not share positions.
+    // The last read of each value: basic block and position in it.
     let mut read = vec![(usize::MAX, 0); function.slots.len()];
     for block in 0..function.blocks.len() {
         let range = function.blocks[block].ops.clone();

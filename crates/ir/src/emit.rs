@@ -1,4 +1,4 @@
-//! The print of lowered code (`ptxvm check --emit ir`): one line a block header, operation and terminator.
+//! Prints lowered code (`ptxvm check --emit ir`): one line for each block header, operation and terminator.
 
 use std::fmt;
 

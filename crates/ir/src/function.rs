@@ -1,4 +1,4 @@
-//! Lowered functions: blocks of operations, how they end, and where registers of the source went.
+//! Lowered functions: basic blocks of operations, terminators, and the slots of PTX registers.
 
 use std::ops::Range;
 
@@ -27,12 +27,12 @@ pub enum Returned {
     Ignored,
 }
 
-/// Who is called.
+/// The target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callee {
     /// A function by name.
     Direct(FuncId),
-    /// The function whose "address" the slot holds, which must have the signature of a prototype of the caller's body.
+    /// The function whose address the slot holds. It must have the signature of this prototype of the caller's body.
     Indirect(Slot, PrototypeId),
 }
 
@@ -41,14 +41,14 @@ pub enum Callee {
 #[allow(missing_docs)]
 pub enum Terminator {
     Jump(BlockId),
-    /// To `taken` where `pred` is not `negated`.
+    /// To `taken` where `pred` differs from `negated`, otherwise to `otherwise`.
     Branch {
         pred: Slot,
         negated: bool,
         taken: BlockId,
         otherwise: BlockId,
     },
-    /// `brx.idx`: an index past the end is undefined; we fault.
+    /// `brx.idx`. An index past the end is undefined behaviour in PTX; engines fault.
     BranchIndexed {
         index: Slot,
         targets: Vec<BlockId>,
@@ -59,7 +59,7 @@ pub enum Terminator {
         returned: Vec<Returned>,
         next: BlockId,
     },
-    /// `bar`/`barrier`. `threads`: number of threads that take part, all of the block if absent.
+    /// `bar`/`barrier`. `threads`: number of participating threads; all threads of the CTA if absent.
     Barrier {
         barrier: Slot,
         threads: Option<Slot>,
@@ -73,14 +73,14 @@ pub enum Terminator {
         arrive: bool,
         next: BlockId,
     },
-    /// End of a function, or of a kernel's thread.
+    /// Return from a function, or end of a kernel's thread.
     Return,
     /// End of the thread.
     Exit,
     Trap,
 }
 
-/// A block of the control-flow graph.
+/// A basic block of the control-flow graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
     /// Its operations: a range of [`Function::ops`].
@@ -89,65 +89,65 @@ pub struct Block {
     pub terminator: Terminator,
     /// The instruction that ends it.
     pub span: Span,
-    /// Instructions of the source that a thread executes by going through it. One that spreads over several blocks
-    /// stands where it begins.
+    /// The source instructions that a thread executes by passing through this basic block. An instruction that spans
+    /// several basic blocks is listed where it begins.
     pub instructions: Vec<Span>,
     /// Register slots that are live on entry, ascending.
     pub live_in: Vec<Slot>,
-    /// A loop through this block may wait for another thread: it has an atomic, a volatile or acquiring load,
-    /// or a fence, so that whoever spins here must let others run.
+    /// A loop through this basic block may wait for another thread: the basic block has an atomic, a volatile or
+    /// acquiring load, or a fence. An engine must let other threads run while a thread spins here.
     pub may_spin: bool,
-    /// It has an atomic operation without a result (`red`). Whoever loops around it learns nothing by it, and waits for others only if
-    /// weak loads show what they do, which nobody may rely on.
+    /// The basic block has an atomic operation without a result (`red`). A loop around it reads nothing through it:
+    /// the loop can wait for other threads only by weak loads, and weak loads guarantee no visibility.
     pub reduces: bool,
 }
 
-/// A parameter kept in a register (`.func` with `.reg` parameters).
+/// The slot of a parameter that is kept in a register (`.reg` parameters of a `.func`).
 pub type RegisterParam = Option<Slot>;
 
 /// A lowered function or kernel.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Its slots: registers that live across blocks come first.
+    /// Its slots. Registers that are live across basic blocks come first.
     pub slots: Vec<SlotInfo>,
-    /// Blocks in layout order, entry first. Whoever runs the lowest of several waiting blocks first
-    /// reconverges diverged lanes at the earliest place: a loop's blocks stand together, after its header,
-    /// before its exits.
+    /// Basic blocks in layout order, entry first. The basic blocks of a loop are contiguous, after its header and
+    /// before its exits. Hence an engine that always runs the lowest of several waiting basic blocks reconverges
+    /// diverged lanes at the earliest point.
     pub blocks: Vec<Block>,
     /// Operations of all blocks.
     pub ops: Vec<Op>,
-    /// Operations of a kernel whose results are the same in every block of a launch: whoever enters it executes them
-    /// first, and need not again for the next block that it runs with the same registers.
+    /// Operations of a kernel whose results are the same in every CTA of a launch. An engine executes them on entry,
+    /// and need not repeat them for the next CTA that it runs with the same registers.
     pub prologue: Vec<Op>,
-    /// Bytes of local memory that a thread in this function needs (`.local` and `.param` variables).
+    /// Bytes of local memory that a thread needs in this function (`.local` and `.param` variables).
     pub frame_bytes: u32,
-    /// Alignment of that memory in bytes: that of the variable with the greatest.
+    /// Alignment of that memory in bytes: the largest alignment of its variables.
     pub frame_align: u32,
     /// For each parameter: its slot if it is a `.reg` parameter.
     pub params: Vec<RegisterParam>,
     /// For each return parameter: its slot if it is a `.reg` parameter.
     pub returns: Vec<RegisterParam>,
-    /// Where registers of the source are, in ascending order of register, half and block: see [`Function::place_of`].
+    /// Where PTX registers are, in ascending order of register, half and basic block: see [`Function::place_of`].
     pub registers: Vec<RegisterPlace>,
 }
 
-/// Where a register of the source is.
+/// Where a PTX register is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RegisterPlace {
     /// The register.
     pub register: RegId,
-    /// Of registers of 128 bits: 0 the low half, 1 the high one.
+    /// For 128-bit registers: 0 is the low half, 1 the high half.
     pub half: u8,
-    /// The block in which it is there; `None` if it is in all of them.
+    /// The basic block in which this place is valid; `None`: all of them.
     pub block: Option<BlockId>,
-    /// The slot that holds its value, from where it is written to where it is read last. If it was copied, and the copy dropped,
-    /// that is the slot of what it was copied from.
+    /// The slot that holds the register's value, from its write to its last read. If a pass dropped a copy to the
+    /// register, this is the slot of the copy's source.
     pub slot: Slot,
 }
 
 impl Function {
-    /// The slot of (a half of) a register in a block. `None` where the register has no value that anybody reads; with
-    /// [`Options::NONE`](crate::Options::NONE) only registers that no instruction names have none.
+    /// The slot of a register (or of its half) in a basic block. `None` if nothing reads the register's value. With
+    /// [`Options::NONE`](crate::Options::NONE), only registers that no instruction names have no slot.
     pub fn place_of(&self, register: RegId, half: u8, block: BlockId) -> Option<Slot> {
         let first = self.registers.partition_point(|place| (place.register, place.half) < (register, half));
         let places = &self.registers[first..];
@@ -156,8 +156,8 @@ impl Function {
         Some(place.slot)
     }
 
-    /// The operations that an instruction of the source became, by block and index in [`Function::ops`]: those of the prologue
-    /// are not among them. Where it also ends a block, [`Block::span`] says so.
+    /// The operations that a source instruction became, as basic block and index in [`Function::ops`]. Operations of
+    /// the prologue are not included. If the instruction also ends a basic block, [`Block::span`] is its span.
     pub fn operations_of(&self, span: Span) -> impl Iterator<Item = (BlockId, usize)> {
         let blocks = self.blocks.iter().enumerate();
         let all =

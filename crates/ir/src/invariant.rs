@@ -1,8 +1,8 @@
-//! What is the same in every block of a launch moves to the kernel's prologue.
+//! Moves operations whose results are the same in every CTA of a launch to the kernel's prologue.
 //!
-//! Parameters, `%tid`, `%ntid` and what is computed of them alone do not depend on `%ctaid`. Kernels begin with such
-//! operations, and compilers scatter more of them; an engine that runs many blocks with one register file executes the
-//! prologue once.
+//! Parameters, `%tid`, `%ntid` and values computed from them alone do not depend on `%ctaid`. Kernels begin with such
+//! operations, and compilers scatter more of them through the code. An engine that runs many CTAs with one register
+//! file executes the prologue only once.
 
 use check::module::Param;
 use isa::SpecialValue;
@@ -13,8 +13,9 @@ use crate::visit::Touch;
 
 /// Moves the launch-invariant operations of a kernel to [`Function::prologue`]. Values must not share slots yet.
 ///
-/// Only values with one definition are moved, which then hold everywhere. A read that no path from the definition
-/// reaches would see what the register happens to hold (it is undefined in PTX); it sees the value now.
+/// Only values with one definition are moved; after that they are valid everywhere. A read that no path from the
+/// definition reaches is undefined in PTX: it would see the register's previous contents, and now sees the hoisted
+/// value.
 pub(crate) fn hoist(function: &mut Function, params: &[Param]) {
     let mut definitions = vec![0u32; function.slots.len()];
     let mut count = |slot: &mut Slot, touch: Touch| {
@@ -63,7 +64,7 @@ pub(crate) fn hoist(function: &mut Function, params: &[Param]) {
     function.ops = ops;
 }
 
-/// Is what a special register holds the same in every block?
+/// Whether a special register holds the same value in every CTA.
 fn is_invariant(value: SpecialValue) -> bool {
     use SpecialValue::{Laneid, Nctaid, Ntid, Nwarpid, Tid, Warpid};
     use SpecialValue::{LanemaskEq, LanemaskGe, LanemaskGt, LanemaskLe, LanemaskLt};
@@ -71,7 +72,7 @@ fn is_invariant(value: SpecialValue) -> bool {
         || matches!(value, LanemaskEq | LanemaskLe | LanemaskLt | LanemaskGe | LanemaskGt)
 }
 
-/// It computes a value of its sources alone, and cannot fault.
+/// Whether an operation computes a value from its sources alone and cannot fault.
 fn can_move(op: &Op, params: &[Param]) -> bool {
     match &op.kind {
         OpKind::Pure { form, .. } => !form.carry.reads && !form.carry.writes,

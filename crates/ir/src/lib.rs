@@ -1,19 +1,19 @@
 //! Lowered code of ptxvm: control-flow graph, layout order, liveness, and operations on slots.
 //!
-//! [`lower`] turns a checked module into a [`Program`], which every engine reads. The order of blocks carries
-//! the reconvergence rule (see [`Function::blocks`]), and each block lists the slots that are live on entry.
+//! [`lower`] turns a checked module into a [`Program`], which every engine reads. The order of basic blocks encodes
+//! the reconvergence rule (see [`Function::blocks`]), and each basic block lists its live-in slots.
 //!
-//! An operation works on slots only: registers of the source, literals and special registers all have one (`op.rs`). Lanes wait only at the
-//! start of a block (`lower/control.rs`), so an engine needs liveness only there. What no engine executes is [`OpKind::Unsupported`], and a
-//! kernel that can reach one (`reach.rs`) is not launched.
+//! Operations work on slots only: PTX registers, literals and special registers all have one (`op.rs`). Lanes wait
+//! only at the start of a basic block (`lower/control.rs`), so engines need liveness only there. An instruction that
+//! no engine executes becomes [`OpKind::Unsupported`], and a kernel that can reach one (`reach.rs`) is not launched.
 //!
-//! `lower/mod.rs` builds the blocks, orders them (`order.rs`) and runs the passes that [`Options`] names, in this order: copies
-//! (`copies.rs`), unused results (`unused.rs`), pairs (`pairs.rs`), prologue (`invariant.rs`), shared slots (`liveness.rs`). Each can be
-//! left out. [`Function::place_of`] finds a register of the source in every block, and [`Function::operations_of`] the operations of an
-//! instruction.
+//! `lower/mod.rs` builds the basic blocks, orders them (`order.rs`) and runs the passes that [`Options`] selects, in
+//! this order: copies (`copies.rs`), unused results (`unused.rs`), pairs (`pairs.rs`), prologue (`invariant.rs`),
+//! shared slots (`liveness.rs`). Each pass is optional. [`Function::place_of`] finds a PTX register in every basic
+//! block, and [`Function::operations_of`] the operations of an instruction.
 //!
-//! Narrowest tests: `tests/passes.rs` and `ptxvm`'s `kernels` leave out each pass. Kernels of `tests/run`: lowering and order `low_bytes`,
-//! `negated_predicates`, `divergence_nested`; prologue `team_of_blocks`, `fresh_registers`.
+//! Narrowest tests: `tests/passes.rs` and `ptxvm`'s `kernels` leave out each pass. Kernels of `tests/run`: lowering
+//! and order `low_bytes`, `negated_predicates`, `divergence_nested`; prologue `team_of_blocks`, `fresh_registers`.
 #![forbid(unsafe_code)]
 
 mod copies;
@@ -47,7 +47,7 @@ pub use visit::{
 /// A lowered module.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The module it was made from: names, parameters, variables, launch bounds.
+    /// The module that it was lowered from: names, parameters, variables, launch bounds.
     pub module: Module,
     /// Lowered bodies by [`FuncId`]; `None` for declarations.
     pub functions: Vec<Option<Function>>,
@@ -60,14 +60,13 @@ impl Program {
         functions.filter(|(_, f)| f.is_entry && f.body.is_some()).map(|(i, f)| (FuncId(i as u32), f))
     }
 
-    /// The kernel of this name.
+    /// The kernel with this name.
     pub fn kernel(&self, name: &str) -> Option<FuncId> {
         self.kernels().find(|(_, f)| f.name == name).map(|(id, _)| id)
     }
 }
 
-/// Lowers a checked module. Every checked module can be lowered: what no engine executes becomes
-/// [`OpKind::Unsupported`].
+/// Lowers a checked module. Lowering never fails: what no engine executes becomes [`OpKind::Unsupported`].
 pub fn lower(module: Module, options: &Options) -> Program {
     let ids = (0..module.functions.len()).map(|i| FuncId(i as u32));
     let functions = ids.map(|id| lower::function(&module, id, options)).collect();

@@ -1,8 +1,8 @@
 //! Liveness, and which values may share a slot.
 //!
-//! A value that is live on entry to some block keeps a slot of its own, and blocks list these in `live_in`: an
-//! engine that runs some of the lanes must leave such slots alone in the lanes that wait. All other values live
-//! and die within one block, where they take turns in a few temporaries.
+//! A value that is live on entry to some basic block has a slot of its own, and basic blocks list these slots in
+//! `live_in`: an engine that runs some of the lanes must not change such slots in the waiting lanes. All other values
+//! live within one basic block and share a few temporaries.
 //!
 //! Narrowest tests (`tests/run`): `live_on_one_way`, `many_live_values`.
 
@@ -12,8 +12,8 @@ use crate::function::{Function, RegisterPlace, Terminator};
 use crate::op::{BlockId, Slot, SlotInfo, SlotKind, Width};
 use crate::visit::Touch;
 
-/// Computes `live_in` of every block and replaces values by slots: the live ones first. Others take turns in theirs if they
-/// may `share` them.
+/// Computes `live_in` of every basic block and replaces values by slots, those of cross-block values first. If
+/// `share` is set, the other values share slots.
 pub(crate) fn assign_slots(function: &mut Function, share: bool) {
     let exposed = upward_exposed(function);
     let mut cross: Vec<u32> = exposed.iter().flatten().copied().collect();
@@ -21,7 +21,7 @@ pub(crate) fn assign_slots(function: &mut Function, share: bool) {
     cross.sort_unstable();
     cross.dedup();
 
-    // Dense numbers for the values that can be live across blocks: their slots.
+    // Dense slot numbers for the values that can be live across basic blocks.
     let mut name: Vec<Option<Slot>> = vec![None; function.slots.len()];
     let mut slots = Vec::with_capacity(cross.len());
     for &value in &cross {
@@ -55,9 +55,9 @@ pub(crate) fn assign_slots(function: &mut Function, share: bool) {
     function.slots = slots;
 }
 
-/// Where the registers of the source are.
+/// Where the PTX registers are.
 struct Places {
-    /// Those whose values live within one block, by value.
+    /// Registers whose values live within one basic block, by value.
     local: Vec<RegisterPlace>,
     found: Vec<RegisterPlace>,
 }
@@ -75,7 +75,7 @@ impl Places {
         places
     }
 
-    /// A value is in a slot, in this block.
+    /// Records that a slot holds a value in this basic block.
     fn note(&mut self, value: Slot, block: usize, slot: Slot) {
         let first = self.local.partition_point(|place| place.slot < value);
         let its = self.local[first..].iter().take_while(|place| place.slot == value);
@@ -89,14 +89,14 @@ impl Places {
     }
 }
 
-/// Set on entry, and never written by blocks.
+/// Whether the slot is set on entry and never written by a basic block.
 fn is_fixed(info: &SlotInfo) -> bool {
     matches!(info.kind, SlotKind::Constant(_) | SlotKind::Special(_) | SlotKind::Invariant)
 }
 
 impl Function {
-    /// Visits the slots of a block in execution order, with the number of the operation in the block (the
-    /// terminator comes last) and whether it is guarded.
+    /// Visits the slots of a basic block in execution order. Passes the operation's number in the basic block (the
+    /// terminator is last) and whether it is guarded.
     fn visit_block(&mut self, block: usize, f: &mut dyn FnMut(usize, bool, &mut Slot, Touch)) {
         let range = self.blocks[block].ops.clone();
         let count = range.len();
@@ -108,11 +108,11 @@ impl Function {
     }
 }
 
-/// For each block, the values it reads before it has written them in all its lanes.
+/// For each basic block, the values that it reads before it has written them in all its lanes.
 pub(crate) fn upward_exposed(function: &mut Function) -> Vec<Vec<u32>> {
     let fixed: Vec<bool> = function.slots.iter().map(is_fixed).collect();
     let returns: Vec<u32> = function.returns.iter().flatten().map(|s| s.0).collect();
-    // The block that wrote, or exposed, a value last.
+    // The last basic block that wrote, or exposed, each value.
     let mut written = vec![u32::MAX; fixed.len()];
     let mut noted = vec![u32::MAX; fixed.len()];
     let mut all = Vec::with_capacity(function.blocks.len());
@@ -126,7 +126,7 @@ pub(crate) fn upward_exposed(function: &mut Function) -> Vec<Vec<u32>> {
             }
         };
         function.visit_block(block as usize, &mut |_, guarded, slot, touch| {
-            // A guarded write leaves the old value in the other lanes: it reads it, so to speak.
+            // A guarded write keeps the old value in the other lanes, so it counts as a read.
             if touch == Touch::Use || guarded {
                 expose(slot.0, &written);
             }
@@ -142,7 +142,7 @@ pub(crate) fn upward_exposed(function: &mut Function) -> Vec<Vec<u32>> {
     all
 }
 
-/// Fills in `live_in` (in terms of the new slots) by the usual backward equations.
+/// Computes `live_in` (in terms of the new slots) by the usual backward data-flow equations.
 fn solve(function: &mut Function, exposed: &[Vec<u32>], name: &[Option<Slot>], count: usize) {
     let blocks = function.blocks.len();
     let words = count.div_ceil(64);
@@ -191,7 +191,7 @@ fn solve(function: &mut Function, exposed: &[Vec<u32>], name: &[Option<Slot>], c
     }
 }
 
-/// Gives the values that live within one block slots that they share, and renames every operand.
+/// Assigns shared slots to the values that live within one basic block, and renames every operand.
 fn share_temporaries(
     function: &mut Function,
     name: &mut [Option<Slot>],
@@ -208,8 +208,8 @@ fn share_temporaries(
         let mut done = 0;
         function.visit_block(block, &mut |position, _, slot, _| {
             let value = slot.index();
-            // Slots come free after the operation that touches them last, so that no destination of an
-            // operation overlaps another of its operands in part.
+            // A slot becomes free only after the operation with its last use. So a destination never partly overlaps
+            // another operand of the same operation.
             if position > done {
                 held.retain(|&(until, slot, width)| {
                     let keep = until >= position;

@@ -1,7 +1,7 @@
-//! Lowered code: blocks of operations on slots.
+//! Lowered code: basic blocks of operations on slots.
 //!
-//! A *slot* is a place of the register file that holds one value for each lane. Registers of the PTX source,
-//! literals and special registers all become slots, so that an engine has one kind of operand.
+//! A *slot* is a place of the register file that holds one value per lane. PTX registers, literals and special
+//! registers all become slots, so an engine has a single kind of operand.
 
 use check::module::{FuncId, RegId, VarId};
 use diag::Span;
@@ -22,12 +22,12 @@ impl Slot {
     }
 }
 
-/// A block of the control-flow graph: index into [`Function::blocks`](crate::Function::blocks).
+/// A basic block of the control-flow graph: index into [`Function::blocks`](crate::Function::blocks).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockId(pub u32);
 
 impl BlockId {
-    /// The block as an index.
+    /// The basic block as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -42,12 +42,12 @@ pub enum Width {
     W16,
     /// Four bytes.
     W32,
-    /// Eight bytes. 128-bit registers are two of these, low half first.
+    /// Eight bytes. A 128-bit register takes two of these, low half first.
     W64,
 }
 
 impl Width {
-    /// The width that holds values of a type (of one half of it for 128 bits).
+    /// The width that holds values of a type. For a 128-bit type, the width of one half.
     pub fn of(ty: Type) -> Width {
         match ty {
             Type::Pred => Width::Pred,
@@ -77,7 +77,7 @@ impl Width {
         }
     }
 
-    /// `value` cut to this width.
+    /// `value` truncated to this width.
     pub fn truncate(self, value: u64) -> u64 {
         match self {
             Width::W64 => value,
@@ -89,21 +89,21 @@ impl Width {
 /// What a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SlotKind {
-    /// A register that is live across blocks, or any if values share no slots.
+    /// A register that is live across basic blocks. Any register, if the pass that shares slots is off.
     Register(RegId),
     /// One half of a 128-bit register: 0 low, 1 high.
     Half(RegId, u8),
     /// The carry flag `CC.CF`.
     Carry,
-    /// Where the thread's stack ended when the function was called.
+    /// The end of the thread's stack when the function was called.
     StackEntry,
-    /// A literal: the same for all lanes, never written.
+    /// A literal: the same in all lanes, never written.
     Constant(u64),
-    /// A special register that does not change while a block runs; set when the function is entered.
+    /// A special register that is constant while a CTA runs; set on entry to the function.
     Special(SpecialRegister),
-    /// A temporary, or registers that live within one block only (several may share the slot).
+    /// A temporary, or registers that are live within one basic block only (several may share the slot).
     Temporary,
-    /// Written by the prologue alone.
+    /// Written only by the prologue.
     Invariant,
 }
 
@@ -121,11 +121,11 @@ pub struct SlotInfo {
 pub struct Guard {
     /// The predicate.
     pub slot: Slot,
-    /// Execute where it is false.
+    /// Execute where the predicate is false.
     pub negated: bool,
 }
 
-/// Where an address comes from.
+/// What an address is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
     /// A slot of 4 or 8 bytes.
@@ -134,26 +134,26 @@ pub enum Base {
     Variable(VarId),
     /// The i-th parameter of a kernel, in `.param` space.
     KernelParam(u32),
-    /// The i-th parameter of the function that is being executed: in its caller's local memory.
+    /// The i-th parameter of the executing function, in its caller's local memory.
     FrameParam(u32),
-    /// The i-th return parameter of the function that is being executed: in its caller's local memory.
+    /// The i-th return parameter of the executing function, in its caller's local memory.
     FrameReturn(u32),
     /// A `.local` or `.param` variable of this function: byte offset in its frame of local memory.
     Frame(u32),
-    /// A function (function pointers).
+    /// A function, for function pointers.
     Function(FuncId),
-    /// Zero: the offset is the address.
+    /// Zero: the offset is the whole address.
     Zero,
 }
 
-/// An address: base plus offset in bytes, in a state space.
+/// An address in a state space: base plus offset in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
     /// State space of the access.
     pub space: Space,
-    /// Start.
+    /// The base.
     pub base: Base,
-    /// Added to the start.
+    /// Bytes added to the base.
     pub offset: i64,
 }
 
@@ -173,37 +173,38 @@ pub enum AtomicOp {
     Max,
 }
 
-/// What a bulk copy leaves out.
+/// Which part of a bulk copy takes place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BulkMask {
-    /// `.cp_mask`: of each 16 bytes those whose bits are set are copied.
+    /// `.cp_mask`: of each 16 bytes, only the bytes whose mask bit is set are copied.
     Bytes(Slot),
-    /// `.multicast::cluster`: the blocks of the cluster whose bits are set, by rank, receive the data, each at the same place of its memory.
+    /// `.multicast::cluster`: each CTA of the cluster whose bit (its rank) is set receives the data at the same
+    /// offset in its shared memory.
     Blocks(Slot),
 }
 
-/// How each element that `cp.reduce.async.bulk` brings is combined with the one that is there.
+/// How `cp.reduce.async.bulk` combines each incoming element with the one in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reduction {
     /// The operation.
     pub op: AtomicOp,
     /// The type of the elements.
     pub ty: Type,
-    /// Subnormal operands and results of the addition are zeros of their sign.
+    /// Additions flush subnormal operands and results to zeros of the same sign.
     pub flush: bool,
 }
 
-/// What to do with the stack of `alloca`.
+/// What an operation does with the stack of `alloca`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StackOp {
-    /// `alloca`: takes bytes; the result is where they start.
+    /// `alloca`: takes bytes; the result is their address.
     Allocate {
         /// Alignment of the start, in bytes.
         align: u32,
     },
-    /// `stacksave`: the result is where the stack ends.
+    /// `stacksave`: the result is the end of the stack.
     Save,
-    /// `stackrestore`: gives back what was taken since.
+    /// `stackrestore`: releases everything taken since the matching `stacksave`.
     Restore,
 }
 
@@ -251,7 +252,8 @@ pub enum ReduxOp {
 /// A special register whose value changes while the kernel runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clock {
-    /// `%clock`, `%clock_hi`, `%clock64`: thread-instructions executed so far by the block, and nanoseconds that it slept.
+    /// `%clock`, `%clock_hi`, `%clock64`: thread-instructions that the CTA has executed so far, plus the nanoseconds
+    /// that it slept.
     Cycles {
         /// The high word (`%clock_hi`).
         high: bool,
@@ -282,23 +284,23 @@ pub enum MatrixKind {
     Store,
 }
 
-/// What a whole warp does with a matrix: `mma`, `ldmatrix`, `wmma.load` and their kin, as `form` and `picks` say.
+/// A matrix operation of a whole warp, such as `mma`, `ldmatrix` or `wmma.load`. `form` and `picks` define it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixOp {
     /// What it does.
     pub kind: MatrixKind,
-    /// The row of the instruction.
+    /// The form of the instruction.
     pub form: &'static Form,
-    /// What was picked of its modifiers.
+    /// Its modifiers.
     pub picks: Picks,
     /// The registers of the result's fragment.
     pub dst: SmallVec<[Option<Slot>; 8]>,
-    /// The fragments that are read, one after the other; of sparse products then the metadata and the selector, of
-    /// block-scaled ones then scales, byte-id and thread-id of A and of B.
+    /// The fragments that the operation reads, one after the other. Sparse products then have the metadata and the
+    /// selector; block-scaled products then have scales, byte-id and thread-id of A and of B.
     pub src: SmallVec<[Slot; 8]>,
-    /// Where the matrix, or the lane's row of it, lies in memory.
+    /// Address of the matrix, or of the lane's row of it.
     pub address: Option<Address>,
-    /// Elements from one row (or column) in memory to the next; without it they lie one after the other.
+    /// Stride between rows (or columns) in memory, in elements. `None`: the rows are contiguous.
     pub stride: Option<Slot>,
 }
 
@@ -317,127 +319,128 @@ pub enum TexelKind {
     Reduce(AtomicOp),
 }
 
-/// An instruction on a texture or surface, as `form` and `picks` say.
+/// An instruction on a texture or surface. `form` and `picks` define it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TexelOp {
     /// What it does.
     pub kind: TexelKind,
-    /// The row of the instruction.
+    /// The form of the instruction.
     pub form: &'static Form,
-    /// What was picked of its modifiers.
+    /// Its modifiers.
     pub picks: Picks,
     /// The handle.
     pub handle: Slot,
-    /// The handle of the sampler, if it has one of its own.
+    /// The handle of a separate sampler, if there is one.
     pub sampler: Option<Slot>,
     /// The registers of the result.
     pub dst: SmallVec<[Option<Slot>; 4]>,
-    /// The elements of the other operands that matter ([`isa::texture::elements`]), coordinates first.
+    /// The used elements of the other operands ([`isa::texture::elements`]), coordinates first.
     pub src: SmallVec<[Slot; 4]>,
 }
 
-/// What a copy of a box of a tensor does.
+/// What a copy of a tensor's box does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TensorKind {
     /// From global to shared memory.
     Load,
     /// From shared to global memory.
     Store,
-    /// The same, each element combined with the one that is there.
+    /// From shared to global memory; each element is combined with the one in memory.
     Reduce(AtomicOp),
 }
 
-/// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, as `picks` say.
+/// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`. `picks` define the operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorOp {
     /// What it does.
     pub kind: TensorKind,
-    /// What was picked of the instruction's modifiers.
+    /// The modifiers of the instruction.
     pub picks: Picks,
-    /// Where the tensor map is.
+    /// Address of the tensor map.
     pub map: Address,
-    /// Where the box is in shared memory.
+    /// Address of the box in shared memory.
     pub shared: Address,
-    /// Of the first element, the innermost dimension first.
+    /// Coordinates of the first element, innermost dimension first.
     pub coordinates: SmallVec<[Slot; 4]>,
-    /// Added to the inner coordinates of each pixel (`.im2col`).
+    /// Offsets added to the inner coordinates of each pixel (`.im2col`).
     pub offsets: SmallVec<[Slot; 4]>,
-    /// Told of the bytes of a load.
+    /// The mbarrier object on which a load completes its bytes.
     pub mbarrier: Option<Address>,
-    /// `.multicast::cluster`: the blocks that receive a load, by rank.
+    /// `.multicast::cluster`: the CTAs that receive a load, a bit for each rank.
     pub blocks: Option<Slot>,
 }
 
-/// What to do with an mbarrier object in shared memory.
+/// What an operation does with an mbarrier object in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MbarrierOp {
-    /// Makes the object; the value is the number of arrivals that complete a phase.
+    /// Initializes the object; the value is the number of arrivals that complete a phase.
     Init {
-        /// `.layout::v1`: it keeps what asynchronous operations report.
+        /// `.layout::v1`: the object records what asynchronous operations report.
         reports: bool,
     },
-    /// Something was reported; the object must be one that keeps reports.
+    /// Records a report. The object must have a layout that records reports.
     Report,
-    /// Is the object of this layout?
+    /// Checks that the object has this layout.
     CheckLayout {
-        /// As of [`MbarrierOp::Init`].
+        /// As in [`MbarrierOp::Init`].
         reports: bool,
     },
-    /// Ends its life.
+    /// Ends the object's lifetime.
     Invalidate,
-    /// The phase waits for so many more bytes.
+    /// The phase waits for this many more bytes (the value).
     ExpectTransactions,
-    /// So many bytes have come.
+    /// This many bytes (the value) have arrived.
     CompleteTransactions,
-    /// Threads have arrived: the value is how many, one if absent.
+    /// Threads have arrived. The value is their number; without a value it is one.
     Arrive {
-        /// They do not take part in later phases.
+        /// The threads do not take part in later phases.
         drop: bool,
-        /// The phase must not complete by it.
+        /// This arrival must not complete the phase.
         no_complete: bool,
     },
     /// [`MbarrierOp::ExpectTransactions`], then one arrival.
     ArriveExpecting {
-        /// As of [`MbarrierOp::Arrive`].
+        /// As in [`MbarrierOp::Arrive`].
         drop: bool,
     },
-    /// The thread's copies so far are an arrival when they are done. `counted`: it is not among those that the
-    /// phase waits for, so that it makes no difference to them.
+    /// When the thread's copies so far are done, they count as one arrival. If `counted` is set, the operation first
+    /// increments the pending count for this arrival, so the phase's count does not change.
     ArriveAfterCopies {
         /// Without `.noinc`.
         counted: bool,
     },
-    /// Is the phase over whose state, or parity, the value is?
+    /// Whether a phase is over. The value identifies the phase by its state, or by its parity.
     Test {
         /// The value is a parity.
         parity: bool,
-        /// Of the conditional phase, which only ends when nothing was reported.
+        /// Tests the conditional phase, which ends only if nothing was reported.
         conditional: bool,
     },
-    /// The number of arrivals that the state waited for. Touches no memory.
+    /// The pending count that a state holds. Touches no memory.
     PendingCount,
 }
 
 /// What ends or awaits a group of asynchronous copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CopyGroup {
-    /// The copies since the last commit are a group.
+    /// The copies since the last commit become a group.
     Commit,
-    /// Waits until at most so many of the latest groups are pending.
+    /// Waits until at most this many of the latest groups are pending.
     Wait(u32),
     /// Waits for all copies, committed or not.
     WaitAll,
 }
 
-/// What an instruction says about work that others have been given, or about registers of the warp. Such work is done here when it is
-/// issued, so that nothing has to be done; observers are told.
+/// An instruction about asynchronous work or about the warp's registers. Engines do such work when it is issued, so
+/// these instructions have no effect; observers are notified of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AsyncStep {
     /// `cp.async.bulk.commit_group`
     CommitBulk,
-    /// `cp.async.bulk.wait_group`: at most so many of the latest groups are pending; `read`: have not read their sources.
+    /// `cp.async.bulk.wait_group`: at most `pending` of the latest groups are still pending; with `read`, at most
+    /// `pending` have not yet read their sources.
     WaitBulk {
-        /// So many.
+        /// The most groups that may be pending.
         pending: u32,
         /// `.read`
         read: bool,
@@ -446,7 +449,7 @@ pub enum AsyncStep {
     FenceProducts,
     /// `wgmma.commit_group`
     CommitProducts,
-    /// `wgmma.wait_group`: at most so many of the latest groups are pending.
+    /// `wgmma.wait_group`: at most this many of the latest groups are pending.
     WaitProducts(u32),
     /// `tcgen05.wait::ld`
     WaitTensorLoads,
@@ -461,12 +464,12 @@ pub enum AsyncStep {
     SetRegisters {
         /// `.inc`
         increase: bool,
-        /// Registers of each thread.
+        /// Registers per thread.
         count: u32,
     },
 }
 
-/// A warp-level operation: executed when the lanes that its member mask names are together.
+/// A warp-level operation. It executes once the lanes of its member mask have converged.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)] // fields are the operands of the manual
 pub enum WarpOp {
@@ -484,7 +487,7 @@ pub enum WarpOp {
         a: Slot,
         negated: bool,
     },
-    /// `match.any` / `match.all`; `wide`: 64-bit values.
+    /// `match.any` / `match.all`
     Match {
         all: bool,
         dst: Option<Slot>,
@@ -512,9 +515,9 @@ pub enum WarpOp {
 /// An operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Op {
-    /// Execute only in lanes where it holds.
+    /// Execute only in lanes where the guard holds.
     pub guard: Option<Guard>,
-    /// The instruction in the source.
+    /// The source instruction.
     pub span: Span,
     /// What to do.
     pub kind: OpKind,
@@ -524,7 +527,7 @@ pub struct Op {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)] // fields are the operands of the manual
 pub enum OpKind {
-    /// A pure instruction: `sem` says what it computes.
+    /// A pure instruction; `sem` defines what it computes.
     Pure {
         form: &'static Form,
         picks: Picks,
@@ -542,7 +545,7 @@ pub enum OpKind {
         dst: Slot,
         src: Slot,
     },
-    /// `dst` = the low `bits` bits of `src`, extended by sign or zero, cut to `dst`'s width.
+    /// `dst` = the low `bits` bits of `src`, sign- or zero-extended, truncated to `dst`'s width.
     Resize {
         dst: Slot,
         src: Slot,
@@ -555,13 +558,13 @@ pub enum OpKind {
         src: Slot,
         addend: i64,
     },
-    /// The address of something, without an access.
+    /// The address of `base` plus `offset`, without an access.
     AddressOf {
         dst: Slot,
         base: Base,
         offset: i64,
     },
-    /// Several narrow values side by side in a wide one, the first lowest; each is `bits` wide.
+    /// Concatenates narrow values of `bits` bits each into a wide one, the first in the lowest bits.
     Pack {
         dst: Slot,
         src: SmallVec<[Slot; 4]>,
@@ -573,14 +576,14 @@ pub enum OpKind {
         src: Slot,
         bits: u32,
     },
-    /// Of two pairs of 16-bit halves, the low half of the first where the first predicate holds, else that of the second; the
-    /// high half by the other predicate.
+    /// Combines two pairs of 16-bit halves. The low half comes from the first pair where the first predicate holds,
+    /// otherwise from the second pair. The second predicate selects the high half in the same way.
     SelectPair {
         dst: Slot,
         pairs: [Slot; 2],
         preds: [Slot; 2],
     },
-    /// Elements of `bytes` bytes each, one after the other; extended by sign or zero to their slot's width.
+    /// Contiguous elements of `bytes` bytes each, sign- or zero-extended to their slot's width.
     Load {
         address: Address,
         dst: SmallVec<[Option<Slot>; 4]>,
@@ -588,17 +591,17 @@ pub enum OpKind {
         signed: bool,
         semantics: Semantics,
     },
-    /// Elements of `bytes` bytes each, one after the other.
+    /// Contiguous elements of `bytes` bytes each.
     Store {
         address: Address,
         src: SmallVec<[Slot; 4]>,
         bytes: u32,
         semantics: Semantics,
     },
-    /// `atom` (with `dst`) and `red`. `b` is the new value for [`AtomicOp::CompareAndSwap`], whose compare value is `a`.
-    /// `flush`: subnormal operands and results of an addition are zeros of their sign, unless the address, which may be
-    /// generic, lies in shared memory. `vector`: bytes of the vector of which it is the first element, and 0 of any other: a vector is
-    /// aligned as a whole, and lies in global memory.
+    /// `atom` (with `dst`) and `red`. For [`AtomicOp::CompareAndSwap`], `a` is the compare value and `b` the new
+    /// value. `flush`: additions flush subnormal operands and results to zeros of the same sign, unless the address
+    /// (which may be generic) lies in shared memory. `vector`: for the first element of a vector, the bytes of the
+    /// vector; 0 otherwise. A vector is aligned as a whole and lies in global memory.
     Atomic {
         op: AtomicOp,
         ty: Type,
@@ -610,8 +613,8 @@ pub enum OpKind {
         b: Option<Slot>,
         semantics: Semantics,
     },
-    /// `atom.exch.b128` and `atom.cas.b128`: of values of two halves, low first; what is written if `compare` (or there is
-    /// none) stands there.
+    /// `atom.exch.b128` and `atom.cas.b128`. Values have two halves, low half first. `new` is written if memory holds
+    /// `compare`, or always if `compare` is `None`.
     AtomicWide {
         address: Address,
         dst: [Option<Slot>; 2],
@@ -619,41 +622,41 @@ pub enum OpKind {
         new: [Slot; 2],
         semantics: Semantics,
     },
-    /// `alloca`, `stacksave` and `stackrestore`: `value` is the number of bytes, or where the stack is to end.
+    /// `alloca`, `stacksave` and `stackrestore`: `value` is the number of bytes, or the new end of the stack.
     Stack {
         op: StackOp,
         dst: Option<Slot>,
         value: Option<Slot>,
     },
-    /// From an address in `space` to a generic one, or (`to_space`) back.
+    /// Converts an address in `space` to a generic one, or back (`to_space`).
     Cvta {
         dst: Slot,
         src: Slot,
         space: Space,
         to_space: bool,
     },
-    /// `isspacep`; `own`: the block's own shared memory alone, not that of others of its cluster.
+    /// `isspacep`; `own`: only the CTA's own shared memory counts, not that of other CTAs of its cluster.
     IsSpace {
         dst: Slot,
         src: Slot,
         space: Space,
         own: bool,
     },
-    /// The generic address of what `src` names in `.shared::cluster`, whether it is a generic address or one of `.shared::cluster` in a
-    /// register that is wider.
+    /// The generic address of the object that `src` names in `.shared::cluster`. `src` is a generic address, or a
+    /// `.shared::cluster` address in a wider register.
     SharedObject {
         dst: Slot,
         src: Slot,
     },
-    /// `mapa`: the address in the shared memory of the block of a rank that corresponds to `src`, which is one of `.shared::cluster` or
-    /// `generic`.
+    /// `mapa`: the address in the shared memory of the CTA with this rank that corresponds to `src`. `src` is a
+    /// `.shared::cluster` address, or a generic one if `generic` is set.
     MapShared {
         dst: Slot,
         src: Slot,
         rank: Slot,
         generic: bool,
     },
-    /// `getctarank`: the rank of the block whose shared memory an address lies in.
+    /// `getctarank`: the rank of the CTA whose shared memory contains the address.
     RankOf {
         dst: Slot,
         src: Slot,
@@ -663,9 +666,9 @@ pub enum OpKind {
         dst: Slot,
         clock: Clock,
     },
-    /// `nanosleep`: lets others run, and the clock of cycles go on.
+    /// `nanosleep`: lets other threads run and advances the cycle clock.
     Sleep {
-        /// Nanoseconds, of 32 bits.
+        /// Nanoseconds, as a 32-bit number.
         duration: Slot,
     },
     /// `activemask`
@@ -676,14 +679,14 @@ pub enum OpKind {
     Fence {
         semantics: Semantics,
     },
-    /// First operation of its block; `members` is the member mask (`None` for the old forms without one:
-    /// whatever lanes are together).
+    /// The first operation of its basic block. `members` is the member mask; it is `None` in the old forms without a
+    /// mask, where the members are the lanes that are converged.
     Warp {
         op: WarpOp,
         members: Option<Slot>,
     },
-    /// `cp.async`: copies `size` of `bytes` bytes (all, if absent) from `src`, none where `ignore` holds; zeros fill
-    /// the rest. Done when the thread waits for it.
+    /// `cp.async`: copies the first `size` of `bytes` bytes from `src` (all, if `size` is absent; none where `ignore`
+    /// holds) and fills the rest with zeros. The copy takes effect when the thread waits for it.
     CopyAsync {
         dst: Address,
         src: Address,
@@ -693,23 +696,24 @@ pub enum OpKind {
     },
     CopyGroup(CopyGroup),
     AsyncStep(AsyncStep),
-    /// `cp.async.bulk`: copies `size` bytes, which the mbarrier object then has received.
+    /// `cp.async.bulk`: copies `size` bytes and then completes them on the mbarrier object.
     CopyBulk {
         dst: Address,
         src: Address,
         size: Slot,
         mbarrier: Option<Address>,
         mask: Option<BulkMask>,
-        /// `.ignore_oob`: so many bytes at the beginning and at the end, which need not be there, are not copied.
+        /// `.ignore_oob`: the numbers of bytes at the beginning and at the end that are not copied. These bytes need
+        /// not be accessible.
         ends: Option<[Slot; 2]>,
-        /// What the mbarrier object is told of the bytes.
+        /// What the copy reports to the mbarrier object.
         report: Option<Validity>,
         reduction: Option<Reduction>,
     },
     CopyTensor(Box<TensorOp>),
-    /// What a thread has done for itself: products, copies, shifts.
+    /// An operation that a single thread issues: products, copies, shifts.
     TensorMemory(Box<TensorMemoryOp>),
-    /// `tensormap.replace`: changes the field that `picks` and `ordinal` name.
+    /// `tensormap.replace`: changes the field given by `picks` and `ordinal`.
     TensorMapReplace {
         address: Address,
         picks: Picks,
@@ -721,21 +725,22 @@ pub enum OpKind {
         dst: Address,
         src: Address,
     },
-    /// `clusterlaunchcontrol.try_cancel`: asks for the work of a cluster that has not begun, which is refused: all count as begun.
-    /// 16 bytes that say so go to `dst`, and the mbarrier object has received them; of all blocks of the cluster, if it says so.
+    /// `clusterlaunchcontrol.try_cancel`: asks for the work of a cluster that has not started. Every request is
+    /// refused, because all clusters count as started. A 16-byte response that says so is written to `dst` and
+    /// completed on the mbarrier object, in every CTA of the cluster if `all` is set.
     TryCancel {
         dst: Address,
         mbarrier: Address,
         all: bool,
     },
-    /// `st.bulk`: zeros in shared memory of the block.
+    /// `st.bulk`: writes zeros to the CTA's shared memory.
     StoreBulk {
         address: Address,
-        /// Bytes, a multiple of 8, of 32 or 64 bits.
+        /// Bytes: a 32- or 64-bit number, a multiple of 8.
         size: Slot,
     },
-    /// `st.async`, `red.async`: stores elements of so many bytes, or combines one with what is there; the mbarrier object has received
-    /// them then.
+    /// `st.async`, `red.async`: stores elements of `bytes` bytes each, or combines one with the value in memory. The
+    /// bytes then complete on the mbarrier object.
     StoreAsync {
         address: Address,
         src: SmallVec<[Slot; 4]>,
@@ -743,21 +748,21 @@ pub enum OpKind {
         reduction: Option<Reduction>,
         mbarrier: Address,
     },
-    /// `dst`: the state before the operation, the count, or whether the phase is over.
+    /// `dst` receives the state before the operation, the count, or whether the phase is over.
     Mbarrier {
         op: MbarrierOp,
         address: Option<Address>,
         dst: Option<Slot>,
-        /// Of a test, whether something was reported in the last phase that is over.
+        /// For a test: receives whether anything was reported in the last completed phase.
         report: Option<Slot>,
         value: Option<Slot>,
-        /// The blocks whose objects are meant, by rank; without it the one at the address.
+        /// The CTAs whose objects the operation acts on, a bit for each rank; `None`: the object at the address.
         blocks: Option<Slot>,
         semantics: Semantics,
     },
     Texel(Box<TexelOp>),
-    /// Checked and not executed by any engine (a number added to a predicate, what needs a fabric): a kernel that can reach it is not
-    /// launched.
+    /// An instruction that is checked but that no engine executes, such as adding a number to a predicate or an
+    /// instruction that needs a fabric. A kernel that can reach one is not launched.
     Unsupported {
         form: &'static Form,
         picks: Picks,
@@ -765,7 +770,7 @@ pub enum OpKind {
 }
 
 impl OpKind {
-    /// It computes values of slots, and touches nothing else.
+    /// Whether the operation only computes slot values and has no other effect.
     pub fn computes(&self) -> bool {
         matches!(
             self,

@@ -1,20 +1,21 @@
 //! Which passes the lowering runs.
 
-/// Passes of the lowering, all of which may be left out: kernels compute the same without them, only slower. Checkers and
-/// debuggers leave out what stands between a register of the source and the slot that holds it.
+/// Optional passes of the lowering. Without them, kernels compute the same results, but slower. Checkers and
+/// debuggers turn off the passes that change the slot of a PTX register.
 ///
-/// The order of blocks and what is live at their starts are no passes: every engine goes by them.
+/// The layout order and the live-in slots are not optional: every engine relies on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Who reads the destination of a copy reads its source.
+    /// Copy propagation: uses of a copy's destination read its source.
     pub copies: bool,
-    /// Results that nobody reads are not computed.
+    /// Results that nothing reads are not computed.
     pub unused: bool,
-    /// Halves that are chosen one by one and put together again are one choice of pairs.
+    /// Halves that are selected separately and packed again become one selection of pairs.
     pub pairs: bool,
-    /// What is the same in every block of a launch is computed in the prologue.
+    /// Values that are the same in every CTA of a launch are computed in the prologue.
     pub prologue: bool,
-    /// Values that live within one block take turns in a few slots. Without it each register has one slot, in all blocks.
+    /// Values that live within one basic block share a few slots. Without it each register has one slot, in all basic
+    /// blocks.
     pub shared_slots: bool,
 }
 
@@ -30,7 +31,7 @@ impl Options {
     /// The names of the passes, as [`Options::without`] takes them.
     pub const PASSES: [&'static str; 5] = ["copies", "unused", "pairs", "prologue", "shared_slots"];
 
-    /// Every pass but the one of this name; `None` if there is none of this name.
+    /// All passes except this one; `None` if there is no pass of this name.
     pub fn without(pass: &str) -> Option<Options> {
         let mut options = Options::ALL;
         let flag = match pass {

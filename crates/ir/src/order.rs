@@ -1,15 +1,16 @@
-//! The layout order of blocks.
+//! The layout order of basic blocks.
 //!
 //! The order is a weak topological order (Bourdoncle, "Efficient chaotic iteration strategies with widenings", 1993):
-//! strongly connected components in topological order, and within each, its header and then the rest ordered the
-//! same way without the edges back to the header. So a join stands after both arms of a branch, and a loop's exit
-//! after its whole body: lanes that run the lowest block first meet again where they can.
+//! strongly connected components are in topological order. Within a component, the header comes first, and the rest
+//! is ordered recursively without the edges back to the header. So a join comes after both arms of a branch, and a
+//! loop's exit after its whole body. Hence lanes reconverge as early as possible if the lowest basic block always
+//! runs first.
 
-/// Orders the nodes of a graph that can be reached from node 0. `successors[n]` lists the successors of `n`.
+/// Orders the nodes that are reachable from node 0. `successors[n]` lists the successors of `n`.
 pub(crate) fn weak_topological_order(successors: &[Vec<u32>]) -> Vec<u32> {
     let reachable = reachable(successors);
     let mut order = Vec::with_capacity(successors.len());
-    // Components still to be ordered; the last is next. A header comes with the rest of its component.
+    // A stack of components still to be ordered. A header is pushed with the rest of its component.
     let mut work = vec![Part::Component { nodes: reachable, entry: 0 }];
     let mut scratch = Scratch::new(successors.len());
     while let Some(part) = work.pop() {
@@ -17,7 +18,8 @@ pub(crate) fn weak_topological_order(successors: &[Vec<u32>]) -> Vec<u32> {
             Part::Node(node) => order.push(node),
             Part::Component { nodes, entry } => {
                 let components = scratch.components(successors, &nodes, entry);
-                // Tarjan's algorithm finds the last component first, which is how a stack wants them.
+                // Tarjan's algorithm finds the last component first, so pushing them in that order pops the first one
+                // first.
                 for component in components {
                     if component.len() == 1 {
                         work.push(Part::Node(component[0]));
@@ -36,7 +38,7 @@ pub(crate) fn weak_topological_order(successors: &[Vec<u32>]) -> Vec<u32> {
 
 enum Part {
     Node(u32),
-    /// Nodes to be ordered, with the node that leads into them (not one of them, except at the start).
+    /// Nodes to be ordered, and the node that leads into them (outside the component, except at the start).
     Component {
         nodes: Vec<u32>,
         entry: u32,
@@ -60,7 +62,7 @@ fn reachable(successors: &[Vec<u32>]) -> Vec<u32> {
 const UNSEEN: u32 = u32::MAX;
 
 struct Scratch {
-    /// Generation in which a node belongs to the component at work.
+    /// The generation in which a node was last a member of the current component.
     member: Vec<u32>,
     generation: u32,
     index: Vec<u32>,
@@ -89,7 +91,7 @@ impl Scratch {
         let mut components = Vec::new();
         let mut next_index = 0;
         let mut stack = Vec::new();
-        // What the entry leads to comes first, so that unrelated parts keep their source order.
+        // Start with the entry's successors, so that unrelated parts keep their source order.
         let mut roots: Vec<u32> = Vec::with_capacity(nodes.len());
         roots.extend(successors[entry as usize].iter().rev().copied());
         roots.extend(nodes.iter().rev().copied());
@@ -100,7 +102,7 @@ impl Scratch {
             if self.member[root as usize] != self.generation || self.index[root as usize] != UNSEEN {
                 continue;
             }
-            // Explicit stack of (node, next successor), for graphs of any depth.
+            // An explicit stack of (node, next successor) instead of recursion: graphs may be arbitrarily deep.
             let mut calls = vec![(root, 0)];
             while let Some((node, next)) = calls.last_mut() {
                 let n = *node as usize;
@@ -111,7 +113,7 @@ impl Scratch {
                     stack.push(*node);
                     self.on_stack[n] = true;
                 }
-                // Later successors first: what is visited last is laid out first.
+                // Later successors first: the last node visited is laid out first.
                 let count = successors[n].len();
                 if *next < count {
                     let successor = successors[n][count - 1 - *next];
@@ -149,8 +151,8 @@ impl Scratch {
         components
     }
 
-    /// The node of `component` through which it is entered from `entry` or from the other `nodes`; the first in
-    /// source order if there are several (an irreducible loop).
+    /// The node of `component` that is entered from `entry` or from the other `nodes`. If there are several (an
+    /// irreducible loop), the first in source order.
     fn header(&self, successors: &[Vec<u32>], component: &[u32], nodes: &[u32], entry: u32) -> u32 {
         let inside = |n: u32| component.binary_search(&n).is_ok();
         nodes
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn a_join_comes_after_both_arms() {
         assert_eq!(order(&[vec![1, 2], vec![3], vec![3], vec![]]), [0, 1, 2, 3]);
-        // The join is written between the arms.
+        // The join is between the arms in the source.
         assert_eq!(order(&[vec![1, 3], vec![2], vec![], vec![2]]), [0, 1, 3, 2]);
     }
 

@@ -1,7 +1,8 @@
-//! Halves chosen one by one and put together again: one choice of pairs.
+//! Replaces two selections of halves that are packed again by one selection of pairs.
 //!
-//! Who works with `setp.f16x2 p|q` takes both operands apart, chooses each half by its predicate (`selp.b16`), and packs the two
-//! results. [`OpKind::SelectPair`] does that on the pairs; what it replaces is dropped if nobody else reads it.
+//! Code that uses `setp.f16x2 p|q` unpacks both operands, selects each half by its predicate (`selp.b16`), and packs
+//! the two results. [`OpKind::SelectPair`] does that on the pairs. The operations that it replaces are dropped if
+//! nothing else reads their results.
 //!
 //! Narrowest tests (`tests/run`): `select_pairs`, `select_pairs_apart`.
 
@@ -11,26 +12,26 @@ use crate::function::Function;
 use crate::op::{Op, OpKind, Slot, Width};
 use crate::visit::Touch;
 
-/// A value that a slot had when it was looked at.
+/// The value that a slot had at a certain point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Value {
     slot: Slot,
-    /// How often the slot had been written.
+    /// How many times the slot had been written.
     version: u32,
 }
 
-/// What a slot of 16 bits is known to hold.
+/// What a 16-bit slot is known to hold.
 #[derive(Clone, Copy)]
 enum Half {
-    /// This half of a pair: 0 is the low one.
+    /// A half of this pair: 0 is the low one.
     Of(Value, usize),
-    /// The halves of two pairs, the first where the predicate holds.
+    /// This half of one of two pairs: of the first where the predicate holds.
     Chosen { pred: Value, pairs: [Value; 2], half: usize },
 }
 
-/// What an operation tells.
+/// What is known after an operation has run.
 enum Fact {
-    /// Two slots hold the halves of a pair, once the operation has run.
+    /// Two slots hold the halves of a pair.
     Parts {
         pair: Slot,
         halves: [Option<Slot>; 2],
@@ -38,10 +39,11 @@ enum Fact {
     Is(Slot, Half),
 }
 
-/// What is known at a place of a block.
+/// What is known at a point of a basic block.
 struct Knowledge {
     versions: Vec<u32>,
-    /// By slot: what it holds, if it was learned in this block and the slot has been written so often.
+    /// For each slot: the basic block and the slot's version when the fact was recorded, and the fact. It is valid
+    /// only while both match.
     halves: Vec<Option<(usize, u32, Half)>>,
     block: usize,
 }
@@ -64,7 +66,7 @@ impl Knowledge {
         self.halves[slot.index()] = Some((self.block, self.versions[slot.index()], half));
     }
 
-    /// The pair and the half that a slot holds, if the pair still has this value.
+    /// The pair and the half that a slot holds, if the pair still has the recorded value.
     fn part(&self, slot: Slot) -> Option<(Value, usize)> {
         match self.half(slot)? {
             Half::Of(pair, half) if self.still(pair) => Some((pair, half)),
@@ -72,13 +74,13 @@ impl Knowledge {
         }
     }
 
-    /// What `selp` makes of its sources.
+    /// The result of `selp` on these sources.
     fn chosen(&self, [a, b, pred]: [Slot; 3]) -> Option<Half> {
         let ((first, half), (second, other)) = (self.part(a)?, self.part(b)?);
         (half == other).then(|| Half::Chosen { pred: self.value(pred), pairs: [first, second], half })
     }
 
-    /// The choice of pairs that packing these halves is.
+    /// The pairs and predicates of the selection that packing these halves amounts to.
     fn packed(&self, [low, high]: [Slot; 2]) -> Option<([Slot; 2], [Slot; 2])> {
         let (Half::Chosen { pred: p, pairs, half: 0 }, Half::Chosen { pred: q, pairs: same, half: 1 }) =
             (self.half(low)?, self.half(high)?)
@@ -89,7 +91,7 @@ impl Knowledge {
         (fresh && pairs == same).then(|| (pairs.map(|pair| pair.slot), [p.slot, q.slot]))
     }
 
-    /// What an operation that is about to run will tell.
+    /// What will be known after `op`, which is about to run.
     fn fact(&self, op: &Op, width: impl Fn(Slot) -> Width) -> Option<Fact> {
         if op.guard.is_some() {
             return None;
@@ -114,7 +116,7 @@ impl Knowledge {
     }
 }
 
-/// Replaces them. Values must not share slots yet. True if there were any.
+/// Replaces all such selections. Values must not share slots yet. Returns whether there were any.
 pub(crate) fn join(function: &mut Function) -> bool {
     let count = function.slots.len();
     let mut known = Knowledge { versions: vec![0; count], halves: vec![None; count], block: 0 };

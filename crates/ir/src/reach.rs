@@ -1,4 +1,4 @@
-//! What a kernel can reach.
+//! The functions and unsupported instructions that a kernel can reach.
 
 use check::module::{FuncId, Symbol};
 use diag::Span;
@@ -11,18 +11,18 @@ use crate::{Function, Program};
 /// An instruction that no engine executes.
 #[derive(Clone, Copy, Debug)]
 pub struct Unsupported {
-    /// The function that it stands in.
+    /// The function that contains it.
     pub function: FuncId,
-    /// Its row of the table.
+    /// Its form.
     pub form: &'static Form,
-    /// What was picked of its modifiers.
+    /// Its modifiers.
     pub picks: Picks,
-    /// Where it stands.
+    /// Its location.
     pub span: Span,
 }
 
 impl Program {
-    /// Which functions a kernel can call, itself included, by [`FuncId`]. A call through a register can reach every function
+    /// Which functions a kernel can call, itself included, by [`FuncId`]. An indirect call can reach every function
     /// whose address the module takes.
     pub fn reachable(&self, kernel: FuncId) -> Vec<bool> {
         let mut seen = vec![false; self.functions.len()];
@@ -47,7 +47,7 @@ impl Program {
         seen
     }
 
-    /// The functions whose addresses the module takes, in code or in the contents of a variable.
+    /// The functions whose addresses the module takes, in code or in a variable's initializer.
     fn addressed(&self) -> impl Iterator<Item = FuncId> {
         let in_code = self.functions.iter().flatten().flat_map(all_ops).filter_map(|op| match op.kind {
             OpKind::AddressOf { base: Base::Function(id), .. } => Some(id),
@@ -61,7 +61,8 @@ impl Program {
         in_code.chain(in_variables)
     }
 
-    /// The first instruction, in source order, that no engine executes, of those in the functions that [`Program::reachable`] found.
+    /// The first instruction in source order that no engine executes, among the functions that [`Program::reachable`]
+    /// found.
     pub fn unsupported(&self, reached: &[bool]) -> Option<Unsupported> {
         let reached = reached.iter().zip(&self.functions).enumerate();
         let ops = reached.filter(|(_, (reached, _))| **reached).flat_map(|(index, (_, function))| {

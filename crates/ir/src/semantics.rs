@@ -1,8 +1,8 @@
-//! How strong an access is: the order and the scope that the instruction asks for (PTX ISA 8.4 and 8.5, "Operation types" and
-//! "Scope").
+//! How strong an access is: the order and the scope that the instruction asks for (PTX ISA 8.4 and 8.5, "Operation
+//! types" and "Scope").
 //!
-//! Where the instruction names none, the manual's default holds. Every load, store, atomic operation, fence and mbarrier operation has its
-//! [`Semantics`] after lowering. Narrowest test: `tests/semantics.rs`.
+//! An instruction without them gets the manual's default. After lowering, every load, store, atomic operation, fence
+//! and mbarrier operation has its [`Semantics`]. Narrowest test: `tests/semantics.rs`.
 
 use std::fmt;
 
@@ -11,24 +11,24 @@ use isa::{Mod, Opcode, Picks};
 /// The order of an access or a fence (`.sem` of the manual).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// No order with other threads: what has no qualifier.
+    /// No order with other threads; the order of an unqualified access.
     Weak,
-    /// `.relaxed` at system scope, and the access itself is made (9.7.9.8).
+    /// `.relaxed` at system scope, and the access is not optimized away (9.7.9.8).
     Volatile,
-    /// Strong, without order for other accesses.
+    /// Strong, but does not order other accesses.
     Relaxed,
-    /// What follows stays behind it.
+    /// Later accesses stay after it.
     Acquire,
-    /// What comes before stays before it.
+    /// Earlier accesses stay before it.
     Release,
-    /// Both.
+    /// Acquire and release.
     AcquireRelease,
-    /// Both, and one order of all such fences that every thread agrees on (`.sc`).
+    /// Acquire and release, and all fences of this order (`.sc`) have a single total order for all threads.
     Sequential,
 }
 
 impl Order {
-    /// What follows stays behind it.
+    /// Later accesses stay after it.
     pub fn acquires(self) -> bool {
         match self {
             Order::Acquire | Order::AcquireRelease | Order::Sequential => true,
@@ -36,7 +36,7 @@ impl Order {
         }
     }
 
-    /// What comes before stays before it.
+    /// Earlier accesses stay before it.
     pub fn releases(self) -> bool {
         match self {
             Order::Release | Order::AcquireRelease | Order::Sequential => true,
@@ -74,13 +74,13 @@ impl Order {
 /// The threads among which an order holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
-    /// Those of the block.
+    /// The CTA's threads.
     Cta,
-    /// Those of the cluster.
+    /// The cluster's threads.
     Cluster,
-    /// Those of the GPU.
+    /// The GPU's threads.
     Gpu,
-    /// All, the host's and those of other GPUs too.
+    /// All threads, including the host's and those of other GPUs.
     Sys,
 }
 
@@ -112,7 +112,7 @@ impl Scope {
 pub struct Semantics {
     /// The order.
     pub order: Order,
-    /// Among whom; nobody for weak accesses, and fences between proxies that name no scope.
+    /// The scope. `None` for weak accesses, and for proxy fences that name no scope.
     pub scope: Option<Scope>,
 }
 
@@ -120,17 +120,17 @@ impl Semantics {
     /// No order with other threads.
     pub const WEAK: Semantics = Semantics { order: Order::Weak, scope: None };
 
-    /// An order among these threads.
+    /// This order among these threads.
     pub const fn new(order: Order, scope: Scope) -> Semantics {
         Semantics { order, scope: Some(scope) }
     }
 
-    /// Other threads may answer the access, or be answered by it.
+    /// Whether it can synchronize or communicate with other threads without a data race.
     pub fn is_strong(self) -> bool {
         self.order != Order::Weak
     }
 
-    /// Of `ld` and `st`: weak unless something else is written; `.volatile` has system scope (9.7.9.8, 9.7.9.11).
+    /// Of `ld` and `st`: weak by default; `.volatile` has system scope (9.7.9.8, 9.7.9.11).
     pub(crate) fn of_access(picks: &Picks) -> Semantics {
         match written(picks) {
             (Some(Order::Volatile), _) => Semantics::new(Order::Volatile, Scope::Sys),
@@ -139,24 +139,22 @@ impl Semantics {
         }
     }
 
-    /// Of `atom`, `red` and `multimem.red`: `.relaxed` and `.gpu` unless something else is written, of the last `.sys` (9.7.13.6, 9.7.13.7,
-    /// 9.7.9.14).
+    /// Of `atom`, `red` and `multimem.red`: by default `.relaxed` and `.gpu`, or `.sys` for `multimem.red` (9.7.13.6,
+    /// 9.7.13.7, 9.7.9.14).
     pub(crate) fn of_atomic(opcode: Opcode, picks: &Picks) -> Semantics {
         let (order, scope) = written(picks);
         let default = if opcode == Opcode::Multimem { Scope::Sys } else { Scope::Gpu };
         Semantics::new(order.unwrap_or(Order::Relaxed), scope.unwrap_or(default))
     }
 
-    /// Of `fence`, which is `.acq_rel` unless something else is written, and of `membar`, which stands for `fence.sc`
-    /// (9.7.13.4).
+    /// Of `fence`, which is `.acq_rel` by default, and of `membar`, which means `fence.sc` (9.7.13.4).
     pub(crate) fn of_fence(opcode: Opcode, picks: &Picks) -> Semantics {
         let (order, scope) = written(picks);
         let default = if opcode == Opcode::Membar { Order::Sequential } else { Order::AcquireRelease };
         Semantics { order: order.unwrap_or(default), scope }
     }
 
-    /// Of an operation on an mbarrier object that has this order unless something else is written; its scope is then `.cta`
-    /// (9.7.13.15).
+    /// Of an operation on an mbarrier object, with the given default order; the default scope is `.cta` (9.7.13.15).
     pub(crate) fn of_mbarrier(default: Order, picks: &Picks) -> Semantics {
         if default == Order::Weak {
             return Semantics::WEAK;
@@ -166,7 +164,7 @@ impl Semantics {
     }
 }
 
-/// The order and the scope that stand in an instruction.
+/// The order and the scope that an instruction names.
 fn written(picks: &Picks) -> (Option<Order>, Option<Scope>) {
     let mods = || picks.mods().iter().copied();
     (mods().find_map(Order::written), mods().find_map(Scope::written))

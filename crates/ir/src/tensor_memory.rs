@@ -10,7 +10,7 @@ use crate::visit::{Access, AccessKind, Extent, Start};
 /// What an instruction does with tensor memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TensorMemoryKind {
-    /// `tcgen05.alloc`; tried again until there is room.
+    /// `tcgen05.alloc`; repeated until there is room.
     Allocate,
     /// `tcgen05.dealloc`
     Release,
@@ -28,20 +28,20 @@ pub enum TensorMemoryKind {
     Shift,
 }
 
-/// An instruction on tensor memory, as `form` and `picks` say.
+/// An instruction on tensor memory. `form` and `picks` define it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorMemoryOp {
     /// What it does.
     pub kind: TensorMemoryKind,
-    /// The row of the instruction.
+    /// The form of the instruction.
     pub form: &'static Form,
-    /// What was picked of its modifiers.
+    /// Its modifiers.
     pub picks: Picks,
-    /// The registers of a load; of an allocation whether there was room, a predicate.
+    /// The registers of a load. For an allocation, a predicate: whether there was room.
     pub dst: SmallVec<[Option<Slot>; 8]>,
-    /// The registers of all other operands, addresses in tensor memory among them, one operand after the other.
+    /// The registers of all other operands, one operand after the other, including addresses in tensor memory.
     pub src: SmallVec<[Slot; 8]>,
-    /// Where in shared memory the address of an allocation is written.
+    /// Where an allocation writes its tensor memory address, in shared memory.
     pub address: Option<Address>,
 }
 
@@ -49,7 +49,7 @@ pub struct TensorMemoryOp {
 const ADDRESS_BITS: u32 = 32;
 
 impl TensorMemoryOp {
-    /// The slots of the operand of this name, among [`TensorMemoryOp::src`].
+    /// The slots of the operand with this name, a part of [`TensorMemoryOp::src`].
     pub fn operand(&self, name: &str) -> Option<&[Slot]> {
         let mut start = 0;
         for spec in self.form.operands_with(&self.picks) {
@@ -68,7 +68,7 @@ impl TensorMemoryOp {
         None
     }
 
-    /// What it does to shared memory; tensor memory is nobody else's.
+    /// Its accesses to shared memory. Tensor memory needs no entry: only these instructions access it.
     pub(crate) fn accesses(&self) -> SmallVec<[Access; 3]> {
         let (semantics, multicast) = (Semantics::WEAK, None);
         let factor = |name| {

@@ -1,7 +1,7 @@
-//! Results that nobody reads: the old value of an atomic operation, the predicate of a shuffle, and what other passes leave
-//! behind.
+//! Drops results that nothing reads: the old value of an atomic operation, the predicate of a shuffle, and leftovers
+//! of other passes.
 //!
-//! PTX wants a register there, and compilers name one.
+//! PTX requires a destination register there, so compilers name one.
 //!
 //! Narrowest test (`tests/run`): `second_predicate`.
 
@@ -9,14 +9,14 @@ use crate::function::Function;
 use crate::op::{OpKind, Slot, WarpOp};
 use crate::visit::Touch;
 
-/// Drops operations that only compute what no operation behind them reads. Values must not share slots yet.
+/// Drops operations whose only effect is a result that no later operation reads. Values must not share slots yet.
 pub(crate) fn drop_operations(function: &mut Function) {
-    // What is read in another block is live at the end of each.
+    // Values that another basic block reads count as live at the end of every basic block.
     let exposed = crate::liveness::upward_exposed(function);
     let mut crosses = vec![false; function.slots.len()];
     exposed.iter().flatten().for_each(|&value| crosses[value as usize] = true);
     function.params.iter().chain(&function.returns).flatten().for_each(|slot| crosses[slot.index()] = true);
-    // The block in which a value is read behind the place that is looked at.
+    // The basic block in which a later operation than the current one reads the value.
     let mut read = vec![usize::MAX; function.slots.len()];
     let mut dead = vec![false; function.ops.len()];
     for (number, block) in function.blocks.iter_mut().enumerate() {
@@ -57,7 +57,7 @@ pub(crate) fn drop_operations(function: &mut Function) {
     function.ops = ops;
 }
 
-/// Drops these destinations. Values must not share slots yet.
+/// Drops unused destinations. Values must not share slots yet.
 pub(crate) fn drop(function: &mut Function) {
     let mut read = vec![false; function.slots.len()];
     let mut note = |slot: &mut Slot, touch: Touch| read[slot.index()] |= touch == Touch::Use;

@@ -1,7 +1,8 @@
 //! What an operation touches: its slots, and memory.
 //!
-//! [`accesses`] lists everything that an operation does to memory. Fusing, teams, footprints and observers of `vm`, and jobs of the Python
-//! package, go by this list alone, so an access that is missing here does not exist for them. Narrowest test: `tests/observer.rs` of `vm`.
+//! [`accesses`] lists every memory access of an operation. Fusing, CTA batches, footprints and observers of `vm`, and
+//! jobs of the Python package, rely on this list alone: they miss any access that is missing here. Narrowest test:
+//! `tests/observer.rs` of `vm`.
 
 use isa::matrix::{Matrix, Shape};
 use isa::{Elements, Mod, OperandKind};
@@ -20,7 +21,7 @@ use crate::tensor_memory::TensorMemoryOp;
 pub enum Touch {
     /// Reads it.
     Use,
-    /// Writes it (in the lanes that execute).
+    /// Writes it (in the executing lanes).
     Def,
 }
 
@@ -253,7 +254,7 @@ impl Terminator {
         }
     }
 
-    /// The blocks that may come next in this function.
+    /// The possible successors in this function.
     pub fn successors(&self) -> Vec<BlockId> {
         match self {
             Terminator::Jump(next)
@@ -266,7 +267,7 @@ impl Terminator {
         }
     }
 
-    /// Renames the blocks that may come next.
+    /// Renames the possible successors.
     pub(crate) fn rename(&mut self, name: impl Fn(BlockId) -> BlockId) {
         match self {
             Terminator::Jump(next)
@@ -286,21 +287,21 @@ impl Terminator {
 /// What an access does to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccessKind {
-    /// Reads registers' values.
+    /// Loads into registers.
     Load,
-    /// Writes them.
+    /// Stores from registers.
     Store,
-    /// Reads, combines and writes, in one step.
+    /// Reads, modifies and writes, atomically.
     Atomic,
-    /// Reads what an asynchronous copy brings elsewhere.
+    /// Reads the source of an asynchronous copy.
     CopyRead,
-    /// Writes it.
+    /// Writes the destination of an asynchronous copy.
     CopyWrite,
-    /// Combines it with what is there, each element in one step.
+    /// Combines the data of an asynchronous copy with memory, each element atomically.
     CopyReduce,
     /// Changes an mbarrier object.
     Mbarrier,
-    /// Looks at an mbarrier object.
+    /// Reads an mbarrier object.
     MbarrierTest,
     /// Reads a part of a matrix.
     MatrixLoad,
@@ -310,12 +311,12 @@ pub enum AccessKind {
     TexelLoad,
     /// Writes texels.
     TexelStore,
-    /// Reads, combines and writes a texel, in one step.
+    /// Reads, modifies and writes a texel, atomically.
     TexelAtomic,
 }
 
 impl AccessKind {
-    /// It changes memory.
+    /// Whether it changes memory.
     pub fn writes(self) -> bool {
         match self {
             AccessKind::Store
@@ -334,7 +335,7 @@ impl AccessKind {
         }
     }
 
-    /// What is in memory matters to it.
+    /// Whether its effect depends on the contents of memory.
     pub fn reads(self) -> bool {
         match self {
             AccessKind::Load
@@ -356,52 +357,52 @@ impl AccessKind {
 /// Where an access begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// At an address, which each lane has for itself.
+    /// At an address, one for each lane.
     Address(Address),
-    /// In shared memory, where the matrix descriptor in this slot says: 9.7.15.5.
+    /// In shared memory, at the address in the matrix descriptor that this slot holds: 9.7.15.5.
     Descriptor(Slot),
-    /// In global memory, at the texels that the operation's coordinates mean.
+    /// In global memory, at the texels of the operation's coordinates.
     Texels,
-    /// In global memory, at the lines of the box of a tensor that the operation's coordinates mean.
+    /// In global memory, at the lines of the tensor's box at the operation's coordinates.
     Tensor,
-    /// In shared memory, at the places of these lines in the box that is at this address.
+    /// In shared memory: the lines of the box at this address.
     Box(Address),
 }
 
 /// How much an access touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Every lane so many bytes.
+    /// This many bytes in every lane.
     Bytes(u32),
-    /// Every lane at most so many bytes.
+    /// At most this many bytes in every lane.
     AtMost {
-        /// The most.
+        /// The upper bound.
         bytes: u32,
-        /// As many as it says, if it says fewer.
+        /// The number of bytes, if that is smaller.
         size: Option<Slot>,
-        /// None where it holds.
+        /// No access where this guard holds.
         ignore: Option<Guard>,
     },
-    /// Every lane as many bytes as the slot says.
+    /// In every lane, the number of bytes that the slot holds.
     Slot(Slot),
-    /// The first so many lanes of a warp name a row of 16 bytes each.
+    /// The first lanes of a warp, this many, each give the address of a row of 16 bytes.
     Rows(u32),
-    /// The whole warp a matrix at the lowest lane's address.
+    /// A matrix of the whole warp, at the lowest lane's address.
     Matrix {
-        /// Rows, or columns if it is stored column by column.
+        /// Rows (columns, if the matrix is column-major).
         lines: u32,
         /// Bits of a line.
         line_bits: u32,
         /// Bits of an element.
         element_bits: u32,
-        /// Elements from one line to the next; without it they lie one after the other.
+        /// Stride between lines, in elements. `None`: the lines are contiguous.
         stride: Option<Slot>,
     },
-    /// The factor of a product that a descriptor describes.
+    /// The factor of a matrix product that a descriptor describes.
     Factor,
-    /// As many texels as the operation needs, of their size.
+    /// All texels that the operation needs, each of the texel size.
     Texels,
-    /// The lines of a box of a tensor, or what of them is in the tensor.
+    /// The lines of a tensor's box, without the parts outside the tensor.
     Lines,
 }
 
@@ -414,16 +415,16 @@ pub struct Access {
     pub start: Start,
     /// How much it touches.
     pub extent: Extent,
-    /// How strong it is.
+    /// Its order and scope.
     pub semantics: Semantics,
-    /// Done at the same place of the shared memory of several blocks of the cluster.
+    /// The access happens at the same offset in the shared memory of several CTAs of the cluster.
     pub multicast: Option<Multicast>,
 }
 
-/// Which blocks of the cluster an access goes to.
+/// Which CTAs of the cluster an access reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multicast {
-    /// Those whose bits are set, by rank.
+    /// The CTAs whose bit (their rank) is set.
     Mask(Slot),
     /// All.
     All,
@@ -443,14 +444,14 @@ pub const RESPONSE_BYTES: u32 = 16;
 /// Bytes of a tensor map.
 const TENSOR_MAP_BYTES: u32 = 128;
 
-/// What tells an mbarrier object that bytes have come: `.release` at cluster scope (9.7.9.25.4.1 cp.async.bulk).
+/// The access that completes bytes on an mbarrier object: `.release` at cluster scope (9.7.9.25.4.1 cp.async.bulk).
 fn completion(mbarrier: &Address) -> Access {
     let release = Semantics::new(Order::Release, Scope::Cluster);
     Access::new(AccessKind::Mbarrier, mbarrier, Extent::Bytes(MBARRIER_BYTES), release)
 }
 
-/// All accesses of an operation to memory, those that read before those that write. This is what every engine and checker
-/// goes by; an operation that is not listed here touches registers only.
+/// All memory accesses of an operation, reads before writes. Every engine and checker relies on this list: an
+/// operation without accesses here touches registers only.
 pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
     let weak = Semantics::WEAK;
     match op {
@@ -515,18 +516,18 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
             };
             let written = Access { multicast, ..written };
             let mut all = smallvec![Access::new(AccessKind::CopyRead, src, extent, weak), written];
-            // That the bytes have come is `.release` at cluster scope.
+            // Completion on the mbarrier object is `.release` at cluster scope.
             all.extend(mbarrier.as_ref().map(|address| Access { multicast, ..completion(address) }));
             all
         }
         OpKind::CopyTensor(op) => op.accesses(),
         OpKind::TensorMemory(op) => op.accesses(),
         OpKind::TensorMapReplace { address, .. } => {
-            // The field is changed in place; what the map was before, no register gets to know.
+            // The field is changed in place; no register receives the old contents of the map.
             smallvec![Access::new(AccessKind::CopyWrite, address, Extent::Bytes(TENSOR_MAP_BYTES), weak)]
         }
         OpKind::TensorMapCopy { dst, src } => {
-            // Once for the whole warp.
+            // One copy for the whole warp.
             let line_bits = TENSOR_MAP_BYTES * 8;
             let whole = Extent::Matrix { lines: 1, line_bits, element_bits: 8, stride: None };
             smallvec![
@@ -574,7 +575,7 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
                 TexelKind::Query => return SmallVec::new(),
                 TexelKind::Fetch | TexelKind::Load => (AccessKind::TexelLoad, weak),
                 TexelKind::Store => (AccessKind::TexelStore, weak),
-                // As `red`.
+                // Like `red`.
                 TexelKind::Reduce(_) => (AccessKind::TexelAtomic, Semantics::new(Order::Relaxed, Scope::Gpu)),
             };
             smallvec![Access {
@@ -598,10 +599,10 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
     }
 }
 
-/// An operation that orders the accesses around it, or ends something's life: no access may be moved across it. Of those that
-/// name memory these are the strong ones.
+/// Whether an operation orders the accesses around it, or ends the lifetime of an object: no access may be moved
+/// across it. Among the operations that access memory, these are the strong ones.
 pub fn orders_memory(op: &OpKind) -> bool {
-    // The lanes of a warp meet at its operations, and `bar.warp.sync` orders their accesses.
+    // The lanes of a warp converge at warp-level operations, and `bar.warp.sync` orders their accesses.
     matches!(
         op,
         OpKind::Fence { .. }
@@ -628,7 +629,7 @@ impl TensorOp {
         let (read, written) = match self.kind {
             TensorKind::Load => (tensor, access(AccessKind::CopyWrite, shared, weak)),
             TensorKind::Store => (shared, access(AccessKind::CopyWrite, tensor, weak)),
-            // As those of `cp.reduce.async.bulk`.
+            // Like those of `cp.reduce.async.bulk`.
             TensorKind::Reduce(_) => {
                 let relaxed = Semantics::new(Order::Relaxed, Scope::Gpu);
                 (shared, access(AccessKind::CopyReduce, tensor, relaxed))
@@ -642,7 +643,7 @@ impl TensorOp {
 }
 
 impl MatrixOp {
-    /// The slots of the operand of this name, among [`MatrixOp::src`].
+    /// The slots of the operand with this name, a part of [`MatrixOp::src`].
     pub fn operand(&self, name: &str) -> Option<&[Slot]> {
         let mut start = 0;
         for spec in self.form.operands_with(&self.picks) {

@@ -1,4 +1,5 @@
-//! Every spelling of a form, and an instruction text for each: what recorders and tests ask an assembler about.
+//! Enumerates the spellings of a form, and writes an instruction for each. Recorders and tests pass these to an
+//! assembler.
 
 use crate::{
     Action, Consequence, Effect, Form, FormId, Mod, Opcode, OperandKind, OperandSpec, Picks, Rule, Second,
@@ -12,7 +13,7 @@ pub struct Spelling {
     pub form: FormId,
     /// The modifiers without their dots, in the order of the slots.
     pub modifiers: Vec<&'static str>,
-    /// What they pick.
+    /// The picks that they mean.
     pub picks: Picks,
 }
 
@@ -27,7 +28,7 @@ impl Spelling {
         text
     }
 
-    /// Does no rule of the row forbid it, and is there code for it?
+    /// Does every rule of the row allow it, and does ptxas have code for it?
     pub fn is_legal(&self) -> bool {
         let form = self.form.form();
         let is_allowed = |rule: &Rule| match rule.then {
@@ -40,10 +41,10 @@ impl Spelling {
     }
 }
 
-/// Every combination of the slots' choices, those that a rule forbids included.
+/// Every combination of the slots' choices, including combinations that a rule forbids.
 pub fn spellings(form: FormId) -> impl Iterator<Item = Spelling> {
     let slots = form.form().slots;
-    // An odometer: digit 0 of an optional slot leaves it out.
+    // An odometer: digit 0 of an optional slot omits the slot.
     let sizes: Vec<usize> =
         slots.iter().map(|slot| slot.choices.len() + usize::from(slot.optional)).collect();
     let total: usize = sizes.iter().product();
@@ -94,7 +95,7 @@ pub const ENTRY_DECLARATIONS: &str = "\
 .reg .b128 %b128_<9>;
 ";
 
-/// Writes one instruction with bit-size registers; `left_out` trailing optional operands are omitted.
+/// Writes one instruction with bit-size registers, without the last `left_out` optional operands.
 pub fn instruction(spelling: &Spelling, left_out: usize) -> String {
     let form = spelling.form.form();
     let specs: Vec<&OperandSpec> = form.operands_with(&spelling.picks).collect();
@@ -131,7 +132,7 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
         OperandKind::Address if spec.name == "tensor" => {
             return texels(crate::tensor_coordinates(picks).unwrap_or(1));
         }
-        // An address of tensor memory.
+        // An address in tensor memory.
         OperandKind::Address if form.opcode == Opcode::Tcgen05 && spec.name == "taddr" => {
             return "[%b32_8]".into();
         }
@@ -162,7 +163,7 @@ fn registers(ty: Option<Type>, count: usize) -> String {
     format!("{{{}}}", elements.join(", "))
 }
 
-/// How many coordinates the geometry has, as vectors are long.
+/// Number of coordinates of the geometry, rounded up to the length of a vector.
 fn dimensions(picks: &Picks) -> usize {
     let count = picks.mods().iter().find_map(|modifier| match modifier.name() {
         "1d" => Some(1),
@@ -177,13 +178,13 @@ fn texels(coordinates: usize) -> String {
     format!("[%b64_8, {}]", registers(Some(Type::B32), coordinates))
 }
 
-/// Which of the form's addresses it is.
+/// The index of an operand among the form's addresses.
 fn ordinal(form: &Form, spec: &OperandSpec) -> usize {
     let addresses = form.operands.iter().filter(|operand| operand.kind == OperandKind::Address);
     addresses.take_while(|operand| operand.name != spec.name).count()
 }
 
-/// An address in a space.
+/// An address in a state space.
 fn address(form: &Form, picks: &Picks, space: Space) -> String {
     let name = match space {
         Space::Global => "in_global",

@@ -1,31 +1,31 @@
-//! What ptxas keeps of modifiers while it reads them: one for each field, whatever the instruction. A second one of the same
-//! field is refused at once.
+//! The fields in which ptxas stores modifiers while it reads them: one modifier for each field, whatever the
+//! instruction. ptxas rejects a second modifier of the same field at once.
 
 use crate::Mod;
 
 /// A field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
-    /// ptxas has a word for it.
+    /// A field that ptxas names in its message.
     Kind(&'static str),
     /// Comparison operators.
     Comparison,
-    /// What is done with the value in memory.
+    /// The operation on the value in memory.
     Operation,
     /// Memory order.
     Order,
-    /// How the buffer of matrix B is used.
+    /// The use of the buffer of matrix B.
     Buffer,
-    /// One of these; ptxas names the modifier that is one too many.
+    /// One of these; ptxas names the second modifier.
     OneOf(&'static [&'static str]),
-    /// This one; ptxas names it.
+    /// This modifier only; ptxas names it.
     Own(Mod),
-    /// This one, of which ptxas says that it is a duplicate.
+    /// This modifier only; ptxas calls the second one a duplicate.
     Twice(Mod),
 }
 
 impl Field {
-    /// The field that a modifier fills; none if ptxas does not mind it said twice.
+    /// The field that a modifier fills. `None` if ptxas accepts the modifier twice.
     pub(crate) fn of(modifier: Mod) -> Option<Field> {
         if modifier.rounding().is_some() || modifier == Mod::Rs {
             return Some(Field::Kind("rounding"));
@@ -90,7 +90,7 @@ impl Field {
         Some(Field::Kind(kind))
     }
 
-    /// What ptxas says of the second modifier.
+    /// The message of ptxas for the second modifier.
     pub(crate) fn message(self, second: Mod) -> String {
         let second = second.name();
         match self {
@@ -115,7 +115,7 @@ fn is_matrix_shape(name: &str) -> bool {
         || name.starts_with(|c: char| c.is_ascii_digit()) && name.contains('x') && name.contains('b')
 }
 
-/// Modifiers of which ptxas keeps one, and has no word for what they are.
+/// Groups of modifiers. ptxas keeps one modifier of each group, and has no name for the group.
 const GROUPS: &[&[&str]] = &[
     &["alias", "async"],
     &["alloc", "cp", "dealloc", "ld", "mma", "shift", "st"],
@@ -142,7 +142,7 @@ const GROUPS: &[&[&str]] = &[
     &["warpx2::01_23", "warpx2::02_13", "warpx4"],
 ];
 
-/// Modifiers that are alone in their fields.
+/// Modifiers that are the only ones of their field.
 const OWN: &[&str] = &[
     "L1",
     "L2",

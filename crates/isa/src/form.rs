@@ -8,7 +8,7 @@ use crate::{Gate, Mod, Opcode, Selectable, Type};
 pub enum Token {
     /// A type: `.f32`.
     Type(Type),
-    /// Anything else that stands after a dot.
+    /// Any other word after a dot.
     Mod(Mod),
 }
 
@@ -30,12 +30,12 @@ impl Token {
     }
 }
 
-/// An alternative with what it needs of the module.
+/// An alternative and its gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The alternative.
     pub token: Token,
-    /// What it needs of `.version` and `.target`.
+    /// What it requires of `.version` and `.target`.
     pub gates: &'static [Gate],
 }
 
@@ -44,9 +44,9 @@ pub struct Choice {
 pub struct Slot {
     /// Its name in the row's text, without the dot; for a literal slot, the literal.
     pub name: &'static str,
-    /// Stands in braces in the row's text.
+    /// The row's text has it in braces.
     pub optional: bool,
-    /// What may stand there.
+    /// The alternatives.
     pub choices: &'static [Choice],
 }
 
@@ -73,7 +73,7 @@ pub enum Access {
     ReadWrite,
 }
 
-/// What may stand in an operand's place.
+/// The kinds of operands that a place accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperandKind {
     /// A register, or an element of a vector register.
@@ -94,11 +94,11 @@ pub enum OperandKind {
     Immediate,
     /// A label of this function.
     Label,
-    /// The label of a `.branchtargets`, or of a list.
+    /// The label of a `.branchtargets` list.
     BranchTargets,
     /// The operands of `call`: `(ret), function, (params), prototype`.
     Call,
-    /// A register that holds an address (without brackets), or a symbol that stands for one.
+    /// A register that holds an address (without brackets), or a symbol whose address is meant.
     AddressValue,
 }
 
@@ -109,24 +109,24 @@ pub enum OperandType {
     None,
     /// The type written i-th.
     Pick(u8),
-    /// Always this.
+    /// Always this type.
     Fixed(Type),
     /// The type written i-th at twice its width (`mul.wide`).
     Wide(u8),
     /// Bits as wide as the type written i-th (the integer bits of a float).
     Bits(u8),
-    /// The width of an address of the module (`.address_size`), as unsigned bits.
+    /// Unsigned bits, as wide as an address of the module (`.address_size`).
     Address,
 }
 
 /// The second destination of `p|q` and `d|p`; always a predicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Second {
-    /// There is none.
+    /// It has none.
     None,
-    /// It may stand there.
+    /// It is optional.
     Optional,
-    /// It must.
+    /// It is required.
     Required,
 }
 
@@ -137,27 +137,27 @@ pub enum Elements {
     One,
     /// As many as `.v2`, `.v4`, `.v8` say ([`Picks::vector`]); a scalar without them.
     Vector,
-    /// Always this many, in braces.
+    /// This many, in braces.
     Fixed(u8),
-    /// In braces, as many as the fragment of a matrix takes ([`crate::matrix::fragment_registers`]). The operand's
-    /// type is that of the matrix's elements.
+    /// As many as the matrix fragment has ([`crate::matrix::fragment_registers`]), in braces. The operand's type is
+    /// that of the matrix's elements.
     Fragment,
-    /// A scalar, around which braces may stand.
+    /// A scalar, optionally in braces.
     Braced,
-    /// What the geometry asks for: a scalar or a vector.
+    /// A scalar or a vector, depending on the geometry.
     Geometry,
-    /// A scalar, of which a selector may name parts (`a.h0`).
+    /// A scalar; a selector may name a part of it (`a.h0`).
     Selected(Selectable),
 }
 
-/// Whether an operand must be there.
+/// Whether an operand must be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Presence {
-    /// It must.
+    /// It is required.
     Always,
-    /// It may be left out, with those behind it.
+    /// It and the operands after it may be omitted.
     Optional,
-    /// It stands there just when this modifier does.
+    /// It is written if and only if this modifier is.
     With(Mod),
 }
 
@@ -168,7 +168,7 @@ pub struct OperandSpec {
     pub name: &'static str,
     /// Read, written or both.
     pub access: Access,
-    /// What may stand there.
+    /// What it accepts.
     pub kind: OperandKind,
     /// Its instruction type.
     pub ty: OperandType,
@@ -176,21 +176,21 @@ pub struct OperandSpec {
     pub second: Second,
     /// Scalar or vector.
     pub elements: Elements,
-    /// `!`, or before numbers `-`, may stand before it.
+    /// `!`, or `-` for numbers, may precede it.
     pub negatable: bool,
-    /// Whether it must be there.
+    /// Whether it must be written.
     pub presence: Presence,
-    /// Registers wider than the instruction type are accepted (`ld`, `st`, `cvt`).
+    /// It accepts registers that are wider than the instruction type (`ld`, `st`, `cvt`).
     pub wider: bool,
-    /// `_` may stand for it.
+    /// It may be `_`.
     pub sink: bool,
-    /// Least and greatest value of an immediate; they are the same where only one value is allowed.
+    /// Least and greatest value of an immediate; they are equal if only one value is allowed.
     pub range: Option<(i64, i64)>,
 }
 
 impl OperandSpec {
-    /// The operand's instruction type for these picks; `None` for labels and the like, and for
-    /// [`OperandType::Address`], which only the module knows.
+    /// The operand's instruction type for these picks. `None` for labels and the like, and for
+    /// [`OperandType::Address`], because only the module knows the address size.
     pub fn resolve(&self, picks: &Picks) -> Option<Type> {
         match self.elements {
             Elements::Fragment => self.element(picks).map(crate::matrix::register_type),
@@ -198,7 +198,7 @@ impl OperandSpec {
         }
     }
 
-    /// The type of the matrix elements that the operand's registers hold; of other operands the instruction type.
+    /// The type of the matrix elements in the operand's registers; for other operands, the instruction type.
     pub fn element(&self, picks: &Picks) -> Option<Type> {
         match self.ty {
             OperandType::None | OperandType::Address => None,
@@ -211,7 +211,7 @@ impl OperandSpec {
 }
 
 impl OperandSpec {
-    /// The number of registers that the operand has in an instruction of `form`, and whether braces stand around them.
+    /// The number of registers of the operand in an instruction of `form`, and whether they are in braces.
     pub fn count(&self, form: &Form, picks: &Picks) -> (usize, bool) {
         match self.elements {
             Elements::One | Elements::Braced | Elements::Geometry | Elements::Selected(_) => (1, false),
@@ -222,7 +222,7 @@ impl OperandSpec {
     }
 }
 
-/// What touches memory, control flow, other lanes or the machine: done by the engines, not by `sem`.
+/// An action that accesses memory, control flow, other lanes or the machine: the engines execute it, not `sem`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // each is the instruction of that name
 pub enum Effect {
@@ -256,9 +256,9 @@ pub enum Effect {
     Discard,
     Elect,
     Exit,
-    /// `fabric.*`: there is no fabric.
+    /// `fabric.*`: the machine has no fabric.
     Fabric,
-    /// `membar` and `fence`: order memory; no state of their own.
+    /// `membar` and `fence`: order memory; they have no state.
     Fence,
     GetCtaRank,
     GridDepControl,
@@ -289,7 +289,7 @@ pub enum Effect {
     Shfl,
     St,
     StMatrix,
-    /// `st.async` and `red.async` that an mbarrier object is told of.
+    /// `st.async` and `red.async`, which signal an mbarrier object.
     StoreAsync,
     /// `st.bulk`
     StoreBulk,
@@ -340,23 +340,23 @@ pub enum Effect {
 pub enum Action {
     /// Computes destinations from sources: the function of crate `sem` with this name (`compare::setp`).
     Pure(&'static str),
-    /// Done by the engine.
+    /// The engines execute it.
     Effect(Effect),
 }
 
-/// A condition on what was picked.
+/// A condition on the picks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// The type written i-th is one of these.
     TypeIn(u8, &'static [Type]),
-    /// One of these modifiers stands there.
+    /// At least one of these modifiers is picked.
     Has(&'static [Mod]),
-    /// None of these modifiers stands there.
+    /// None of these modifiers is picked.
     HasNot(&'static [Mod]),
 }
 
 impl Condition {
-    /// Is it so?
+    /// Does it hold?
     pub fn holds(&self, picks: &Picks) -> bool {
         match *self {
             Condition::TypeIn(i, types) => picks.types().get(i as usize).is_some_and(|ty| types.contains(ty)),
@@ -366,27 +366,27 @@ impl Condition {
     }
 }
 
-/// What follows when a rule's conditions hold.
+/// What follows if a rule's conditions hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consequence {
     /// The module must pass these.
     Gates(&'static [Gate]),
-    /// These must hold too, else the form is illegal for the reason given.
+    /// These conditions must hold too; otherwise the form is illegal, for the reason given.
     Needs(&'static [Condition], Fault),
-    /// The modules that this gate lets pass may leave out what should stand there, and mean this modifier.
+    /// Modules that pass these gates may omit a required modifier; it is then this one.
     Default(Mod, &'static [Gate]),
 }
 
-/// Why a rule makes a form illegal; `select` words it.
+/// Why a rule makes a form illegal; `select` turns it into an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Whichever of these modifiers stands there does not go with the rest.
+    /// The modifier of this list that is written does not fit the rest.
     Illegal(&'static [Mod]),
-    /// The comparison does not go with the type.
+    /// The comparison operator does not fit the type.
     Comparison,
-    /// These types do not go together.
+    /// These types do not fit together.
     Types,
-    /// So many elements of this type are too large for one access.
+    /// This many elements of this type are too large for one access.
     Vector,
     /// A modifier of this slot is missing.
     Missing(&'static str),
@@ -434,33 +434,35 @@ pub struct Form {
     pub section: &'static str,
     /// Modifier slots, in the manual's order.
     pub slots: &'static [Slot],
-    /// Types that may be written and mean nothing, see [`Form::ignores`].
+    /// Types that may be written without a meaning; see [`Form::ignores`].
     pub ignored: &'static [Type],
-    /// Other modifiers that may be written and mean nothing.
+    /// Other modifiers that may be written without a meaning.
     pub ignored_mods: &'static [Mod],
-    /// So many slots at the front are part of the instruction's name and must follow it at once, in order (`mul.hi`).
+    /// The number of slots at the front that are part of the instruction's name. They must follow it directly, in
+    /// order (`mul.hi`).
     pub head: usize,
     /// Operands, in order.
     pub operands: &'static [OperandSpec],
-    /// What depends on combinations of modifiers.
+    /// Rules on combinations of modifiers.
     pub rules: &'static [Rule],
-    /// What the row as a whole needs.
+    /// What the row as a whole requires.
     pub gates: &'static [Gate],
     /// Use of the carry flag.
     pub carry: CarryFlag,
-    /// What it does.
+    /// What the instruction does.
     pub action: Action,
 }
 
 impl Form {
-    /// Does a type mean nothing behind so many others? `.pred` does anywhere (`setp` takes it, though no manual says so), others behind
-    /// the four types of a product, and anywhere where the form has none of their kind (`movmatrix`; ptxas 13.5).
+    /// Is a written type meaningless after `others` other types? `.pred` always is (`setp` accepts it, though no
+    /// manual says so). Other ignored types are after the four types of a matrix product, and everywhere in forms
+    /// that have no slots for their kind (`movmatrix`; ptxas 13.5).
     pub fn ignores(&self, ty: Type, others: usize) -> bool {
         let is_product = self.type_slots().count() >= 4;
         self.ignored.contains(&ty) && (ty == Type::Pred || !is_product || others >= 4)
     }
 
-    /// Do `.v2` and its kin mean nothing but the length that fragments must have?
+    /// Do `.v2`, `.v4` and `.v8` mean nothing but a required length of the fragments?
     pub fn ignores_vector_length(&self) -> bool {
         self.ignored_mods.iter().any(|modifier| modifier.vector_length().is_some())
     }
@@ -485,13 +487,13 @@ impl Form {
         })
     }
 
-    /// The instruction's name, as ptxas gives it in messages: with the modifiers that belong to it.
+    /// The instruction's name in messages of ptxas: with the modifiers of the head.
     pub fn name(&self, picks: &Picks) -> String {
         let mut name = self.opcode.name().to_string();
         for modifier in picks.mods().iter().take(self.head) {
             let word = modifier.name();
             name.push('.');
-            // `tcgen05.wait::ld` goes by its first half.
+            // ptxas names `tcgen05.wait::ld` by its first half.
             name.push_str(word.split_once("::").map_or(word, |(first, _)| first));
         }
         name
@@ -502,7 +504,7 @@ impl Form {
         self.slots.iter().filter(|slot| slot.is_type())
     }
 
-    /// All gates of an instruction of this form: the row's, its tokens' and its rules'.
+    /// All gates of an instruction of this form: those of the row, of its tokens and of its rules.
     pub fn gates(&self, picks: &Picks) -> Vec<Gate> {
         let mut gates = self.gates.to_vec();
         let tokens =
@@ -517,13 +519,14 @@ impl Form {
                 gates.extend_from_slice(more);
             }
         }
-        // Stable: within a stage the table's order is ptxas's.
+        // The sort is stable: within a stage, the table has ptxas's order.
         gates.sort_by_key(|gate| gate.stage);
         gates
     }
 }
 
-/// A row's number in [`FORMS`](crate::FORMS), and behind them in [`LENIENT`](crate::LENIENT).
+/// The number of a row in [`FORMS`](crate::FORMS); numbers from `FORMS.len()` on are rows of
+/// [`LENIENT`](crate::LENIENT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FormId(pub u16);
 

@@ -1,4 +1,4 @@
-//! `.version` and `.target`, and the gates that the table's rows and modifiers put on them.
+//! `.version` and `.target`, and the gates of the table's rows and modifiers.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ pub enum Suffix {
     None,
     /// `sm_100f`: also the features of its family.
     Family,
-    /// `sm_100a`: also features of this very architecture.
+    /// `sm_100a`: also features of this architecture only.
     Architecture,
 }
 
@@ -91,7 +91,7 @@ impl Target {
         })
     }
 
-    /// Reads `sm_90a`; `None` if there is no such target.
+    /// Reads `sm_90a`; `None` if no such target exists.
     pub fn parse(text: &str) -> Option<Target> {
         Target::all().find(|target| target.to_string() == text)
     }
@@ -136,8 +136,9 @@ impl Target {
         }
     }
 
-    /// Does code for `self` have what `feature` stands for? `sm_90` stands for all of it and later, `sm_100f` for what
-    /// later members of that family keep when they are named with a suffix, `sm_100a` for that target alone.
+    /// Does a target `self` have the features that `feature` denotes? `sm_90` denotes features of that target and all
+    /// later ones. `sm_100f` denotes features of `sm_100` and of later members of its family, if those have a suffix.
+    /// `sm_100a` denotes features of that target only.
     pub fn has(self, feature: Target) -> bool {
         match feature.suffix {
             Suffix::None => self.number >= feature.number,
@@ -165,54 +166,55 @@ impl fmt::Display for Target {
 const V6_0: Version = Version::new(6, 0);
 const V5_1: Version = Version::new(5, 1);
 
-/// What a gate asks of the module.
+/// What a gate requires of the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
-    /// `.version` this or later.
+    /// This `.version` or later.
     Version(Version),
     /// A `.target` that has one of these features.
     Target(&'static [Target]),
-    /// An older `.version` than this, or an older `.target` (`sm_0`: there is none): the form was taken away.
+    /// A `.version` before this one, or a target older than this one (`sm_0`: no target is), because the form was
+    /// removed.
     Until(Version, Target),
-    /// The first `.target` from this `.version` on, the second before: an older target came later.
+    /// The first target from this `.version` on, the second target before: support for an older target was added.
     Since(Version, Target, Target),
 }
 
-/// When ptxas reports a gate, among the errors of one line.
+/// When ptxas reports a gate, relative to the other errors of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// With the modifiers and types, before the form is known.
     Token,
-    /// Once types and arguments fit, before what the instruction as a whole needs.
+    /// Once types and operands fit, before the requirements of the instruction as a whole.
     Early,
-    /// What the instruction as a whole needs.
+    /// With the requirements of the instruction as a whole.
     Form,
     /// With illegal modifiers (`.ftz`).
     Modifier,
-    /// Once it is known that the result is kept.
+    /// Once ptxas knows that the result is kept.
     Result,
-    /// With roundings that the instruction does not take: ptxas says nothing else of this one.
+    /// With roundings that the instruction does not take. ptxas uses their message for this gate.
     Rounding,
-    /// After the comparison modifier was found to fit.
+    /// After the comparison operator was checked.
     Late,
 }
 
-/// One thing that a form or modifier needs of `.version` or `.target`.
+/// One requirement of a form or modifier on `.version` or `.target`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
-    /// What needs it, as the message names it: `Feature '.bf16'`.
+    /// The subject of the requirement, as the message names it: `Feature '.bf16'`.
     pub subject: &'static str,
-    /// What it needs.
+    /// The requirement.
     pub requires: Requirement,
-    /// Its place among the errors of one line.
+    /// Its position among the errors of one line.
     pub stage: Stage,
 }
 
 impl Gate {
-    /// Does a module of this version and target pass?
+    /// Does the gate let a module of this version and target pass?
     pub fn permits(&self, version: Version, target: Target) -> bool {
         match self.requires {
-            // What is new in 6.0 is there in 5.1, which ptxas knows and no toolkit came with.
+            // Features of 6.0 are also in 5.1, a version that ptxas knows and that no toolkit shipped with.
             Requirement::Version(needed) => version >= needed || (needed, version) == (V6_0, V5_1),
             Requirement::Target(features) => features.iter().any(|&feature| target.has(feature)),
             Requirement::Until(last_version, last_target) => {
@@ -222,12 +224,12 @@ impl Gate {
         }
     }
 
-    /// The modifier that needs it, where it is one.
+    /// The modifier that the gate belongs to, if any.
     pub fn modifier(&self) -> Option<&'static str> {
         self.subject.split('\'').nth(1)?.strip_prefix('.')
     }
 
-    /// What would let it pass, where the message does not say so.
+    /// What would satisfy the gate, if the message does not mention it.
     pub fn help(&self) -> Option<String> {
         match self.requires {
             Requirement::Target(features) if !matches!(features, [Target { suffix: Suffix::None, .. }]) => {
@@ -238,7 +240,7 @@ impl Gate {
         }
     }
 
-    /// The message of a module of this version and target that does not pass, in ptxas's words.
+    /// The message of ptxas for a module of this version and target that the gate rejects.
     pub fn message(&self, version: Version, target: Target) -> String {
         let subject = self.subject;
         match self.requires {

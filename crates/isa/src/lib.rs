@@ -1,6 +1,7 @@
 //! The PTX instruction table: types, modifiers, versions, targets, and every instruction form, generated from `isa/*.isa`.
 //!
-//! [`select`] finds the form that an instruction's modifiers and number of operands mean; [`Form`] says everything about it.
+//! [`select`] finds the form that an instruction's modifiers and number of operands mean; [`Form`] describes an
+//! instruction completely.
 #![forbid(unsafe_code)]
 
 pub mod enumerate;
@@ -41,32 +42,32 @@ pub use spelling::is_part_of_name;
 pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
 pub use validity::Validity;
 
-/// The number of dimensions of the tensors that an instruction on tensor maps names.
+/// The number of dimensions of the tensor, for an instruction on tensor maps.
 pub fn tensor_dimensions(picks: &Picks) -> Option<usize> {
     let all = [Mod::N1d, Mod::N2d, Mod::N3d, Mod::N4d, Mod::N5d];
     all.iter().position(|&modifier| picks.has(modifier)).map(|index| index + 1)
 }
 
-/// The number of coordinates that such an instruction has: one for each dimension, or the column and four rows.
+/// The number of coordinates of the tensor: one for each dimension, or a column and four rows.
 pub fn tensor_coordinates(picks: &Picks) -> Option<usize> {
     let names_rows = picks.has(Mod::TileGather4) || picks.has(Mod::TileScatter4);
     if names_rows { Some(5) } else { tensor_dimensions(picks) }
 }
 
-/// The rows of one opcode; none for a word that is no instruction.
+/// The rows of one opcode; none for a word that is not an opcode.
 pub fn forms(opcode: &str) -> &'static [Form] {
     let (start, end) = Opcode::from_name(opcode).map_or((0, 0), form_range);
     &FORMS[start..end]
 }
 
-/// What a modifier or type needs of `.version` and `.target` as soon as it is read: in this form or, where that does not
-/// take it, in any that does.
+/// The gates that ptxas checks as soon as it reads a modifier or type: those in this form or, if the form does not
+/// take it, in any form that does.
 pub fn token_gates(form: &Form, token: Token) -> impl Iterator<Item = Gate> {
     let find = |form: &Form| form.slots.iter().find_map(|slot| slot.choice(token)).map(|choice| choice.gates);
-    // Rows that have it for one of several say nothing of what it needs by itself.
+    // For these, a row without gates does not show that the modifier itself has none.
     let needs_by_itself = matches!(token, Token::Mod(Mod::SpOrderedMetadata | Mod::Weak));
     let own = find(form).filter(|gates| !(needs_by_itself && gates.is_empty()));
-    // What an instruction needs for one of its modifiers says nothing about others.
+    // A gate on an instruction because of its modifier does not apply to other instructions.
     let is_of_word =
         |gate: &Gate| gate.subject.starts_with("Feature '.") || gate.subject.starts_with("Modifier '.");
     let foreign = || FORMS.iter().filter_map(find).find(|gates| gates.iter().any(is_of_word));
@@ -75,7 +76,7 @@ pub fn token_gates(form: &Form, token: Token) -> impl Iterator<Item = Gate> {
     gates.iter().copied().filter(move |gate| gate.stage == Stage::Token && applies(gate))
 }
 
-/// The number of a row.
+/// The id of a row.
 pub fn form_id(form: &Form) -> Option<FormId> {
     let (start, end) = form_range(form.opcode);
     (start..end).find(|&id| std::ptr::eq(&FORMS[id], form)).map(|id| FormId(id as u16))

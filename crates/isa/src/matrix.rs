@@ -1,4 +1,4 @@
-//! Shapes of the matrix instructions, and how many registers of a thread hold its share of a matrix
+//! Shapes of the matrix instructions, and the number of registers in which a thread holds its fragment of a matrix
 //! (PTX ISA, "Matrix Fragments for WMMA", "Matrix Fragments for mma").
 
 use crate::{Action, Effect, Form, Mod, Opcode, OperandSpec, Picks, Type};
@@ -31,7 +31,7 @@ impl Shape {
 /// Which matrix of `D = A * B + C` an operand holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Matrix {
-    /// m x k; m x k/2 where half of it is known to be zero (`.sp`).
+    /// m x k; m x k/2 if half of it is known to be zero (`.sp`).
     A,
     /// k x n
     B,
@@ -40,7 +40,7 @@ pub enum Matrix {
 }
 
 impl Matrix {
-    /// The matrix that an operand of a row stands for.
+    /// The matrix that an operand of a row holds.
     pub fn of(form: &Form, picks: &Picks, spec: &OperandSpec) -> Matrix {
         match spec.name {
             "a" => Matrix::A,
@@ -52,7 +52,7 @@ impl Matrix {
         }
     }
 
-    /// Rows and columns of what is stored of it.
+    /// Rows and columns of the stored part of the matrix.
     pub fn size(self, shape: Shape, sparse: bool) -> (usize, usize) {
         match self {
             Matrix::A => (shape.m, if sparse { shape.k / 2 } else { shape.k }),
@@ -62,7 +62,7 @@ impl Matrix {
     }
 }
 
-/// Bits that an element takes in a register: formats of 4 and 6 bits stand in bytes, except where `.kind` packs them.
+/// Bits of an element in a register. Formats of 4 and 6 bits occupy bytes, except where `.kind` packs them.
 pub fn element_bits(ty: Type, picks: &Picks) -> u32 {
     match ty {
         Type::E2m1 if picks.has(Mod::KindMxf4) || picks.has(Mod::KindMxf4nvf4) => 4,
@@ -71,8 +71,8 @@ pub fn element_bits(ty: Type, picks: &Picks) -> u32 {
     }
 }
 
-/// How many scales a row of A and a column of B have (PTX ISA, "Block Scaling for mma.sync"; without `.scale_vec` what
-/// `.kind` has).
+/// Number of scales for each row of A and each column of B (PTX ISA, "Block Scaling for mma.sync"). Without
+/// `.scale_vec`, `.kind` determines it.
 pub fn scale_vector(picks: &Picks) -> usize {
     match () {
         () if picks.has(Mod::ScaleVec4X) => 4,
@@ -81,13 +81,14 @@ pub fn scale_vector(picks: &Picks) -> usize {
     }
 }
 
-/// Is half of A left out?
+/// Does A omit its zeros?
 pub fn is_sparse(picks: &Picks) -> bool {
     picks.has(Mod::Sp) || picks.has(Mod::SpOrderedMetadata)
 }
 
-/// Does ptxas know this spelling and have no code for it? Shapes of `wmma` that doubles and some accumulators do not have, dense
-/// products of `.tf32` as long as sparse ones, tensors for several blocks into the own shared memory.
+/// Does ptxas accept this spelling without having code for it? This holds for shapes of `wmma` that doubles and some
+/// accumulators do not have, for dense products of `.tf32` with the length of sparse ones, and for tensor multicasts
+/// to `.shared::cta`.
 pub fn is_without_code(form: &Form, picks: &Picks) -> bool {
     let is_k8 = picks.has(Mod::M16n16k8);
     let ty = picks.ty(0);
@@ -108,12 +109,12 @@ pub fn is_without_code(form: &Form, picks: &Picks) -> bool {
     }
 }
 
-/// Does each of the four quad pairs of a warp compute a product of its own, as `mma.m8n8k4` with `.f16` does?
+/// Does each of the four quad pairs of a warp compute its own product, as `mma.m8n8k4` with `.f16` does?
 pub fn is_by_quad_pairs(shape: Shape, a: Type) -> bool {
     shape == Shape { m: 8, n: 8, k: 4 } && a == Type::F16
 }
 
-/// The number of registers of the fragment that an operand of a row names.
+/// The number of registers in the fragment of an operand.
 pub fn fragment_registers(form: &Form, picks: &Picks, spec: &OperandSpec) -> usize {
     if form.opcode == Opcode::Tcgen05 {
         return tensor_memory_registers(picks);
@@ -123,7 +124,7 @@ pub fn fragment_registers(form: &Form, picks: &Picks, spec: &OperandSpec) -> usi
     if form.opcode == Opcode::Wmma && ty == Type::F16 && matrix != Matrix::Accumulator {
         return 8;
     }
-    // The only shape of these sizes without doubles is that of the quad pairs.
+    // `.m8n8k4` is the shape of the quad pairs, unless the matrices are doubles.
     let lanes = if is_by_quad_pairs(shape, ty) || is_by_quad_pairs(shape, Type::F16) && ty == Type::F32 {
         8
     } else if form.opcode == Opcode::Wgmma {

@@ -3,7 +3,7 @@
 use crate::{BoolOp, CmpOp, Mod, Rounding, Space};
 
 impl Mod {
-    /// The direction of rounding, of `.rn` and `.rni` alike.
+    /// The rounding direction, of `.rn` and `.rni` alike.
     pub const fn rounding(self) -> Option<Rounding> {
         Some(match self {
             Mod::Rn | Mod::Rni => Rounding::NearestEven,
@@ -15,7 +15,7 @@ impl Mod {
         })
     }
 
-    /// The number of elements that `.v2`, `.v4` or `.v8` says.
+    /// The number of elements of `.v2`, `.v4` or `.v8`.
     pub const fn vector_length(self) -> Option<usize> {
         Some(match self {
             Mod::V2 => 2,
@@ -60,7 +60,7 @@ impl Mod {
         })
     }
 
-    /// The state space, sub-qualifiers (`.shared::cluster`) dropped.
+    /// The state space, without sub-qualifiers (`.shared::cluster`).
     pub const fn space(self) -> Option<Space> {
         Some(match self {
             Mod::Global => Space::Global,
@@ -72,7 +72,7 @@ impl Mod {
         })
     }
 
-    /// Where an instruction does not take it, does ptxas say so before it looks at the types?
+    /// On an instruction that does not take it, does ptxas reject it before it checks the types?
     pub const fn is_refused_early(self) -> bool {
         matches!(
             self,

@@ -1,6 +1,6 @@
 //! Opaque types: handles of textures, samplers and surfaces (PTX ISA, "Texture, Sampler, and Surface Types").
 
-/// What a handle of 64 bits stands for.
+/// The kind of object that a 64-bit handle refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Opaque {
     /// `.texref`
@@ -12,7 +12,7 @@ pub enum Opaque {
 }
 
 impl Opaque {
-    /// The type that is written so, without its dot.
+    /// The type with this name, without its dot.
     pub fn named(name: &str) -> Option<Opaque> {
         [Opaque::Texture, Opaque::Sampler, Opaque::Surface].into_iter().find(|opaque| opaque.name() == name)
     }
@@ -26,7 +26,7 @@ impl Opaque {
         }
     }
 
-    /// The bit that handles of this kind have set. No document says so, but ptxas's code for `istypep` tests it.
+    /// The bit that is set in handles of this kind. It is not documented, but ptxas's code for `istypep` tests it.
     pub const fn mark(self) -> u64 {
         match self {
             Opaque::Texture => 1 << 61,

@@ -1,6 +1,6 @@
 //! Selectors: the parts of 32-bit operands that the video instructions take (PTX ISA, "Video Instructions").
 
-/// How large the parts are.
+/// The size of the parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// `.b`: 8 bits.
@@ -12,18 +12,18 @@ pub enum Unit {
 /// A selector of an operand: `.h0`, `.b3210`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
-    /// How large the parts are.
+    /// The size of the parts.
     pub unit: Unit,
     digits: [u8; 4],
     count: u8,
 }
 
 impl Selector {
-    /// Reads a selector without its dot. `None`: it is none that any instruction has.
+    /// Reads a selector without its dot. `None` if no instruction has it.
     pub fn parse(text: &str) -> Option<Selector> {
         let unit = if text.starts_with('h') { Unit::Half } else { Unit::Byte };
         let written = text.strip_prefix(['h', 'b'])?.as_bytes();
-        // The parts of two operands have numbers.
+        // The parts of two operands are numbered together.
         let limit = if unit == Unit::Half { b'4' } else { b'8' };
         if written.len() > 4 || !written.iter().all(|digit| (b'0'..limit).contains(digit)) {
             return None;
@@ -35,12 +35,13 @@ impl Selector {
         Some(Selector { unit, digits, count: written.len() as u8 })
     }
 
-    /// `.b01`, `.b12`, `.b23`: ptxas takes these at `d` and `c` of scalar instructions, and its code ignores them.
+    /// `.b01`, `.b12`, `.b23`: ptxas accepts these on `d` and `c` of scalar instructions, and generates the same code
+    /// as without them.
     pub fn is_ignored(self) -> bool {
         self.unit == Unit::Byte && matches!(self.digits(), [0, 1] | [1, 2] | [2, 3])
     }
 
-    /// The numbers of the parts, the highest element's first, as they are written.
+    /// The numbers of the parts as written: the highest element's first.
     pub fn digits(&self) -> &[u8] {
         &self.digits[..usize::from(self.count)]
     }
@@ -53,7 +54,7 @@ impl std::fmt::Display for Selector {
     }
 }
 
-/// Which selectors an operand takes.
+/// The selectors that an operand takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Selectable {
     /// One part: `.b0` to `.b3`, `.h0`, `.h1`.
@@ -64,12 +65,12 @@ pub enum Selectable {
     Bytes,
     /// Halves of the destination: `.h0`, `.h1`, `.h10`.
     HalfMask,
-    /// Bytes of the destination, in falling order: `.b0` to `.b3210`.
+    /// Bytes of the destination, in descending order: `.b0` to `.b3210`.
     ByteMask,
 }
 
 impl Selectable {
-    /// Is this selector one of them?
+    /// Does the operand take this selector?
     pub fn allows(self, selector: Selector) -> bool {
         let digits = selector.digits();
         let falling = !digits.is_empty() && digits.is_sorted_by(|high, low| high > low);
@@ -96,7 +97,7 @@ impl Selectable {
     }
 }
 
-/// What stands at the operands of a video instruction beside their registers.
+/// The selectors and signs on the operands of a video instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Parts {
     /// The selectors of `d`, `a`, `b` and `c`.

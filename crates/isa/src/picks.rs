@@ -1,4 +1,4 @@
-//! What an instruction's modifiers were chosen to be.
+//! The modifiers that an instruction has in its form's slots.
 
 use crate::{BoolOp, CmpOp, Mod, Parts, Rounding, Selector, Space, Type};
 
@@ -14,9 +14,9 @@ pub struct Picks {
 }
 
 impl Picks {
-    /// No form of the table has more type slots (tested).
+    /// No form of the table has more type slots (a test checks this).
     pub const MAX_TYPES: usize = 5;
-    /// No form of the table has more other slots (tested); two are left for [`Picks::with`].
+    /// No form of the table has more other slots (a test checks this); two are reserved for [`Picks::with`].
     pub const MAX_MODS: usize = 14;
 
     /// Nothing picked.
@@ -28,7 +28,7 @@ impl Picks {
         parts: Parts { selectors: [None; 4], negated_product: false, negated_addend: false },
     };
 
-    /// These types and modifiers; what exceeds the limits is dropped.
+    /// These types and modifiers; those beyond the limits are dropped.
     pub fn new(types: &[Type], mods: &[Mod]) -> Picks {
         let mut picks = Picks::EMPTY;
         for &ty in types.iter().take(Picks::MAX_TYPES) {
@@ -46,7 +46,7 @@ impl Picks {
         &self.types[..self.type_count as usize]
     }
 
-    /// The type written i-th; `.b32`, which nothing treats specially, if there is none.
+    /// The i-th type written. If there is none, `.b32`, which no code treats specially.
     pub fn ty(&self, i: usize) -> Type {
         self.types().get(i).copied().unwrap_or(Type::B32)
     }
@@ -56,7 +56,7 @@ impl Picks {
         &self.mods[..self.mod_count as usize]
     }
 
-    /// Was this modifier given?
+    /// Was this modifier written or implied?
     pub fn has(&self, modifier: Mod) -> bool {
         self.mods().contains(&modifier)
     }
@@ -87,12 +87,12 @@ impl Picks {
         self.mods().iter().copied().find_map(convert)
     }
 
-    /// The direction of rounding, of `.rn` and of `.rni` alike.
+    /// The rounding direction, of `.rn` and of `.rni` alike.
     pub fn rounding(&self) -> Option<Rounding> {
         self.first(Mod::rounding)
     }
 
-    /// Was an integer rounding given (`.rni`, `.rzi`, `.rmi`, `.rpi`)?
+    /// Does it round to an integer (`.rni`, `.rzi`, `.rmi`, `.rpi`)?
     pub fn rounds_to_integer(&self) -> bool {
         self.mods().iter().any(|m| matches!(m, Mod::Rni | Mod::Rzi | Mod::Rmi | Mod::Rpi))
     }
@@ -107,13 +107,13 @@ impl Picks {
         self.first(Mod::bool_op)
     }
 
-    /// The (first) state space; [`Space::Generic`] if none was given.
+    /// The (first) state space; [`Space::Generic`] if there is none.
     pub fn space(&self) -> Space {
         self.first(Mod::space).unwrap_or(Space::Generic)
     }
 
-    /// The state space of the address with this number among the operands, where each has its own (`cp.async`); the
-    /// first one where there is but one.
+    /// The state space of the address with this index among the operands, if each address has its own (`cp.async`);
+    /// otherwise the first state space.
     pub fn space_of(&self, address: usize) -> Space {
         let mut spaces = self.mods().iter().copied().filter_map(Mod::space);
         spaces.nth(address).unwrap_or_else(|| self.space())

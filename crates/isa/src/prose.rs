@@ -1,13 +1,13 @@
-//! What opcodes and modifiers mean, in a few words each.
+//! The meanings of opcodes and modifiers, in a few words each.
 
 use crate::Mod;
 
-/// What instructions with this opcode do.
+/// The meaning of an opcode.
 pub fn opcode(opcode: &str) -> Option<&'static str> {
     find(OPCODES, opcode)
 }
 
-/// What a modifier asks for. `None` for those that mean something only beside a word before them (`.l` of `shf`).
+/// The meaning of a modifier. `None` for modifiers that have a meaning only after another one (`.l` of `shf`).
 pub fn modifier(modifier: Mod) -> Option<&'static str> {
     find(MODIFIERS, modifier.name())
 }

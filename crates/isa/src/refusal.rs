@@ -1,4 +1,4 @@
-//! What ptxas says of modifiers that mean no form: the words of [`SelectError`].
+//! The messages of ptxas for modifiers that mean no form: the texts of [`SelectError`].
 
 use crate::field::Field;
 use crate::select::{is_operation, is_refused_early, rounds};
@@ -6,7 +6,7 @@ use crate::spelling::is_part_of_name;
 use crate::{Mod, SelectError, Token, Type, is_alternate};
 
 impl SelectError {
-    /// Does ptxas say this while it reads the modifiers, before it looks at types and operands?
+    /// Does ptxas report this while it reads the modifiers, before it checks types and operands?
     pub fn comes_first(&self, modifiers: &[&str]) -> bool {
         let modifier = |index: usize| modifiers.get(index).and_then(|name| Mod::from_name(name));
         match *self {
@@ -112,9 +112,9 @@ impl SelectError {
     }
 }
 
-/// What ptxas says of a modifier that an instruction does not take.
+/// The message for a modifier that an instruction does not take.
 fn illegal(opcode: &str, name: &str) -> String {
-    // What ptxas calls the modifier: some by what they do.
+    // The name of the modifier in ptxas's message; for some, it is their effect.
     let called = match Mod::from_name(name) {
         Some(Mod::V2 | Mod::V4 | Mod::V8) => {
             return format!("Vector qualifier is not allowed for instruction '{opcode}'");
@@ -127,7 +127,7 @@ fn illegal(opcode: &str, name: &str) -> String {
             return format!("No state space qualifier expected for instruction '{opcode}'");
         }
         Some(Mod::Mmio) => return "Modifier '.mmio' cannot be applied to '' space".into(),
-        // Only parts of the names of instructions.
+        // Known only as parts of instruction names.
         Some(m) if is_part_of_name(m) => return format!("Unknown modifier '.{name}'"),
         Some(Mod::Row | Mod::Col) => ".alayout or .blayout",
         Some(Mod::Clamp | Mod::Wrap | Mod::Trap | Mod::Zero) => "Clamp",
@@ -143,14 +143,14 @@ fn illegal(opcode: &str, name: &str) -> String {
     format!("Illegal modifier '{called}' for instruction '{opcode}'")
 }
 
-/// `.L1::evict_last` and its kin.
+/// `.L1::evict_last` and the like.
 fn is_eviction_priority(name: &str) -> bool {
     name.strip_prefix("L1::")
         .or_else(|| name.strip_prefix("L2::"))
         .is_some_and(|priority| priority.starts_with("evict_") || priority == "no_allocate")
 }
 
-/// What ptxas says of a modifier for which another one stands already.
+/// The message for a modifier whose field another one already fills.
 fn repeated(opcode: &str, name: &str) -> String {
     match Mod::from_name(name) {
         Some(m) if m.space().is_some() => {

@@ -1,10 +1,10 @@
-//! Which declared register types and which literals an operand's instruction type accepts
-//! (PTX ISA, "Operand Type Checking" and "Operand Size Exceeding Instruction-Type Size").
+//! The declared register types and the literals that an operand's instruction type accepts (PTX ISA, "Operand Type
+//! Checking" and "Operand Size Exceeding Instruction-Type Size").
 
 use crate::{Kind, Type};
 
-/// May a register declared `register` stand where the instruction type is `instruction`? With `wider`, as `ld`, `st` and
-/// `cvt` relax it: a register of more bits than the type is accepted too.
+/// Does an operand of type `instruction` accept a register declared `register`? With `wider`, it also accepts a
+/// register with more bits than the type, as for `ld`, `st` and `cvt`.
 pub fn register_allowed(instruction: Type, register: Type, wider: bool) -> bool {
     if instruction == Type::Pred || register == Type::Pred {
         return instruction == register;
@@ -15,16 +15,16 @@ pub fn register_allowed(instruction: Type, register: Type, wider: bool) -> bool 
     }
     match (instruction.kind(), register.kind()) {
         (_, Kind::Bits) | (Kind::Bits, _) => true,
-        // Only formats that can be declared; the others live in bit-size registers.
+        // Only formats that can be declared; values of other formats are in bit-size registers.
         (Kind::Float, _) => instruction == register,
-        // `.f16x2` registers are containers of 32 bits and stand for integers too.
+        // `.f16x2` registers are 32-bit containers, which may hold integers too.
         (_, Kind::Float) => register == Type::F16x2,
-        // Packed integers live in bit-size registers.
+        // Packed integers are in bit-size registers.
         _ => instruction.lanes() == 1,
     }
 }
 
-/// How a literal is written.
+/// The form in which a literal is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LiteralForm {
     /// `1`, `-1`, `0x1`, `1U`, and constant expressions of integers.
@@ -37,7 +37,7 @@ pub enum LiteralForm {
     F64Bits,
 }
 
-/// May a literal of this form stand where the instruction type is `instruction`? Integers are truncated to its width.
+/// Does an operand of type `instruction` accept a literal of this form? Integers are truncated to its width.
 pub fn literal_allowed(instruction: Type, literal: LiteralForm) -> bool {
     match instruction {
         Type::F32 | Type::F64 => literal != LiteralForm::Integer,

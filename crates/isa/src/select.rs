@@ -1,12 +1,12 @@
-//! Finds the form that an instruction's modifiers mean, as ptxas does: the modifiers are a bag, and only the order of the
-//! types among themselves matters.
+//! Selects the form that an instruction's modifiers mean, as ptxas does: the modifiers are a multiset, and only the
+//! order of the types among themselves matters.
 
 use crate::field::Field;
 use crate::form::{Consequence, Elements, Fault, OperandSpec};
 use crate::spelling::Written;
 use crate::{Action, Condition, Effect, Form, FormId, Mod, Opcode, Picks, Slot, Token, Type};
 
-/// The form of an instruction and what was picked in its slots.
+/// The form of an instruction and the picks of its slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Selected {
     /// The row.
@@ -22,78 +22,79 @@ impl Selected {
     }
 }
 
-/// Why an instruction's modifiers mean no form. `index` counts the written modifiers.
+/// Why an instruction's modifiers mean no form. `index` is an index into the written modifiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectError {
     /// No row has this opcode.
     UnknownInstruction,
     /// No row of any opcode has this modifier.
     UnknownModifier {
-        /// Which.
+        /// Which modifier.
         index: usize,
     },
-    /// A modifier of a slot that another one fills already.
+    /// Another modifier already fills the slot of this one.
     Repeated {
-        /// Which.
+        /// Which modifier.
         index: usize,
     },
     /// No row of the opcode has these types.
     Types,
-    /// A row would fit, were it not for types that ptxas leaves to the end: `.bf16`, the `.u32` by whose sign `slct` would
-    /// select.
+    /// A row fits except for types that ptxas checks last: `.bf16`, or the `.u32` of `slct`, whose selector must be
+    /// signed.
     Alternate {
         /// The row.
         form: FormId,
     },
-    /// The row of a matrix product has the types that ptxas looks at first; of those that it keeps apart there are others.
+    /// The row of a matrix product has the types by which ptxas finds the row, but not the types that ptxas checks
+    /// later.
     Mixture {
         /// The row.
         form: FormId,
     },
-    /// The row that has these types and modifiers takes another number of operands.
+    /// The row with these types and modifiers takes another number of operands.
     Arguments {
         /// The row.
         form: FormId,
     },
-    /// The row has no place for this modifier, or it does not go with the rest.
+    /// The row has no slot for this modifier, or the modifier does not fit the rest.
     Illegal {
-        /// Which.
+        /// Which modifier.
         index: usize,
         /// The row.
         form: FormId,
     },
-    /// So many elements of this type are too large for one access.
+    /// This many elements of this type are too large for one access.
     Vector {
         /// The row.
         form: FormId,
     },
-    /// A fragment has another length than the vector that is said.
+    /// The length of a fragment differs from the written vector length.
     Fragment {
         /// The row.
         form: FormId,
     },
-    /// A number of dimensions and another geometry.
+    /// A number of dimensions and another geometry are both written.
     Geometries {
         /// The second of them.
         index: usize,
         /// The row.
         form: FormId,
     },
-    /// The operation, which the instruction has, does not go with the type.
+    /// The instruction has this operation, but not for this type.
     Operation {
-        /// Which.
+        /// Which modifier.
         index: usize,
         /// The row.
         form: FormId,
     },
-    /// The comparison operator does not go with the type.
+    /// The comparison operator does not fit the type.
     Comparison {
-        /// Which.
+        /// Which modifier.
         index: usize,
         /// The row.
         form: FormId,
     },
-    /// A modifier of this slot must be given.
+    /// A modifier of this slot is required.
     Missing {
         /// The slot's name.
         slot: &'static str,
@@ -102,16 +103,17 @@ pub enum SelectError {
     },
 }
 
-/// How one row fits.
+/// How well a row fits.
 struct Fit {
     picks: Picks,
     errors: Vec<SelectError>,
-    /// Smaller is better: types, modifiers without a place, operands, modifiers missing.
+    /// Counts of errors, the most important first; smaller is better: types, modifiers without a slot, operands, and
+    /// the rest. For `max` and `min`, operands come before modifiers.
     rank: [usize; 4],
 }
 
-/// The form that `opcode` with these modifiers (without their dots, in written order) and this number of operands means.
-/// Errors come in ptxas's order; wrong types and a wrong number of operands hide those that follow.
+/// The form that `opcode` with these modifiers (without their dots, in written order) and this number of operands
+/// means. Errors are in ptxas's order; wrong types and a wrong number of operands hide the errors after them.
 pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selected, Vec<SelectError>> {
     let written: Vec<Written> = Written::read_all(opcode, modifiers);
     let mut errors: Vec<SelectError> = written
@@ -137,7 +139,7 @@ pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selec
     }
     match best {
         Some((_, fit)) if fit.errors != [SelectError::UnknownInstruction] => errors.extend(fit.errors),
-        // The words behind it are read all the same.
+        // ptxas still checks the modifiers after an unknown name for repetitions.
         _ => {
             let again = |&index: &usize| {
                 written[index].modifier().is_some_and(|m| !is_operation(m) && repeats(&written[..index], m))
@@ -149,8 +151,9 @@ pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selec
     Err(errors)
 }
 
-/// The forms of the name and the types of an instruction that [`select`] refuses and that have a place for as many of its modifiers
-/// as any other, nearest first, each with what is wrong with it. Which of them is meant may depend on the operands.
+/// Candidate forms for an instruction that [`select`] rejects, nearest first, each with its errors. They have the
+/// instruction's name and types, and a slot for as many of its modifiers as any other form has. The operands may
+/// decide between them.
 pub fn candidates(opcode: &str, modifiers: &[&str], operands: usize) -> Vec<(FormId, Vec<SelectError>)> {
     let written: Vec<Written> = Written::read_all(opcode, modifiers);
     let unknown = |index: &usize| written[*index] == Written::Unknown;
@@ -165,7 +168,7 @@ pub fn candidates(opcode: &str, modifiers: &[&str], operands: usize) -> Vec<(For
     fits.into_iter().map(|(id, fit)| (id, errors(fit))).collect()
 }
 
-/// The form that an instruction means which [`select`] refuses, among those that only lenient checking accepts.
+/// The form of an instruction that [`select`] rejects, among the forms that only lenient checking accepts.
 pub fn select_lenient(opcode: &str, modifiers: &[&str], operands: usize) -> Option<Selected> {
     let written: Vec<Written> = Written::read_all(opcode, modifiers);
     if written.contains(&Written::Unknown) {
@@ -179,8 +182,8 @@ pub fn select_lenient(opcode: &str, modifiers: &[&str], operands: usize) -> Opti
     })
 }
 
-/// Another form that the same modifiers and number of operands mean, for operands of other types than `after` takes
-/// (`cp.async` with a size and with a predicate).
+/// Another form after `after` with the same modifiers and number of operands, for operands of other types (`cp.async`
+/// with a size and with a predicate).
 pub fn overload(after: FormId, modifiers: &[&str], operands: usize) -> Option<Selected> {
     let opcode = after.form().opcode;
     let written: Vec<Written> = Written::read_all(opcode.name(), modifiers);
@@ -192,19 +195,19 @@ pub fn overload(after: FormId, modifiers: &[&str], operands: usize) -> Option<Se
     })
 }
 
-/// ptxas lets these be said twice.
+/// Does ptxas accept this modifier twice?
 fn repeats_silently(modifier: Mod) -> bool {
     matches!(modifier, Mod::Sat | Mod::Cc | Mod::Approx | Mod::Relu | Mod::Satfinite | Mod::Sync | Mod::Uni)
         || matches!(modifier, Mod::NaN | Mod::Shiftamt)
 }
 
-/// Modifiers that say how a result is combined with something: ptxas holds one for each instruction.
+/// Modifiers that name the operation of a reduction or combination. ptxas keeps one for each instruction.
 pub(crate) fn is_operation(modifier: Mod) -> bool {
     matches!(modifier, Mod::And | Mod::Or | Mod::Xor | Mod::Inc | Mod::Dec | Mod::Exch)
         || matches!(modifier, Mod::Add | Mod::Cas | Mod::Max | Mod::Min | Mod::Popc)
 }
 
-/// Formats between which matrices are converted: ptxas counts them.
+/// Formats of matrix conversions. ptxas counts them.
 fn is_format(modifier: Mod) -> bool {
     matches!(modifier, Mod::B8x16 | Mod::B4x16P64 | Mod::B6x16P32)
 }
@@ -215,8 +218,8 @@ fn combines_twice(form: &Form) -> bool {
     form.slots.iter().filter(|slot| slot.choices.iter().any(combines)).count() > 1
 }
 
-/// Does a product of matrices with these types have nothing to do with the modifier, which goes with others? A binary one combines with an
-/// operation, and which `wmma` has of those that ptxas keeps apart it looks at later.
+/// Do only products of other types take this modifier, so that ptxas reports the types? Products of `.b1` take an
+/// operation themselves. For `wmma` with alternate types, ptxas checks the operation later.
 fn is_of_other_products(form: &Form, types: &[Type], modifier: Mod) -> bool {
     match form.opcode {
         Opcode::Wmma => is_operation(modifier) && !types.iter().any(|&ty| is_alternate(ty)),
@@ -226,7 +229,8 @@ fn is_of_other_products(form: &Form, types: &[Type], modifier: Mod) -> bool {
     }
 }
 
-/// The operation of an instruction of which ptxas says that it does not go with the type, if the name has it: the first one.
+/// The first modifier that names an operation which the instruction's name has, if ptxas reports that the operation
+/// does not fit the type.
 fn typed_operation(form: &Form, written: &[Written]) -> Option<usize> {
     let is_typed = match form.opcode {
         Opcode::Cp | Opcode::Multimem | Opcode::Redux => true,
@@ -247,13 +251,13 @@ pub(crate) fn rounds(modifier: Mod) -> bool {
     modifier.rounding().is_some() || modifier == Mod::Rs
 }
 
-/// Types that ptxas keeps apart from the others: where no row of the opcode takes any of them, it thinks of them last.
+/// Types that ptxas checks apart from the others: if no row of the opcode takes any of them, it rejects them last.
 pub fn is_alternate(ty: Type) -> bool {
     matches!(ty, Type::Bf16 | Type::Bf16x2 | Type::Tf32)
         || matches!(ty, Type::B1 | Type::B4 | Type::S4 | Type::U4 | Type::S2 | Type::U2)
 }
 
-/// The rows of the name of an instruction.
+/// All rows with the name of `form`.
 fn rows_of_name(form: &Form) -> impl Iterator<Item = &'static Form> {
     let (start, end) = crate::form_range(form.opcode);
     crate::FORMS[start..end].iter().filter(move |other| {
@@ -262,7 +266,7 @@ fn rows_of_name(form: &Form) -> impl Iterator<Item = &'static Form> {
     })
 }
 
-/// Does some row of the name take types of that kind, or does ptxas look for one that did?
+/// Does ptxas look for a row of the name with alternate types? It does if there is one, and always for some opcodes.
 fn takes_alternates(form: &Form) -> bool {
     let asks =
         [Opcode::Cos, Opcode::Ldmatrix, Opcode::Lg2, Opcode::Rcp, Opcode::Rsqrt, Opcode::Sin, Opcode::Sqrt];
@@ -271,18 +275,19 @@ fn takes_alternates(form: &Form) -> bool {
         || choices.any(|choice| matches!(choice.token, Token::Type(ty) if is_alternate(ty)))
 }
 
-/// Does ptxas refuse this modifier, of which the row has no place, before it looks at the types? Not if another row of the name takes it.
+/// The row has no slot for this modifier: does ptxas reject it before it checks the types? It does not if another row
+/// of the name takes it.
 pub(crate) fn is_refused_early(form: &Form, modifier: Mod) -> bool {
     let takes = |row: &Form| row.slots.iter().any(|slot| slot.choice(Token::Mod(modifier)).is_some());
-    // Of barriers, those that reduce are of another name.
+    // Barriers that reduce have another name.
     let reduces = |row: &Form| row.slots.iter().any(|slot| slot.name == "red");
     let is_barrier = matches!(form.opcode, Opcode::Bar | Opcode::Barrier);
     let mut rows = rows_of_name(form).filter(|row| !is_barrier || reduces(row) == reduces(form));
     modifier.is_refused_early() && !rows.any(takes)
 }
 
-/// The types of a matrix product of this form whose written types are right but for those that ptxas keeps apart: it finds a product by
-/// the others, and looks at all of them once the operands fit.
+/// The types of the matrix product `form`, if the written types fit except for alternate types. ptxas finds the
+/// product by the other types, and checks the alternate ones once the operands fit.
 pub fn mixture(form: &Form, types: &[Type]) -> Option<Vec<Type>> {
     let is_apart = |slot: &Slot| {
         slot.choices.iter().all(|choice| matches!(choice.token, Token::Type(ty) if is_alternate(ty)))
@@ -308,35 +313,35 @@ pub fn mixture(form: &Form, types: &[Type]) -> Option<Vec<Type>> {
     others.next().is_none().then_some(found)
 }
 
-/// `.texref` and its kin, which are types for ptxas.
+/// `.texref`, `.samplerref` and `.surfref`, which are types to ptxas.
 fn is_opaque(modifier: Mod) -> bool {
     matches!(modifier, Mod::Texref | Mod::Samplerref | Mod::Surfref)
 }
 
-/// What became of the modifiers that one row was given.
+/// The modifiers of an instruction, distributed to the slots of one row.
 #[derive(Default)]
 struct Placed {
-    /// By the slots of the row.
+    /// One for each slot of the row.
     slots: Vec<Option<Mod>>,
     types: Vec<Type>,
     repeated: Vec<SelectError>,
     illegal: Vec<SelectError>,
-    /// `.texref` or its kin stands where it has no place.
+    /// `.texref`, `.samplerref` or `.surfref` is written without a slot for it.
     opaque: bool,
-    /// Formats that matrices are converted between are more than two.
+    /// More than two formats of a matrix conversion are written.
     formats: bool,
-    /// Where a second geometry of a texture stands, of another kind than the first.
+    /// The index of a second geometry of a texture, of another kind than the first.
     geometries: Option<usize>,
 }
 
-/// Is a modifier one too many of its kind, whatever the row?
+/// Does the modifier repeat one of its kind, whatever the row?
 fn repeats(before: &[Written], modifier: Mod) -> bool {
     let any = |wanted: &dyn Fn(Mod) -> bool| before.iter().any(|w| w.modifier().is_some_and(wanted));
     let field = Field::of(modifier);
     field.is_some() && any(&|m| Field::of(m) == field) || is_operation(modifier) && any(&is_operation)
 }
 
-/// Is a state space the second of an instruction that has a place for one?
+/// Is this a second state space in an instruction that has one slot for a state space?
 fn is_second_space(form: &Form, before: &[Written], modifier: Mod) -> bool {
     let is_space = |m: Mod| m.space().is_some();
     let takes = |slot: &&Slot| slot.choices.iter().any(|c| matches!(c.token, Token::Mod(m) if is_space(m)));
@@ -344,7 +349,7 @@ fn is_second_space(form: &Form, before: &[Written], modifier: Mod) -> bool {
     is_space(modifier) && spaces == 1 && before.iter().any(|w| w.modifier().is_some_and(is_space))
 }
 
-/// What `vote` votes for is one field.
+/// The modes of `vote` are one field.
 fn repeats_vote(before: &[Written], modifier: Mod) -> bool {
     let is_mode = |m: Mod| matches!(m, Mod::All | Mod::Any | Mod::Ballot | Mod::Uni);
     is_mode(modifier) && before.iter().any(|w| w.modifier().is_some_and(is_mode))
@@ -374,7 +379,7 @@ fn place(id: FormId, written: &[Written]) -> Placed {
             }
             Written::Unknown => continue,
         };
-        // What belongs to the name fills no field, and a word behind the name is no part of it.
+        // Modifiers of the name fill no field, and a modifier after the name is not part of it.
         let is_scope = matches!(written[0].modifier(), Some(Mod::Cta | Mod::Cluster));
         let of_barrier = is_scope && matches!(form.opcode, Opcode::Bar | Opcode::Barrier);
         let before = &written[form.head.max(usize::from(of_barrier)).min(index)..index];
@@ -391,15 +396,15 @@ fn place(id: FormId, written: &[Written]) -> Placed {
                     placed.repeated.push(SelectError::Repeated { index });
                 }
             }
-            // Where ptxas overlooks `.pred`, it overlooks these as well.
+            // Rows that ignore `.pred` also ignore these.
             _ if is_opaque(modifier) => placed.opaque |= !form.ignored.contains(&Type::Pred),
-            // `bar.cta` overlooks nothing.
+            // `bar.cta` ignores nothing.
             None if form.ignored_mods.contains(&modifier) && !of_barrier => {
                 if repeats(before, modifier) {
                     placed.repeated.push(SelectError::Repeated { index });
                 }
             }
-            // A second space of an instruction that takes one.
+            // A second state space of an instruction that takes one.
             None if places.is_empty()
                 && form.opcode != Opcode::Cp
                 && is_second_space(form, before, modifier) =>
@@ -410,7 +415,7 @@ fn place(id: FormId, written: &[Written]) -> Placed {
                 if repeats(before, modifier) || form.opcode == Opcode::Vote && repeats_vote(before, modifier)
                 {
                     placed.repeated.push(SelectError::Repeated { index });
-                    // Only the first operation counts.
+                    // Only the first operation is an error.
                     if is_operation(modifier) {
                         continue;
                     }
@@ -419,22 +424,24 @@ fn place(id: FormId, written: &[Written]) -> Placed {
             }
             None if repeats_silently(modifier) && placed.slots.contains(&Some(modifier)) => {}
             None if is_format(modifier) => placed.formats = true,
-            // One of `.lo` and `.hi` is the name's, wherever it stands; more are comparisons that do not belong here.
+            // One `.lo` or `.hi` belongs to the name, wherever it is written; further ones are comparisons, which are
+            // illegal here.
             None if form.opcode == Opcode::Dp2a => {
                 placed.illegal.push(SelectError::Illegal { index, form: id });
             }
-            // Of barriers the scope belongs to the name.
+            // The scope of a barrier belongs to the name.
             None if of_barrier && modifier == Mod::Cta && !repeats(before, modifier) => {
                 placed.illegal.push(SelectError::Illegal { index, form: id });
             }
-            // A texture has either so many dimensions or another geometry; ptxas keeps the two apart, and looks later.
+            // A texture has either a number of dimensions or another geometry. ptxas keeps the two in different
+            // fields and compares them later.
             None if Field::of(modifier) == Some(Field::Kind("dimension")) && !repeats(before, modifier)
                 || Field::of(modifier) == Some(Field::Kind("texture")) && !repeats(before, modifier) =>
             {
                 placed.geometries = Some(index);
             }
             None => {
-                // The last one said stands.
+                // The last modifier written wins.
                 if let Some(&slot) = places.last() {
                     placed.slots[slot] = Some(modifier);
                 }
@@ -445,7 +452,7 @@ fn place(id: FormId, written: &[Written]) -> Placed {
     placed
 }
 
-/// What is wrong with the length of a vector that a form ignores: fragments must be of that length all the same.
+/// Errors in the length of a vector that a form otherwise ignores: fragments must still have that length.
 fn misfits_of_fragments(id: FormId, picks: &Picks, length: usize) -> impl Iterator<Item = SelectError> {
     let form = id.form();
     let is_vector = |spec: &&OperandSpec| matches!(spec.elements, Elements::Fragment | Elements::Fixed(_));
@@ -469,7 +476,7 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     let Placed { slots, mut types, repeated, mut illegal, opaque, formats, geometries } = place(id, written);
     let mut types_good = types_fit(form, &types);
     let (mut late, mut missing) = (Vec::new(), Vec::new());
-    // More than two are refused when they are read.
+    // The parser of modifiers rejects more than two.
     let is_format_here = |w: &&Written| w.modifier().is_some_and(is_format);
     if formats && written.iter().filter(is_format_here).count() == 2 {
         late.push(SelectError::Missing { slot: "padded", form: id });
@@ -477,7 +484,7 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     if let Some(index) = geometries {
         late.push(SelectError::Geometries { index, form: id });
     }
-    // ptxas asks later which of these types a shape has.
+    // ptxas checks later which of these types a shape has.
     let least = match form.opcode {
         Opcode::Ldmatrix => Some(0),
         Opcode::Stmatrix => Some(1),
@@ -503,7 +510,7 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
         (types, types_good) = (vec![dtype, Type::S32], true);
         late.push(SelectError::Alternate { form: id });
     }
-    // ptxas takes `.u32` for `.s32` before it asks for the sign.
+    // ptxas accepts `.u32` for `.s32` before it checks the sign.
     if !types_good
         && form.opcode == Opcode::Slct
         && let &[dtype, Type::U32] = &types[..]
@@ -520,7 +527,7 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
         late.extend(misfits_of_fragments(id, &picks, length));
     }
     let mut types_bad = usize::from(!types_good);
-    // Conversions and products that these go with have types of their own.
+    // Conversions and products that take these modifiers have other types, so the error is one of types.
     let before = illegal.len();
     illegal.retain(|error| match (form.opcode, error) {
         (Opcode::Cvt, &SelectError::Illegal { index, .. }) => {
@@ -572,7 +579,7 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
             *error = SelectError::Operation { index, form: id };
         }
     }
-    // The format that is read stands behind the one it becomes.
+    // The source format is written after the destination format.
     let at_mod =
         |wanted: &[Mod]| written.iter().position(|w| w.modifier().is_some_and(|m| wanted.contains(&m)));
     if let (Some(to), Some(from)) = (at_mod(&[Mod::B8x16]), at_mod(&[Mod::B4x16P64, Mod::B6x16P32]))
@@ -581,7 +588,7 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     {
         illegal.push(SelectError::Illegal { index: from, form: id });
     }
-    // Of barriers `.cta` belongs to the name.
+    // `.cta` belongs to the name of a barrier.
     if matches!(form.opcode, Opcode::Bar | Opcode::Barrier) {
         let is_cta = |written: &Written| written.modifier() == Some(Mod::Cta);
         if let Some(index) = written.iter().position(is_cta).filter(|&index| index > 0)
@@ -599,7 +606,7 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     if !head_fits {
         return Fit { picks, errors: vec![SelectError::UnknownInstruction], rank: [usize::MAX; 4] };
     }
-    // A fence names the proxies that it is between, or another instruction is meant.
+    // A fence without its proxies is another, unknown instruction.
     let lacks_proxy = form.opcode == Opcode::Fence
         && missing.iter().any(|error| matches!(error, SelectError::Missing { slot: "proxy", .. }));
     if lacks_proxy {
@@ -607,7 +614,7 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     }
     let rest = missing.len() + late.len();
     let rank = match form.opcode {
-        // What three sources do not go with is looked at later.
+        // ptxas checks later which modifiers do not fit three sources.
         Opcode::Max | Opcode::Min => [types_bad, usize::from(!operands_fit), illegal.len(), rest],
         _ => [types_bad, illegal.len(), usize::from(!operands_fit), rest],
     };
@@ -621,7 +628,7 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
         illegal.into_iter().partition(|error| at(error).is_some_and(|m| is_refused_early(form, m)));
     let alone = illegal.is_empty() && early.is_empty();
     errors.extend(early);
-    // What `istypep` asks for is a type for ptxas.
+    // ptxas treats the kind that `istypep` tests as a type.
     let lacks_kind = form.opcode == Opcode::Istypep && !missing.is_empty();
     if types_bad != 0 || lacks_kind {
         errors.push(SelectError::Types);

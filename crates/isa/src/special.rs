@@ -2,15 +2,15 @@
 
 use crate::{Gate, Requirement, Stage, Target, Type, Version};
 
-/// A special register, its component included: `%laneid`, `%tid.x`. Small and cheap to copy.
+/// A special register, with its component: `%laneid`, `%tid.x`. It is small and cheap to copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SpecialRegister(u8);
 
-/// What a special register holds: what an engine must know how to find.
+/// The value of a special register, as an engine must provide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // most are the register of that name
 pub enum SpecialValue {
-    /// `%tid`, by axis, as of the others that have one.
+    /// `%tid`, by axis. The same holds for the others that have an axis.
     Tid(usize),
     Ntid(usize),
     Ctaid(usize),
@@ -19,7 +19,7 @@ pub enum SpecialValue {
     Nclusterid(usize),
     ClusterCtaid(usize),
     ClusterNctaid(usize),
-    /// The fourth element of any of these, which is zero.
+    /// The fourth component of any of these, which is zero.
     Fourth,
     ClusterCtarank,
     ClusterNctarank,
@@ -35,23 +35,23 @@ pub enum SpecialValue {
     LanemaskLt,
     LanemaskGe,
     LanemaskGt,
-    /// Cycles: `%clock` is the low half of `%clock64`.
+    /// The cycle counter `%clock64`; `%clock` is its low half.
     Clock,
-    /// Their high half.
+    /// The high half of the cycle counter.
     ClockHigh,
-    /// `%globaltimer`, of which `%globaltimer_lo` is the low half.
+    /// `%globaltimer`; `%globaltimer_lo` is its low half.
     Nanoseconds,
-    /// Their high half.
+    /// The high half of `%globaltimer`.
     NanosecondsHigh,
     /// A performance counter: `%pm0`, `%pm0_64`.
     Counter,
-    /// `%envreg0` and its kin, by number: the driver's.
+    /// `%envreg0` and the like, by number. The driver defines them.
     Envreg(u8),
-    /// Where the shared memory that is reserved for the system begins: `%reserved_smem_offset_begin`, `_0`.
+    /// Start of the shared memory reserved for the system: `%reserved_smem_offset_begin`, `_0`.
     ReservedShared,
-    /// Where the part of it begins that is the program's: `%reserved_smem_offset_1`.
+    /// Start of the program's part of the reserved shared memory: `%reserved_smem_offset_1`.
     ReservedSharedOfUser,
-    /// Where it ends: `%reserved_smem_offset_end`, `_cap`.
+    /// End of the reserved shared memory: `%reserved_smem_offset_end`, `_cap`.
     ReservedSharedEnd,
     TotalSmemSize,
     AggrSmemSize,
@@ -59,13 +59,13 @@ pub enum SpecialValue {
     CurrentGraphExec,
     LocalityDomainId,
     LocalityDomainSupplementalSm,
-    /// Bytes of the memory that a block has for itself (`.minperctamemory`).
+    /// Size in bytes of the memory that each CTA has for itself (`.minperctamemory`).
     Perctamemorysize,
-    /// Its generic address.
+    /// Generic address of the memory that each CTA has for itself.
     Perctamemoryoffset,
 }
 
-/// What is known of one register.
+/// The properties of one register.
 struct Row {
     name: &'static str,
     value: SpecialValue,
@@ -99,7 +99,7 @@ macro_rules! row {
     };
 }
 
-/// The rows: registers of one element, registers of four, and numbered ones.
+/// Concatenates rows: scalar registers, registers with four components, and numbered ones.
 macro_rules! rows {
     (
         scalars { $($name:literal $value:ident $(($number:literal))? $ty:ident $(ptx $major:literal . $minor:literal $(sm $sm:literal)?)?;)* }
@@ -214,7 +214,7 @@ rows! {
 }
 
 impl SpecialRegister {
-    /// Every special register, each component on its own.
+    /// Every special register, each component separately.
     pub fn all() -> impl Iterator<Item = SpecialRegister> {
         (0..ROWS.len() as u8).map(SpecialRegister)
     }
@@ -224,13 +224,14 @@ impl SpecialRegister {
         SpecialRegister::all().find(|register| register.name() == name)
     }
 
-    /// The element `.x`, `.y`, `.z` or `.w` (counted from 0) of a register of four elements: of `%tid`, element 0 is `%tid.x`.
+    /// Component `.x`, `.y`, `.z` or `.w` (counted from 0) of a register with four components: component 0 of `%tid`
+    /// is `%tid.x`.
     pub fn element(name: &str, index: usize) -> Option<SpecialRegister> {
         let component = *["x", "y", "z", "w"].get(index)?;
         SpecialRegister::all().find(|register| register.name().split_once('.') == Some((name, component)))
     }
 
-    /// What it holds.
+    /// Its value.
     pub fn value(self) -> SpecialValue {
         self.row().value
     }
@@ -249,7 +250,7 @@ impl SpecialRegister {
         self.row().ty
     }
 
-    /// May an instruction of this type read it? `%tid` and its kin were 16 bits wide in PTX 1.x and can still be read so.
+    /// May an instruction of this type read it? `%tid` and the like had 16 bits in PTX 1.x and can still be read so.
     pub fn readable_as(self, ty: Type) -> bool {
         let narrow = self.name() == "%gridid"
             || ["%tid.", "%ntid.", "%ctaid.", "%nctaid."]
@@ -261,7 +262,7 @@ impl SpecialRegister {
         ty.bits() == self.ty().bits() || (narrow && (16..self.ty().bits()).contains(&ty.bits()))
     }
 
-    /// What it needs of `.version` and `.target`.
+    /// Its requirements on `.version` and `.target`.
     pub fn gates(self) -> &'static [Gate] {
         self.row().gates
     }

@@ -1,14 +1,15 @@
-//! The modifiers of an instruction as ptxas reads them: each by itself, some of them as parts of names, some as nothing.
+//! The modifiers of an instruction as ptxas reads them: each by itself. Some are parts of names, and some have no
+//! meaning.
 
 use crate::{Form, Mod, Slot, Token};
 
-/// A modifier as it stands in the source.
+/// A modifier as written in the source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
     Token(Token),
-    /// ptxas reads it and makes nothing of it.
+    /// ptxas accepts it without a meaning.
     Ignored(Mod),
-    /// ptxas knows it from instructions that are not in the table.
+    /// ptxas knows it from instructions that the table does not contain.
     Foreign,
     Unknown,
 }
@@ -27,7 +28,7 @@ impl Written {
             return Written::Unknown;
         }
         let takes = |slot: &Slot| slot.choice(token).is_some();
-        // What belongs to a name must stand there, and the name be whole.
+        // A part of a name must be in its place, and the name must be complete.
         let is_named = |form: &Form| {
             let whole = if name == "proxy" { 1 } else { form.head };
             index < whole
@@ -35,7 +36,7 @@ impl Written {
                 && modifiers.len() >= whole
                 && begins_with_name(form, whole.min(form.head), modifiers)
         };
-        // Other instructions of the same opcode say nothing of what this one takes.
+        // Other instructions of the same opcode do not matter for what this one takes.
         let has_name = |form: &Form| begins_with_name(form, form.head, modifiers);
         let is_in_place = index == 0 || index == 1 && matches!(modifiers[0], "cta" | "cluster");
         if matches!(opcode, "bar" | "barrier") && matches!(name, "arrive" | "red") && !is_in_place {
@@ -62,15 +63,15 @@ impl Written {
     }
 }
 
-/// Are the first modifiers so many words of a row's name?
+/// Are the first `words` modifiers those of a row's name?
 fn begins_with_name(form: &Form, words: usize, modifiers: &[&str]) -> bool {
     let mut name = form.slots[..words].iter().zip(modifiers);
     modifiers.len() >= words
         && name.all(|(slot, word)| slot.choices.iter().any(|choice| choice.token.name() == *word))
 }
 
-/// ptxas takes these on whatever instruction, and makes nothing of them where they mean nothing: operations of `testp`, fields of
-/// `tensormap.replace`, formats and sums of matrix instructions.
+/// Modifiers that ptxas accepts on every instruction, without a meaning where they do not belong: operations of
+/// `testp`, fields of `tensormap.replace`, formats and accumulator types of matrix instructions.
 fn is_read_anywhere(modifier: Mod) -> bool {
     matches!(
         modifier,
@@ -99,7 +100,7 @@ fn is_read_anywhere(modifier: Mod) -> bool {
     )
 }
 
-/// ptxas knows these only as parts of the names of instructions.
+/// Modifiers that ptxas knows only as parts of instruction names.
 pub fn is_part_of_name(modifier: Mod) -> bool {
     matches!(
         modifier,

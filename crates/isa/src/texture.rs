@@ -1,9 +1,9 @@
-//! Geometries of textures and surfaces: how many coordinates, offsets and gradients an instruction has
-//! (PTX ISA, "Texture Instructions", "Surface Instructions").
+//! Geometries of textures and surfaces: numbers of coordinates, offsets and gradients (PTX ISA, "Texture
+//! Instructions", "Surface Instructions").
 
 use crate::{Elements, Mod, OperandSpec, Picks};
 
-/// The geometry that an instruction names.
+/// The geometry of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Geometry {
     /// `.1d`
@@ -60,7 +60,7 @@ impl Geometry {
         }
     }
 
-    /// Dimensions of a layer: of its texels, and of offsets to them.
+    /// Number of dimensions of a layer, and of offsets within it.
     pub const fn dimensions(self) -> usize {
         match self {
             Geometry::Line | Geometry::LineArray => 1,
@@ -74,17 +74,17 @@ impl Geometry {
         }
     }
 
-    /// Elements that say where in a layer: of a cube a direction.
+    /// Number of coordinates of a position in a layer; for a cube, of a direction.
     pub const fn position(self) -> usize {
         if self.is_cube() { 3 } else { self.dimensions() }
     }
 
-    /// Elements of the vector of coordinates that matter: a sample's number, then the index of a layer, then the position.
+    /// Number of coordinates that have a meaning: the sample index, then the layer index, then the position.
     pub const fn coordinates(self) -> usize {
         self.position() + self.is_array() as usize + self.is_multisample() as usize
     }
 
-    /// Does an index choose among layers (among cubes, each six of them)?
+    /// Does an index select a layer (or a cube, which has six)?
     pub const fn is_array(self) -> bool {
         matches!(
             self,
@@ -92,18 +92,18 @@ impl Geometry {
         )
     }
 
-    /// Has it six faces?
+    /// Does it have six faces?
     pub const fn is_cube(self) -> bool {
         matches!(self, Geometry::Cube | Geometry::CubeArray)
     }
 
-    /// Has each texel several samples?
+    /// Does each texel have several samples?
     pub const fn is_multisample(self) -> bool {
         matches!(self, Geometry::Multisample | Geometry::MultisampleArray)
     }
 }
 
-/// How many elements of an operand matter to an instruction on textures or surfaces; what stands behind them is ignored.
+/// Number of elements of an operand that an instruction on textures or surfaces uses; it ignores further ones.
 pub fn elements(spec: &OperandSpec, geometry: Geometry, picks: &Picks) -> usize {
     match (spec.name, spec.elements) {
         ("e", _) => geometry.dimensions(),

@@ -1,8 +1,8 @@
-//! The scalar and packed types of PTX, and the small closed sets of modifiers that semantics are written in.
+//! The scalar and packed types of PTX, and the small closed sets of modifiers that the semantics use.
 
 use std::fmt;
 
-/// What kind of number the bits of a [`Type`] are.
+/// The interpretation of a [`Type`]'s bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `.pred`
@@ -119,7 +119,7 @@ types! {
 }
 
 impl Type {
-    /// Width in bytes as it stands in memory (a `.pred` has none and counts 1).
+    /// Width in memory in bytes (a `.pred`, which has none, counts as 1).
     pub const fn bytes(self) -> u32 {
         self.bits().div_ceil(8)
     }

@@ -1,5 +1,5 @@
-//! The 8-, 6- and 4-bit formats where they are scaled, fixed-point, or added and multiplied: each element in binary64, exactly or
-//! rounded to odd, and then rounded once.
+//! The 8-, 6- and 4-bit formats with scales, fixed point, addition or multiplication. Each element is computed in
+//! binary64, exactly or rounded to odd, and then rounded once.
 
 use super::drive::{apply1, apply2, apply3};
 use super::encoding::{Direction, Encoder, Encoding, clamp_of};
@@ -18,11 +18,11 @@ const MUL: u8 = 1;
 const FMA: u8 = 2;
 const DIV: u8 = 3;
 
-/// What an element of the destination becomes.
+/// The format of the destination's elements.
 #[derive(Clone, Copy)]
 enum Target {
     Float(Encoding),
-    /// `.s2f6`, cut or rounded to nearest, from this number of 1/64 on.
+    /// `.s2f6`, truncated or rounded to nearest, with this minimum in units of 1/64.
     Fixed {
         cut: bool,
         least: f64,
@@ -31,33 +31,33 @@ enum Target {
 
 #[derive(Clone, Copy)]
 struct ElementsWith {
-    /// The sources of the lowest element.
+    /// The source elements of the destination's lowest element.
     sources: [Element; 3],
-    /// Of each, where the next element is.
+    /// For each source, the position of its next element.
     steps: [Step; 3],
     count: u8,
-    /// Bits from one element of the destination to the next.
+    /// Stride between elements of the destination, in bits.
     width: u8,
     bytes: u8,
-    /// What the first source counts in.
+    /// The unit of the first source.
     unit: f32,
-    /// A first source smaller than this is zero.
+    /// A first source of smaller magnitude counts as zero.
     flushed: f32,
     target: Target,
 }
 
-/// Where an operand has its next element.
+/// The position of an operand's next element.
 #[derive(Clone, Copy)]
 enum Step {
-    /// In the same place.
+    /// The same element again.
     None,
-    /// In the bits above.
+    /// The next bits above.
     Up,
-    /// In the source before.
+    /// In the preceding source.
     Source,
 }
 
-/// Each element by an operation on sources.
+/// Computes each element by an operation on elements of the sources.
 struct Elements<const OPERATION: u8>;
 
 impl<const OPERATION: u8> Parametric for Elements<OPERATION> {
@@ -109,10 +109,11 @@ impl<const OPERATION: u8> Parametric for Elements<OPERATION> {
     }
 }
 
-/// Numbers of 1/64 in the range of a byte; a NaN is the largest.
+/// Converts to multiples of 1/64 in the range of a byte; a NaN becomes the largest.
 #[inline(always)]
 fn fixed(x: Block<f64>, cut: bool, least: f64) -> Block<u32> {
-    /// Added to a number of up to 2^51, it leaves the nearest integer in the last bits.
+    /// Adding this number to a number of up to 2^51 rounds it to an integer, which is then in the low bits of the
+    /// sum.
     const INTEGERS: f64 = (3u64 << 51) as f64;
     let number = |x: f64| {
         let x = if x.is_nan() { 127.0 } else { (x * 64.0).clamp(-200.0, 200.0) };
@@ -124,7 +125,7 @@ fn fixed(x: Block<f64>, cut: bool, least: f64) -> Block<u32> {
     apply1(number, x)
 }
 
-/// The handler of a form on these formats that no other has one for.
+/// The handler of a form on these formats that no other file handles.
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     match opcode {
         Opcode::Cvt => convert(sources, picks, path),
@@ -203,7 +204,7 @@ fn convert(sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
         flushed: if one_scale { normal(Format::of(atype)?) } else { 0.0 },
         target,
     };
-    // What becomes bfloat16 is multiplied by its scale.
+    // A conversion to bfloat16 multiplies by the scale; the others divide by it.
     Some(match dtype {
         Type::Bf16x2 => version_with::<Elements<MUL>>(path, with),
         _ => version_with::<Elements<DIV>>(path, with),

@@ -1,9 +1,10 @@
 //! The approximate functions of binary32 and the halves: ex2, lg2, sin, cos, tanh.
 //!
-//! `sem` returns the exact value rounded to nearest. Here it is computed in binary64 with an error far below [`ERROR`];
-//! where the rounding depends on what is in doubt, once in fifty thousand results, `sem` is asked for the lane.
+//! `sem` returns the exact value rounded to nearest. These functions compute the value in binary64 with an error far
+//! below [`ERROR`]. If that error could change the rounding (in one of fifty thousand results), `sem` computes the
+//! lane.
 //!
-//! Some functions of halves are looked up in tables of all 65,536 values, which their own code fills when they are first used.
+//! Some functions of halves use tables of all 65,536 values. The functions' own code fills the tables on first use.
 
 use super::drive::{Bf16, F16, Half, apply1, apply2, in_pairs, load, store};
 use super::float::{finish, flush};
@@ -19,20 +20,20 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_PI_2, LN_2};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-/// Bound of the relative error of the functions of binary64 below: their series leave out less than 2^-43, and rounding
-/// adds a few times 2^-53.
+/// Bound of the relative error of the binary64 functions below: the neglected terms of their series are below 2^-43,
+/// and rounding adds a few times 2^-53.
 const ERROR: f64 = 1.0 / (1u64 << 40) as f64;
 
-/// Adding this rounds a small number to an integer, which then stands in the low bits of the sum.
+/// Adding this number rounds a small number to an integer, which is then in the low bits of the sum.
 const INTEGER: f64 = 1.5 * (1u64 << 52) as f64;
 
 /// A function of `sem`: format, modifiers, encoding.
 type Scalar = fn(&Format, Mode, u64) -> u64;
 
-/// A function of binary64, and what `sem` has for it.
+/// A function of binary64, and its semantics in `sem`.
 trait Function: 'static {
-    /// The value with a relative error below [`ERROR`], or with `SHORT` well below half a unit in the last place of
-    /// binary32.
+    /// The value with a relative error below [`ERROR`]; with `SHORT`, with an error well below half a unit in the
+    /// last place of binary32.
     fn value<P: Path, const SHORT: bool>(x: f64) -> f64 {
         x
     }
@@ -46,13 +47,13 @@ trait Function: 'static {
         apply1(|x: f32| Self::value::<P, SHORT>(x.into()), x)
     }
 
-    /// The semantics.
+    /// The function of `sem`.
     const SEM: Scalar;
 
     /// Subnormal operands are zeros even without `.ftz`.
     const FLUSHES: bool = false;
 
-    /// No value is subnormal, or so near to it that it may be rounded to another.
+    /// No value is subnormal, or near enough to the subnormal numbers to round to one.
     const NORMAL: bool = false;
 }
 
@@ -81,19 +82,19 @@ impl<F: Function, const FTZ: bool> Kernel for Rounded<F, FTZ> {
     }
 }
 
-/// The top bit is one if a number of binary64 is so near the middle between two of binary32, as normal ones, that another one within
-/// [`ERROR`] may be rounded otherwise.
+/// Sets the top bit if a binary64 number is so near the midpoint of two normal binary32 numbers that an error within
+/// [`ERROR`] may change its rounding.
 #[inline(always)]
 fn doubt(y: f64) -> u64 {
-    /// The bits that binary32 has no room for, and the middle of their range.
+    /// The bits that binary32 drops, and the middle of their range.
     const REST: u64 = (1 << 29) - 1;
     const MIDDLE: u64 = 1 << 28;
-    /// The error in units in the last place, of which there are less than 2^53.
+    /// The error in units in the last place; a number has less than 2^53 of them.
     const UNITS: u64 = (ERROR * (1u64 << 53) as f64) as u64;
     (y.to_bits().wrapping_sub(MIDDLE - UNITS) & REST).wrapping_sub(2 * UNITS)
 }
 
-/// Values of binary64 rounded, and the lanes in which others within [`ERROR`] may be rounded otherwise.
+/// Rounds binary64 values, and returns the lanes in which an error within [`ERROR`] may change the rounding.
 ///
 /// # Safety
 /// As for the methods of [`Path`].
@@ -102,7 +103,7 @@ unsafe fn round_with_doubts<P: Path, const FTZ: bool>(values: Block<f64>) -> (Bl
     let (mut out, mut doubts) = ([0.0; BLOCK], [0; BLOCK]);
     for (k, y) in values.into_iter().enumerate() {
         let (low, high) = ((y * (1.0 - ERROR)) as f32, (y * (1.0 + ERROR)) as f32);
-        // No result is so little below the normal numbers that it rounds to one of them.
+        // No result is so close below the normal numbers that it rounds to one of them.
         out[k] = finish::<false>(flush::<FTZ>(high));
         doubts[k] = if (low != high) & !y.is_nan() { u32::MAX } else { 0 };
     }
@@ -110,7 +111,7 @@ unsafe fn round_with_doubts<P: Path, const FTZ: bool>(values: Block<f64>) -> (Bl
     (out, unsafe { P::top_bits32(doubts) })
 }
 
-/// What `sem` makes of the lanes in doubt.
+/// Computes the lanes in doubt by `sem`.
 #[cold]
 #[inline(never)]
 fn ask_sem<F: Function, const FTZ: bool>(
@@ -124,7 +125,7 @@ fn ask_sem<F: Function, const FTZ: bool>(
     }
 }
 
-/// The function of halves, which need fewer terms; flushed or not, as bfloat16 is where it is.
+/// The function on halves, which need fewer terms; with or without `.ftz` (bfloat16 too).
 struct RoundedHalf<F, H, const FTZ: bool>(PhantomData<(F, H)>);
 
 /// A half's format in `sem`.
@@ -149,7 +150,7 @@ impl<F: Function, H: HalfFormat, const FTZ: bool> Kernel for RoundedHalf<F, H, F
                 let operands: Block<u16> = load(args, 0, i);
                 let x = apply1(flush::<FTZ>, H::widen::<P>(operands));
                 let values = apply1(|y: f64| y as f32, F::values::<P, true>(x));
-                // The exact value lies between the neighbours of this one.
+                // The exact value is between the neighbours of this one.
                 let neighbour = |y: f32, step: u32| {
                     let certain = (y == 0.0) | y.is_nan() | y.is_infinite();
                     if certain { y } else { f32::from_bits(y.to_bits().wrapping_add(step)) }
@@ -183,7 +184,7 @@ pub(super) fn polynomial<P: Path, const N: usize>(terms: &[f64; N], x: f64) -> f
     sum
 }
 
-/// Every `stride`th term of the series of e^(base x), from the one of x^`from` on.
+/// Every `stride`th term of the series of e^(base x), starting from x^`from`.
 const fn exponential<const N: usize>(base: f64, from: usize, stride: usize) -> [f64; N] {
     let mut terms = [0.0; N];
     let (mut term, mut power, mut i) = (1.0, 0, 0);
@@ -198,13 +199,14 @@ const fn exponential<const N: usize>(base: f64, from: usize, stride: usize) -> [
     terms
 }
 
-/// The first terms of a series, changed so that the others are missed least for x from 0 to `limit`: each of the others is
-/// replaced by the rest of the Chebyshev polynomial that begins with it (Lanczos, "Applied Analysis", 1956).
+/// Shortens a series to its first terms, changed to minimize the error for x from 0 to `limit`. Each dropped term is
+/// replaced by the lower terms of the Chebyshev polynomial of its degree (Lanczos, "Applied Analysis", 1956).
 const fn economize<const N: usize, const M: usize>(mut terms: [f64; M], limit: f64) -> [f64; N] {
     let mut degree = M;
     while degree > N {
         degree -= 1;
-        // T(x) of this degree and the one before, for x from 0 to 1: T(n+1) = (4x - 2) T(n) - T(n-1).
+        // The Chebyshev polynomials of this degree and the one before, shifted to x from 0 to 1: T(n+1) = (4x - 2)
+        // T(n) - T(n-1).
         let (mut before, mut last) = ([0.0; M], [0.0; M]);
         (before[0], last[0], last[1]) = (1.0, -1.0, 2.0);
         let mut n = 1;
@@ -218,7 +220,7 @@ const fn economize<const N: usize, const M: usize>(mut terms: [f64; M], limit: f
             (before, last) = (last, next);
             n += 1;
         }
-        // In x / limit, times what makes its first term that of the series.
+        // In x / limit, scaled so that the leading term is that of the series.
         let (mut i, mut scale) = (degree, terms[degree] / last[degree]);
         while i > 0 {
             i -= 1;
@@ -235,14 +237,14 @@ const fn economize<const N: usize, const M: usize>(mut terms: [f64; M], limit: f
     first
 }
 
-/// The nearest integer to a small number, as a number and, in its low bits, as an integer in two's complement.
+/// The integer nearest to a small number: as a number and, in its low bits, as an integer in two's complement.
 #[inline(always)]
 fn nearest(x: f64) -> (f64, u64) {
     let sum = x + INTEGER;
     (sum - INTEGER, sum.to_bits())
 }
 
-/// For |x| <= 1000: the integer n nearest to it as 2^n, and (2^(x - n) - 1) / (x - n).
+/// For |x| <= 1000 and the integer n nearest to x: 2^n, x - n, and (2^(x - n) - 1) / (x - n).
 #[inline(always)]
 fn power<P: Path, const SHORT: bool>(x: f64) -> (f64, f64, f64) {
     const TERMS: [f64; 11] = exponential(LN_2, 1, 1);
@@ -259,7 +261,7 @@ struct Ex2;
 impl Function for Ex2 {
     #[inline(always)]
     fn value<P: Path, const SHORT: bool>(x: f64) -> f64 {
-        // Beyond, the result is zero or infinite. NaN stays.
+        // Outside of this range, the result is zero or infinite. NaN stays.
         let x = if x > 200.0 { 200.0 } else { x };
         let x = if x < -200.0 { -200.0 } else { x };
         let (scale, fraction, slope) = power::<P, SHORT>(x);
@@ -274,7 +276,7 @@ struct Tanh;
 impl Function for Tanh {
     #[inline(always)]
     fn value<P: Path, const SHORT: bool>(x: f64) -> f64 {
-        // Beyond, the result rounds to 1. NaN stays.
+        // Above this magnitude, the result rounds to 1. NaN stays.
         let magnitude = if x.abs() > 20.0 { 20.0 } else { x.abs() };
         // tanh x = s / (s + 2) with s = e^(2x) - 1.
         let (scale, fraction, slope) = power::<P, SHORT>(magnitude * (2.0 / LN_2));
@@ -317,13 +319,13 @@ impl Function for Lg2 {
     const NORMAL: bool = true;
 }
 
-/// The sine of `quarters` quarter turns and an angle from -pi/4 to pi/4.
+/// The sine of an angle (from -pi/4 to pi/4) plus `quarters` quarter turns.
 #[inline(always)]
 fn sine<P: Path>(angle: f64, quarters: u64) -> f64 {
-    /// x^1, x^3 ... and x^0, x^2 ...; in -x^2.
+    /// The terms of x^1, x^3 ... and of x^0, x^2 ...; as polynomials in -x^2.
     const SINE: [f64; 6] = economize::<6, 9>(exponential(1.0, 1, 2), -LIMIT);
     const COSINE: [f64; 6] = economize::<6, 9>(exponential(1.0, 0, 2), -LIMIT);
-    /// (pi/4)^2, and a little more.
+    /// Slightly more than (pi/4)^2.
     const LIMIT: f64 = 0.617;
     let square = -(angle * angle);
     let sine = angle * polynomial::<P, _>(&SINE, square);
@@ -331,10 +333,11 @@ fn sine<P: Path>(angle: f64, quarters: u64) -> f64 {
     f64::from_bits(y.to_bits() ^ (quarters & 2) << 62)
 }
 
-/// A number below 2^20 as an angle and quarter turns.
+/// Reduces a number below 2^20 to an angle and quarter turns.
 #[inline(always)]
 fn reduce<P: Path>(x: f64) -> (f64, u64) {
-    /// pi/2 in pieces of 33, 33 and 53 bits: 20 bits times one of the first two is exact.
+    /// pi/2 in pieces of 33, 33 and 53 bits. The product of a number of 20 bits and one of the first two pieces is
+    /// exact.
     const PI_2: [f64; 3] = [
         f64::from_bits(0x3ff9_21fb_5440_0000),
         f64::from_bits(0x3dd0_b461_1a60_0000),
@@ -344,27 +347,28 @@ fn reduce<P: Path>(x: f64) -> (f64, u64) {
     (fused::<P>(-n, PI_2[2], fused::<P>(-n, PI_2[1], fused::<P>(-n, PI_2[0], x))), bits)
 }
 
-/// The exponent of the last place of the least number that [`reduce_large`] takes, 2^20.
+/// The exponent of the last place of 2^20, the least number that [`reduce_large`] takes.
 const LAST_PLACE: i32 = 20 - 23;
 
-/// Exponents that share an entry of [`TURNS`]: 16 entries are enough for the largest number.
+/// Number of exponents that share an entry of [`TURNS`]; 16 entries are enough for the largest number.
 const SHARED: i32 = 8;
 
-/// 2/pi times 2^(LAST_PLACE + SHARED j), modulo 4, in pieces of 22, 22, 22 and 53 bits: 31 bits times one of the first three are
-/// exact (Payne and Hanek, "Radian reduction for trigonometric functions", 1983).
+/// 2/pi times 2^(LAST_PLACE + SHARED j), modulo 4, in pieces of 22, 22, 22 and 53 bits. The product of a number of 31
+/// bits and one of the first three pieces is exact (Payne and Hanek, "Radian reduction for trigonometric functions",
+/// 1983).
 static TURNS: [[f64; 16]; 4] = {
     const BITS: [i32; 4] = [22, 22, 22, 53];
     let mut pieces = [[0.0; 16]; 4];
     let mut j = 0;
     while j < 16 {
-        // The bit that counts 2^-weight comes next: from 2 on.
+        // The next bit has the value 2^-weight; the first bit has the value 2.
         let mut weight = -1;
         let mut piece = 0;
         while piece < BITS.len() {
             let mut word = 0u64;
             let mut count = 0;
             while count < BITS[piece] {
-                // Bit 0 of 2/pi counts 1/2.
+                // Bit 0 of 2/pi has the value 1/2.
                 let at = weight + LAST_PLACE + SHARED * j as i32 - 1;
                 let bit =
                     if at < 0 { 0 } else { approx::TWO_OVER_PI[at as usize / 64] >> (63 - at % 64) & 1 };
@@ -372,7 +376,7 @@ static TURNS: [[f64; 16]; 4] = {
                 weight += 1;
                 count += 1;
             }
-            // The last bit counts 2^(1 - weight).
+            // The last bit has the value 2^(1 - weight).
             pieces[piece][j] = word as f64 * f64::from_bits(((1023 + 1 - weight) as u64) << 52);
             piece += 1;
         }
@@ -381,7 +385,7 @@ static TURNS: [[f64; 16]; 4] = {
     pieces
 };
 
-/// Positive numbers from 2^20 on as angles and quarter turns. Infinity and NaN have the angle NaN.
+/// Reduces positive numbers from 2^20 on to angles and quarter turns. The angle of infinity and NaN is NaN.
 ///
 /// # Safety
 /// As for the methods of [`Path`].
@@ -412,7 +416,7 @@ unsafe fn reduce_large<P: Path>(x: &Block<f32>) -> (Block<f64>, Block<u64>) {
         let (m, more) = nearest(sum);
         let fraction = fused::<P>(factors[k], turns[2][k], sum - m);
         let fraction = fused::<P>(factors[k], turns[3][k], fraction);
-        // The pieces may have taken it a little over the half; the series bear that.
+        // The pieces may have moved the fraction slightly beyond 1/2; the series tolerate that.
         angles[k] = fraction * FRAC_PI_2 + f64::from(x[k] * 0.0);
         quarters[k] = bits.wrapping_add(more);
     }
@@ -430,7 +434,7 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
         let (mut angles, mut turns, mut large) = ([0.0; BLOCK], [0; BLOCK], [0; BLOCK]);
         for k in 0..BLOCK {
             (angles[k], turns[k]) = reduce::<P>(magnitudes[k].into());
-            // Infinity and NaN, too.
+            // Includes infinity and NaN.
             large[k] = (LARGE.to_bits() - 1).wrapping_sub(magnitudes[k].to_bits());
         }
         // SAFETY: the caller's promise.
@@ -465,7 +469,7 @@ struct Cycles<const COSINE: bool>;
 impl<const COSINE: bool> Function for Cycles<COSINE> {
     #[inline(always)]
     unsafe fn values<P: Path, const SHORT: bool>(x: Block<f32>) -> Block<f64> {
-        /// From here on there are whole cycles only.
+        /// From this magnitude on, numbers are whole cycles.
         const WHOLE: f32 = (1 << 23) as f32;
         let value = |x: f32| {
             let magnitude = x.abs();
@@ -473,7 +477,7 @@ impl<const COSINE: bool> Function for Cycles<COSINE> {
             let turns = 4.0 * f64::from(if magnitude < WHOLE { magnitude } else { magnitude * 0.0 });
             let (n, bits) = nearest(turns);
             let value = sine::<P>((turns - n) * FRAC_PI_2, bits.wrapping_add(u64::from(COSINE)));
-            // A zero is positive, and in sin -x = -sin x has the sign of x.
+            // The result gets the sign of x for the sine (sin -x = -sin x); a zero is made positive first.
             let sign = u64::from(x.to_bits() & if COSINE { 0 } else { 1 << 31 }) << 32;
             f64::from_bits((value + 0.0).to_bits() ^ sign)
         };
@@ -489,10 +493,10 @@ fn rounded<F: Function, const FTZ: bool>(path: HostPath) -> LaneFn {
     version::<Rounded<F, FTZ>>(path)
 }
 
-/// All values of a function of one half.
+/// All values of a function of a half.
 type Table = Box<[u16]>;
 
-/// Looks values up, which are computed when the first is wanted.
+/// Looks values up in a table, which is computed on first use.
 struct Tabulated;
 
 impl Parametric for Tabulated {
@@ -500,7 +504,7 @@ impl Parametric for Tabulated {
 
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs, &(table, kernel): &Self::With) {
-        // SAFETY: the machine has the path that the kernel was compiled for, since this was.
+        // SAFETY: the kernel was compiled for the same path as this function, so the machine has it.
         let table = table.get_or_init(|| unsafe { table_of(kernel) });
         let table: &[u16; 1 << 16] = table.as_ref().try_into().expect("a value for every half");
         for i in 0..args.lanes / BLOCK {
@@ -513,7 +517,7 @@ impl Parametric for Tabulated {
 /// A function of halves, compiled for a path.
 type LaneKernel = unsafe fn(&LaneArgs);
 
-/// Computes all values of a function, which takes less than a millisecond.
+/// Computes all values of a function; this takes less than a millisecond.
 ///
 /// # Safety
 /// The machine must have the function's path.
@@ -529,12 +533,12 @@ unsafe fn table_of(kernel: LaneKernel) -> Table {
         step: [size_of::<Block<u16>>(), 0, 0, 0, 0],
         lanes: operands.len(),
     };
-    // SAFETY: both have so many halves; the caller's promise.
+    // SAFETY: both arrays have this many halves; the caller's promise.
     unsafe { kernel(&args) }
     values
 }
 
-/// The handler that looks up what a kernel on halves computes.
+/// A handler that looks up the results of a kernel on halves.
 macro_rules! tabulated {
     ($kernel:ty, $path:expr) => {{
         static TABLES: [OnceLock<Table>; HostPath::ALL.len()] = [const { OnceLock::new() }; HostPath::ALL.len()];
@@ -565,7 +569,7 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
     let handler = match (opcode, ty.element(), ftz) {
         (Opcode::Ex2, Type::F32, _) => flags!(rounded [Ex2] (path); ftz),
         (Opcode::Lg2, Type::F32, _) => flags!(rounded [Lg2] (path); ftz),
-        // A subnormal operand counts as zero, and no other has a subnormal result: `.ftz` changes nothing.
+        // Subnormal operands count as zero, and no other operand has a subnormal result, so `.ftz` has no effect.
         (Opcode::Sin, Type::F32, _) => rounded::<Circular<false>, false>(path),
         (Opcode::Cos, Type::F32, _) => rounded::<Circular<true>, false>(path),
         (Opcode::Tanh, Type::F32, _) => flags!(rounded [Tanh] (path); ftz),

@@ -1,11 +1,11 @@
-//! Bits counted, found, reversed and moved in fields: popc, clz, bfind, fns, brev, bfe, bfi, szext, bmsk.
+//! Bit operations: popc, clz, bfind, fns, brev, bfe, bfi, szext, bmsk.
 
 use super::drive::{load, map1, map2, map3, map4, store};
 use super::path::{BLOCK, Block, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Type};
 
-/// Bit fields: of position and length these bits count.
+/// Bit field operations. `$counted` masks the bits of position and length that count.
 macro_rules! fields {
     ($($extract:ident $extract_signed:ident $insert:ident $U:ident $S:ident $counted:literal;)*) => {
         $(
@@ -14,12 +14,12 @@ macro_rules! fields {
                 let (position, length) = (position & $counted, length & $counted);
                 const TOP: u32 = $U::BITS - 1;
                 let shifted = if position > TOP { 0 } else { a >> (position & TOP) };
-                // Shifted up and down: the compiler would take a mask of ones for BMI2's scalar instruction.
+                // Shifts instead of a mask of ones, for which the compiler would use BMI2's scalar instruction.
                 let unused = (TOP + 1).saturating_sub(length) & TOP;
                 if length == 0 { 0 } else { shifted << unused >> unused }
             }
 
-            /// A field that reaches beyond the source goes on with the sign.
+            /// The part of a field beyond the source is filled with the sign.
             #[inline(always)]
             fn $extract_signed(a: $S, position: u32, length: u32) -> $S {
                 const TOP: u32 = $U::BITS - 1;
@@ -29,7 +29,7 @@ macro_rules! fields {
                 if length == 0 { 0 } else { field }
             }
 
-            /// `b` with the low bits of `a` in the field.
+            /// `b` with the field replaced by the low bits of `a`.
             #[inline(always)]
             fn $insert(a: $U, b: $U, position: u32, length: u32) -> $U {
                 let (position, length) = (position & $counted, length & $counted);
@@ -64,9 +64,9 @@ fn bfi(ty: Type, path: HostPath) -> Option<LaneFn> {
     })
 }
 
-/// The position of the highest bit that differs from the sign, or how far it is from the top.
+/// The position of the highest bit that differs from the sign, or its distance from the top.
 fn bfind(picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
-    /// `zeros` above the highest one in a word of `width` bits.
+    /// The result for `zeros` leading zeros in a word of `width` bits.
     #[inline(always)]
     fn place<const SHIFT: bool>(zeros: u32, width: u32) -> u32 {
         match zeros == width {
@@ -93,7 +93,7 @@ fn bfind(picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
     })
 }
 
-/// Goes past `width` bits, if the one that is looked for is not among these: `left` ones come before it.
+/// One step of a search for a set bit that has `left` set bits below it: skips `width` bits if it is not among these.
 #[inline(always)]
 fn step((position, left): (u32, u32), counts: u32, width: u32) -> (u32, u32) {
     let count = counts >> (position & 31) & ((1 << width) - 1);
@@ -101,8 +101,8 @@ fn step((position, left): (u32, u32), counts: u32, width: u32) -> (u32, u32) {
     (position + (width & skip), left - (count & skip))
 }
 
-/// The position of the n-th one of `mask` from the lowest on, where there are as many: halving the word, by how many ones each
-/// part has.
+/// The position of the n-th lowest set bit of `mask`, if there are that many: a binary search by the population
+/// counts of the parts.
 #[inline(always)]
 fn nth_one(mask: u32, n: u32) -> u32 {
     let pairs = mask - (mask >> 1 & 0x5555_5555);
@@ -115,22 +115,22 @@ fn nth_one(mask: u32, n: u32) -> u32 {
     step(step(place, pairs, 2), mask, 1).0
 }
 
-/// `fns`: the n-th one counted up from `base` if n > 0, down if n < 0; `base` itself if n is 0.
+/// `fns`: the n-th set bit counted up from `base` if n > 0, down if n < 0; `base` itself if n is 0.
 #[inline(always)]
 fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     let down = offset < 0;
-    // Counted down is counted up in the reversed word.
+    // Counting down is counting up in the reversed word.
     let (word, start) = if down { (mask.reverse_bits(), 31u32.wrapping_sub(base)) } else { (mask, base) };
     let from = word >> (start & 31) << (start & 31);
     let n = offset.unsigned_abs();
     let position = nth_one(from, if n == 0 { 1 } else { n } & 63);
     let found = if down { 31 - (position & 31) } else { position };
-    // With n = 0 there must be a one at the base.
+    // For n = 0 the bit at the base must be set.
     let there = if n == 0 { mask >> (base & 31) & 1 != 0 } else { n <= from.count_ones() };
     if there & (base <= 31) { found } else { !0 }
 }
 
-/// A kernel of its own: a closure as long as this might not be inlined.
+/// A separate kernel, because a closure of this length might not be inlined.
 struct Fns;
 
 impl Kernel for Fns {
@@ -151,7 +151,7 @@ impl Kernel for Fns {
     }
 }
 
-/// The low `length` bits, extended by zeros or the sign; none of 0.
+/// The low `length` bits, zero- or sign-extended; 0 if `length` is 0.
 #[inline(always)]
 fn extend<const SIGNED: bool>(a: u32, length: u32) -> u32 {
     let unused = 32u32.wrapping_sub(length) & 31;

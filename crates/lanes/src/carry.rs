@@ -8,7 +8,7 @@ use super::{HostPath, LaneArgs, LaneFn};
 use isa::{Form, Mod, Opcode, Picks, Type};
 use std::marker::PhantomData;
 
-/// Words that carry.
+/// Words that can carry.
 trait Word: Select {
     const ONE: Self;
     fn add(self, other: Self) -> Self;
@@ -61,7 +61,7 @@ macro_rules! word {
 }
 word!(u32 i32 top_bits32 u64 i64 top_bits64);
 
-/// What is computed, as const generics take it: a + b, a + ~b, or a part of a * b plus c.
+/// The operations, as const generics take them: a + b, a + ~b, or a half of a * b plus c.
 const ADD: u8 = 0;
 const SUB: u8 = 1;
 const LOW: u8 = 2;
@@ -71,7 +71,8 @@ const HIGH_SIGNED: u8 = 4;
 struct Carry<T, const OPERATION: u8>(PhantomData<T>);
 
 impl<T: Word, const OPERATION: u8> Parametric for Carry<T, OPERATION> {
-    /// Whether the carry is read: behind the other sources. Otherwise it is 1 for subtractions and 0 for all others.
+    /// Whether the handler reads the carry, which follows the other sources. Otherwise the carry-in is 1 for
+    /// subtractions and 0 for all other operations.
     type With = bool;
 
     #[inline(always)]
@@ -97,7 +98,7 @@ impl<T: Word, const OPERATION: u8> Parametric for Carry<T, OPERATION> {
                         HIGH => (a[k].mul_high(b[k]), c[k]),
                         _ => (a[k].mul_high_signed(b[k]), c[k]),
                     };
-                    // Not both of the two steps carry.
+                    // At most one of the two additions carries.
                     let sum = x.add(y);
                     let result = sum.add(carry[k]);
                     let (first, second) = (T::below(sum, x), T::below(result, sum));

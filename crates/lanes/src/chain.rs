@@ -1,35 +1,35 @@
-//! Sums of products in one go: `fma` after `fma` into the same sum, which stays in the host's registers meanwhile.
+//! Chains of products: `fma` after `fma` into the same sum, which stays in the host's registers.
 //!
-//! The steps of a chain are those of single handlers: each product is added with one rounding. A NaN on the way makes the last
-//! sum a NaN, so that it is enough to give that its canonical form.
+//! Each step is the same as in the handler of `fma`: the sum is rounded once per product. A NaN at any step makes the
+//! last sum a NaN, so only the last sum needs its NaN made canonical.
 
 use super::drive::{apply1, apply3};
 use super::float::finish;
 use super::path::{BLOCK, Block, Path};
 
-/// How the lanes of a chain lie: groups of 16 lanes in rows, rows in blocks.
+/// How the lanes of a chain are laid out: groups of 16 lanes form rows, rows form blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Groups of a row.
+    /// Groups per row.
     pub groups: usize,
-    /// Rows of a block.
+    /// Rows per block.
     pub rows: usize,
     /// Number of blocks.
     pub blocks: usize,
 }
 
-/// Values of lanes of 4 bytes anywhere in memory; distances are in bytes, modulo 2^64.
+/// Values of 4-byte lanes, anywhere in memory. Strides are in bytes, modulo 2^64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Factor {
-    /// The first group.
+    /// Address of the first group.
     pub array: *const u8,
-    /// From one group of a row to the next.
+    /// Stride between groups of a row.
     pub step: usize,
-    /// From one row to the next.
+    /// Stride between rows.
     pub pitch: usize,
-    /// From one block to the next.
+    /// Stride between blocks.
     pub block_stride: usize,
-    /// A group has one value for all its lanes.
+    /// Each group has a single value for all its lanes.
     pub splat: bool,
 }
 
@@ -39,7 +39,7 @@ impl Factor {
         Factor { array: std::ptr::null(), step: 0, pitch: 0, block_stride: 0, splat: false };
 }
 
-/// Rows whose sums are computed together: as many as hide how long an addition takes.
+/// Rows whose sums are computed together: enough to hide the latency of an addition.
 const ROWS: usize = 4;
 
 /// See [`Helpers`](super::Helpers).
@@ -75,10 +75,10 @@ pub(super) unsafe fn fma_chain<P: Path>(dst: *mut u8, first: Factor, products: &
     }
 }
 
-/// The sums of one group of `N` rows.
+/// The sums of one group in `N` rows.
 ///
 /// # Safety
-/// The factors must have these groups, and the destination room for them.
+/// The factors must have these groups, and the destination must have room for them.
 #[inline(always)]
 unsafe fn rows<const N: usize>(
     to: *mut u8,
@@ -118,15 +118,15 @@ unsafe fn rows<const N: usize>(
 /// The lanes of a group in a row.
 ///
 /// # Safety
-/// The factor must have it.
+/// The factor must have this row.
 #[inline(always)]
 unsafe fn whole(factor: &Factor, row: usize) -> Block<f32> {
     let at = factor.array.wrapping_add(row.wrapping_mul(factor.pitch));
-    // SAFETY: the caller's promise. Factors may stand anywhere in memory.
+    // SAFETY: the caller's promise. Factors may be unaligned.
     unsafe { at.cast::<Block<f32>>().read_unaligned() }
 }
 
-/// The same if the group has one value.
+/// The single value of a group in a row, in all lanes.
 ///
 /// # Safety
 /// As above.

@@ -1,4 +1,4 @@
-//! setp and set: comparisons to mask bits, and what is made of these.
+//! setp and set: comparisons that produce mask bits, and their combination.
 
 use super::drive::{Byte, apply2, bytes2, in_pairs, load, load_mask, store, store_mask};
 use super::path::{BLOCK, Block, Kernel, Parametric, Path, version, version_with};
@@ -8,7 +8,7 @@ use isa::{BoolOp, CmpOp, Mod, Opcode, Picks, Type};
 use sem::format::Format;
 use std::marker::PhantomData;
 
-/// A set of outcomes of a comparison: those for which it holds.
+/// The possible outcomes of a comparison, as bits of a set. A comparison holds for the outcomes in its set.
 pub(super) const LESS: u8 = 1;
 pub(super) const EQUAL: u8 = 2;
 pub(super) const GREATER: u8 = 4;
@@ -56,7 +56,7 @@ fn ordered<T: PartialOrd, const HOLDS: u8>(a: T, b: T) -> bool {
 /// Whether the outcome of a comparison of floating-point numbers is in the set.
 #[inline(always)]
 fn float<T: PartialOrd, const HOLDS: u8>(a: T, b: T) -> bool {
-    // As the hardware has them: a set with the unordered outcome is the complement of one without.
+    // As in hardware: a set with the unordered outcome is the complement of a set without it.
     let unordered = HOLDS & UNORDERED != 0;
     let without = if unordered { HOLDS ^ (ORDERED | UNORDERED) } else { HOLDS };
     let holds = match without {
@@ -74,11 +74,11 @@ fn float<T: PartialOrd, const HOLDS: u8>(a: T, b: T) -> bool {
 
 /// Values that compare.
 trait Compare: 'static {
-    /// Which sets of outcomes there are: without the unordered ones for integers.
+    /// Whether there is an unordered outcome (not for integers).
     const FLOAT: bool;
 
-    /// The results for one block: p's and q's comparison. Of scalars the second is the complement, of packed halves
-    /// the results of the low and of the high halves.
+    /// The results for one block, for p and for q. For scalars, q is the complement of p. For packed halves, p is the
+    /// result of the low halves and q that of the high halves.
     ///
     /// # Safety
     /// Sources 0 and 1 must have that block; `P` must be a path of the host.
@@ -92,7 +92,7 @@ macro_rules! all_ones {
     };
 }
 
-/// Compares blocks of scalars: element type, type of the bits of its width, and how.
+/// Implements comparison of blocks of scalars: element type, unsigned integer of its width, and the test.
 macro_rules! compare {
     ($($name:ident: $T:ident as $Bits:ident by $top_bits:ident, float $float:literal,
         |$a:ident, $b:ident| $test:expr;)*) => {
@@ -137,7 +137,7 @@ fn flush(x: f32) -> f32 {
     super::float::flush::<true>(x)
 }
 
-/// Compares halves as integers: magnitudes above `INFINITY` are NaNs, those below `NORMAL` count as zero.
+/// Compares halves as integers. Magnitudes above `INFINITY` are NaNs; those below `NORMAL` count as zero.
 #[inline(always)]
 fn half<const INFINITY: i16, const NORMAL: i16, const HOLDS: u8>(a: u16, b: u16) -> bool {
     let magnitude = |x: u16| (x & 0x7fff) as i16;
@@ -151,7 +151,7 @@ fn half<const INFINITY: i16, const NORMAL: i16, const HOLDS: u8>(a: u16, b: u16)
     if HOLDS & UNORDERED != 0 { holds | nan } else { holds & !nan }
 }
 
-/// Two halves a lane, compared by `INFINITY` and `NORMAL` as above.
+/// Compares two halves per lane, with `INFINITY` and `NORMAL` as for [`half`].
 struct Pair<const INFINITY: i16, const NORMAL: i16>;
 
 impl<const INFINITY: i16, const NORMAL: i16> Compare for Pair<INFINITY, NORMAL> {
@@ -169,7 +169,7 @@ impl<const INFINITY: i16, const NORMAL: i16> Compare for Pair<INFINITY, NORMAL> 
             for k in 0..2 * BLOCK {
                 bits[k] = all_ones!(u16, half::<INFINITY, NORMAL, HOLDS>(x[k], y[k]));
             }
-            // Little-endian as everything here: the low half of a lane comes first.
+            // Lanes are little-endian, so the low half comes first.
             let high: Block<u32> = std::mem::transmute::<[u16; 2 * BLOCK], Block<u32>>(bits);
             let mut low = high;
             for x in &mut low {
@@ -180,7 +180,7 @@ impl<const INFINITY: i16, const NORMAL: i16> Compare for Pair<INFINITY, NORMAL> 
     }
 }
 
-/// p and q of a comparison without c.
+/// Writes p and q of a comparison without c.
 struct Setp<C, const HOLDS: u8>(PhantomData<C>);
 
 impl<C: Compare, const HOLDS: u8> Kernel for Setp<C, HOLDS> {
@@ -197,16 +197,16 @@ impl<C: Compare, const HOLDS: u8> Kernel for Setp<C, HOLDS> {
     }
 }
 
-/// Lanes compared at a time, where something follows.
+/// Number of lanes compared at a time if the results are processed further.
 const PART: usize = 256;
 
-/// What a comparison of up to [`PART`] lanes gave, p and q for each group.
+/// The results of a comparison of up to [`PART`] lanes: p and q for each group.
 type Results = [[u16; PART / BLOCK]; 2];
 
 /// Compares lanes from `start` on, and combines p and q with source 2 if there is an operator.
 ///
 /// # Safety
-/// As for `compare`; with an operator source 2 is a predicate.
+/// As for `compare`; with an operator, source 2 is a predicate.
 unsafe fn compare_part(
     args: &LaneArgs,
     start: usize,
@@ -239,7 +239,7 @@ unsafe fn compare_part(
     (results, lanes / BLOCK)
 }
 
-/// p and q of a comparison combined with c, which may be a destination.
+/// Combines p and q of a comparison with c. A destination may be c.
 ///
 /// # Safety
 /// As for [`LaneFn::call`].
@@ -257,7 +257,7 @@ unsafe fn combine(args: &LaneArgs, told: &LaneFn) {
     }
 }
 
-/// `set`: its comparison, and what it writes where p and where q hold: of scalars q counts for nothing.
+/// `set`: its comparison, and the values that it writes where p and where q hold. For scalars, q has no effect.
 struct Set<T>(PhantomData<T>);
 
 #[derive(Clone, Copy)]
@@ -337,7 +337,7 @@ fn comparison(ty: Type, ftz: bool, holds: u8, path: HostPath) -> Option<LaneFn> 
     }
 }
 
-/// `set` to elements of `.dtype`, which are as many as those of `.stype`.
+/// `set` to elements of `.dtype`, which has as many elements as `.stype`.
 fn set(dtype: Type, stype: Type, op: Option<BoolOp>, compare: RawFn, path: HostPath) -> LaneFn {
     let width = dtype.bits() / stype.lanes();
     let yes = Format::of(dtype).map_or(u64::MAX >> (64 - width), Format::one);

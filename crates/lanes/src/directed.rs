@@ -1,7 +1,8 @@
 //! The mixed forms of add, sub and fma rounded toward zero (`.rz`), down (`.rm`) and up (`.rp`).
 //!
-//! Computed in binary64, where a product of two halves is exact and the rest of a sum is a number too. The
-//! conversion to binary32 rounds to nearest; what the exact result has more or less says whether that went the wrong way.
+//! The operation is computed in binary64, where a product of two halves is exact and the rounding error of a sum is
+//! representable. The conversion to binary32 rounds to nearest; the sign of the remaining error shows whether the
+//! result must move to its neighbour.
 
 use super::drive::{Half, apply1, apply2, apply3, load, store};
 use super::float::finish;
@@ -15,8 +16,8 @@ pub(super) const ZERO: u8 = 0;
 pub(super) const DOWN: u8 = 1;
 pub(super) const UP: u8 = 2;
 
-/// x + y, and the rest that binary64 has no room for (Knuth's two-sum). An exact sum of zero is negative only when
-/// rounding down.
+/// x + y in binary64, and its rounding error (Knuth's two-sum). An exact zero sum is negative only when rounding
+/// down.
 #[inline(always)]
 pub(super) fn sum<const TO: u8>(x: f64, y: f64) -> (f64, f64) {
     let sum = if TO == DOWN { -(-x - y) } else { x + y };
@@ -24,23 +25,24 @@ pub(super) fn sum<const TO: u8>(x: f64, y: f64) -> (f64, f64) {
     (sum, (x - (sum - part)) + (y - part))
 }
 
-/// The exact value `sum + rest`, of which `sum` is the nearest binary64 number, in binary32.
+/// Converts the exact value `sum + rest` to binary32. `sum` must be the nearest binary64 number.
 #[inline(always)]
 pub(super) fn narrow<const TO: u8>((sum, rest): (f64, f64)) -> f32 {
     let nearest = sum as f32;
     let lost = sum - f64::from(nearest);
-    // By how much the exact value is above `nearest`: infinitely where it overflowed, NaN if it is infinite or NaN.
+    // The amount by which the exact value is above `nearest`: infinite after an overflow, NaN if the value is
+    // infinite or NaN.
     let above = if lost != 0.0 { lost } else { rest };
     let bits = nearest.to_bits() as i32;
     let (up, negative) = (above > 0.0, bits < 0);
     let inexact = (above > 0.0) | (above < 0.0);
     let wrong = match TO {
-        // Too large a magnitude. A zero that underflowed has the sign of the exact value, which is no nearer to zero.
+        // The magnitude is too large. An underflowed zero has the sign of the exact value and must stay.
         ZERO => inexact & (up == negative) & (nearest != 0.0),
         DOWN => inexact & !up,
         _ => inexact & up,
     };
-    // Of two neighbours with a sign the bits of the one farther from zero are greater by one.
+    // Of two neighbours with the same sign, the one farther from zero has the greater bits, by one.
     let step = match TO {
         ZERO => -1,
         DOWN => 1 - 2 * i32::from(!negative),
@@ -87,7 +89,7 @@ impl<H: Half, const TO: u8> Kernel for Fma<H, TO> {
     }
 }
 
-/// Blocks that are computed before they are saturated.
+/// Number of blocks that are computed before they are saturated.
 const PART: usize = 16;
 
 /// `K`, then `.sat`.
@@ -96,7 +98,8 @@ struct Saturated<K>(PhantomData<K>);
 impl<K: Kernel> Kernel for Saturated<K> {
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs) {
-        // A call, so that there is one copy of `K`. Others may read the destination: what is not saturated does not go there.
+        // A call, so that there is only one copy of `K`. The unsaturated results must not go to the destination,
+        // because other threads may read that.
         let kernel = version::<K>(P::PATH);
         let mut sums = [[0f32; BLOCK]; PART];
         let blocks = args.lanes / BLOCK;
@@ -104,7 +107,7 @@ impl<K: Kernel> Kernel for Saturated<K> {
             let count = PART.min(blocks - first);
             let src = std::array::from_fn(|n| args.src[n].wrapping_add(first * args.step[n]));
             let dst = [sums.as_mut_ptr().cast(), std::ptr::null_mut()];
-            // SAFETY: the caller's promise, of some blocks, for which `sums` has room.
+            // SAFETY: the caller's promise, for a part of the blocks; `sums` has room for these.
             unsafe {
                 kernel.call(&LaneArgs { dst, src, step: args.step, lanes: count * BLOCK });
                 for (i, &sums) in sums[..count].iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Binary64 rounded toward zero (`.rz`), down (`.rm`) and up (`.rp`), and `rsqrt.approx.f64`.
+//! binary64 rounded toward zero (`.rz`), down (`.rm`) and up (`.rp`), and `rsqrt.approx.f64`.
 //!
-//! The host rounds to nearest; the sign of what it left out says whether that went the wrong way. A residue that is one `fma`
-//! of numbers far from overflow and underflow has the right sign: so operands are taken apart into numbers from 1 to 2 and
-//! powers of two first.
+//! The host rounds to nearest. The sign of the rounding error shows whether the result must move to its neighbour.
+//! One `fma` computes that error with the right sign if its operands are far from overflow and underflow. So operands
+//! are first split into numbers from 1 to 2 and powers of two.
 
 use super::drive::{load, store};
 use super::encoding::{Direction, directed};
@@ -14,7 +14,7 @@ use isa::{Mod, Opcode, Picks, Rounding, Type};
 use sem::format::F64;
 use sem::round::Mode;
 
-/// A number from 1 to 2, or zero, and the exponent of the power of two that it counts in.
+/// Splits x into a number from 1 to 2 (or zero) and the exponent of a power of two.
 #[inline(always)]
 fn apart(x: f64) -> (f64, i64) {
     const UP: f64 = (1u128 << 64) as f64;
@@ -32,7 +32,7 @@ fn power(n: i64) -> f64 {
     f64::from_bits(((n + 1023) << 52) as u64)
 }
 
-/// x 2^n, where neither overflows; |n| counts as 2000 at most.
+/// x 2^n, if neither overflows; |n| is limited to 2000.
 #[inline(always)]
 fn scaled(x: f64, n: i64) -> f64 {
     let n = n.clamp(-2000, 2000);
@@ -49,15 +49,15 @@ pub(super) const DIV: u8 = 4;
 pub(super) const RCP: u8 = 5;
 pub(super) const SQRT: u8 = 6;
 
-/// The sign of x * y + z - sum, where `sum` is the rounded x * y + z; NaN if it takes more to tell.
+/// The sign of x * y + z - sum, where `sum` is the rounded x * y + z; NaN if the sign cannot be determined this way.
 #[inline(always)]
 fn residue(x: f64, y: f64, z: f64, sum: f64) -> f64 {
-    /// From this factor on the lesser term only has a sign.
+    /// If the exponents differ by more than this, only the sign of the lesser term matters.
     const FAR: i64 = 300;
     let ((a, n), (b, m), (c, l)) = (apart(x), apart(y), apart(z));
     let (product, exponent) = (a * b, n + m);
     let error = a.mul_add(b, -product);
-    // In units of 2^exponent. An addend of far more leaves a product that only has a sign, too.
+    // In units of 2^exponent. If the addend is far larger, only the sign of the product matters as well.
     let distance = l - exponent;
     let addend = scaled(c, distance.clamp(-FAR, FAR));
     let (high, low) = two_sum(product, addend);
@@ -72,7 +72,7 @@ fn residue(x: f64, y: f64, z: f64, sum: f64) -> f64 {
     if product == 0.0 { 0.0 } else { sign }
 }
 
-/// The exact result less the rounded one: what counts is the sign.
+/// The exact result minus the rounded one; only its sign is meaningful.
 #[inline(always)]
 fn rest<const OPERATION: u8>([x, y, z]: [f64; 3], nearest: f64) -> f64 {
     match OPERATION {
@@ -88,7 +88,7 @@ fn rest<const OPERATION: u8>([x, y, z]: [f64; 3], nearest: f64) -> f64 {
             f64::from_bits(rest.to_bits() ^ y.to_bits() & 1 << 63)
         }
         _ => {
-            // An even power of two.
+            // Split off an even power of two.
             let (a, n) = apart(x);
             let odd = n & 1;
             let root = scaled(nearest, -((n - odd + 4096) >> 1) + 2048);
@@ -97,7 +97,7 @@ fn rest<const OPERATION: u8>([x, y, z]: [f64; 3], nearest: f64) -> f64 {
     }
 }
 
-/// An operation rounded in a direction.
+/// An operation with a directed rounding.
 struct Directed<const OPERATION: u8>;
 
 impl<const OPERATION: u8> Parametric for Directed<OPERATION> {
@@ -106,7 +106,7 @@ impl<const OPERATION: u8> Parametric for Directed<OPERATION> {
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs, &rounding: &Rounding) {
         let direction = Direction::of(rounding);
-        // An exact sum of zero is negative only when rounding down.
+        // An exact zero sum is negative only when rounding down.
         let flip = u64::from(rounding == Rounding::TowardNegative) << 63;
         let flipped = |x: f64| f64::from_bits(x.to_bits() ^ flip);
         for i in 0..args.lanes / BLOCK {
@@ -135,7 +135,7 @@ impl<const OPERATION: u8> Parametric for Directed<OPERATION> {
                         & (z.abs() < f64::INFINITY)
                         & (!matches!(OPERATION, DIV | RCP) | (y != 0.0));
                     let rest = rest::<OPERATION>([x, y, z], nearest);
-                    // What overflowed is less than infinity.
+                    // An overflowed result is less than infinity in magnitude.
                     let rest = if nearest.abs() == f64::INFINITY { -nearest } else { rest };
                     let exact = !finite | nearest.is_nan();
                     doubts[k] = u64::from(!exact & rest.is_nan());
@@ -155,7 +155,7 @@ impl<const OPERATION: u8> Parametric for Directed<OPERATION> {
     }
 }
 
-/// What `sem` makes of the lanes in doubt: sums that all but cancel, and those next to the largest number.
+/// Computes the lanes in doubt by `sem`: sums that nearly cancel, and sums next to the largest number.
 #[cold]
 #[inline(never)]
 fn ask_sem<const OPERATION: u8>(
@@ -179,13 +179,13 @@ fn ask_sem<const OPERATION: u8>(
     }
 }
 
-/// 1 / sqrt(a) to nearest: an approximation and how much it is off.
+/// 1 / sqrt(a) to nearest: an approximation and its correction.
 struct Rsqrt;
 
 impl Kernel for Rsqrt {
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs) {
-        /// Far above the error of the correction.
+        /// Bound of the error of the correction, with a large margin.
         const ERROR: f64 = 1.0 / (1u128 << 97) as f64;
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the source and the destination have `lanes` elements.
@@ -226,7 +226,7 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
     if (opcode, picks.mods()) == (Opcode::Rsqrt, &[Mod::Approx]) {
         return Some(version::<Rsqrt>(path));
     }
-    // The `.ftz` of `rcp` changes nothing.
+    // `.ftz` has no effect on `rcp`.
     let rounding = picks.rounding().filter(|_| only(picks, &[Mod::Rz, Mod::Rm, Mod::Rp, Mod::Ftz]))?;
     Some(match (opcode, sources) {
         (Opcode::Add, 2) => version_with::<Directed<ADD>>(path, rounding),

@@ -1,7 +1,8 @@
-//! Integer division and remainder, exactly, by the floating-point division of the host.
+//! Integer division and remainder, exactly, by floating-point division of the host.
 //!
-//! The quotient of two integers of 16 bits in binary32, or of 32 bits in binary64, rounded to an integer, is at most 1 too
-//! large: the remainder, which is exact, says so. Division of 64 bits is the host's own, lane by lane.
+//! The quotient of two 16-bit integers in binary32, or of two 32-bit integers in binary64, rounded to an integer, is
+//! at most 1 too large. The remainder, which is exact, shows whether it is. 64-bit division uses the host's integer
+//! division, lane by lane.
 
 use super::drive::map2;
 use super::{HostPath, LaneFn, only};
@@ -12,7 +13,7 @@ macro_rules! divide {
     ($($name:ident: $T:ident in $F:ident as $Bits:ident, by $magic:expr;)*) => {
         $(#[inline(always)]
         fn $name(a: $T, b: $T) -> ($T, $T) {
-            /// Added to a number it rounds it to an integer, which then stands in the low bits.
+            /// Adding this number rounds a number to an integer, which is then in the low bits.
             const MAGIC: $F = $magic;
             let (x, y) = ($F::from(a), $F::from(b));
             let sum = x / y + MAGIC;
@@ -27,8 +28,8 @@ divide! {
     divide32: u32 in f64 as u64, by (1u64 << 52) as f64;
 }
 
-/// Handlers of `div` and `rem` on unsigned and signed numbers of a width. Division by zero makes all ones; a quotient is rounded
-/// toward zero, and a remainder has the dividend's sign.
+/// Handlers of `div` and `rem` on unsigned and signed numbers of a width. Division by zero gives all ones; a quotient
+/// is rounded toward zero, and a remainder has the sign of the dividend.
 macro_rules! handlers {
     ($path:expr, $opcode:expr, $signed:expr, $U:ident, $S:ident, $divide:expr) => {
         match ($opcode, $signed) {
@@ -49,11 +50,11 @@ macro_rules! handlers {
     };
 }
 
-/// The host's division, where there is a divisor.
+/// The host's division; divides by 1 if `b` is 0.
 #[inline(always)]
 fn divide64(a: u64, b: u64) -> (u64, u64) {
     let b = b.max(1);
-    // Most numbers are small, and many hosts divide those faster.
+    // Most numbers are small, and many hosts divide small numbers faster.
     if (a | b) >> 32 == 0 {
         (u64::from(a as u32 / b as u32), u64::from(a as u32 % b as u32))
     } else {

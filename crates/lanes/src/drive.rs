@@ -1,8 +1,8 @@
 //! Loops that apply a function of scalars to every lane.
 //!
-//! A function is given as a closure that captures nothing: its type alone stands for it, so that the loop around it
-//! can be compiled for every path. Blocks of 16 lanes are read whole before their results are written: a destination
-//! may be a source's array, and the compiler needs no check for overlaps to use vector instructions.
+//! A function is a closure that captures nothing. Its type alone identifies it, so the loop around it can be compiled
+//! for every path. Each block of 16 lanes is read completely before its results are written. So a destination may be
+//! a source's array, and the compiler can vectorize without checking for overlap.
 
 use super::path::{BLOCK, Block, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn};
@@ -17,12 +17,12 @@ macro_rules! lane {
 }
 lane!(u16 i16 u32 i32 u64 i64 f32 f64);
 
-/// The closure of a type, conjured from the type.
+/// The closure of type `F`, created from the type alone.
 #[inline(always)]
 fn function<F: Copy>() -> F {
     const { assert!(size_of::<F>() == 0, "a lane function captures nothing") };
-    // SAFETY: a dangling pointer is a valid place of a value of no bytes; the value exists, since every caller gets
-    // `F` from `map1` and its kin, which were given one, and it may be copied.
+    // SAFETY: a dangling pointer is valid for reads of a zero-sized value. A value of `F` exists and may be copied,
+    // because every caller got `F` from a function like `map1`, which received a value of it.
     unsafe { NonNull::<F>::dangling().read() }
 }
 
@@ -32,17 +32,18 @@ fn function<F: Copy>() -> F {
 /// The source must be an array of `T` with that block.
 #[inline(always)]
 pub(super) unsafe fn load<T: Copy>(args: &LaneArgs, n: usize, i: usize) -> Block<T> {
-    // SAFETY: the caller's promise. Sources may stand anywhere in memory.
+    // SAFETY: the caller's promise. Sources may be unaligned.
     unsafe { args.src[n].add(i * args.step[n]).cast::<Block<T>>().read_unaligned() }
 }
 
-/// Writes block `i` of destination `n`, which others may read meanwhile on paths that [share results](HostPath::shares_results).
+/// Writes block `i` of destination `n`. Other threads may read it at the same time on paths that [share
+/// results](HostPath::shares_results).
 ///
 /// # Safety
 /// The destination must be an array of `T` with that block; the host must have the instructions of `P`.
 #[inline(always)]
 pub(super) unsafe fn store<P: Path, T: Copy>(args: &LaneArgs, n: usize, i: usize, block: Block<T>) {
-    // SAFETY: the caller's promise. Destinations may stand anywhere in memory.
+    // SAFETY: the caller's promise. Destinations may be unaligned.
     unsafe {
         let to = args.dst[n].cast::<Block<T>>().add(i);
         if P::PATH.shares_results() { P::write(to.cast(), block) } else { to.write_unaligned(block) }
@@ -59,7 +60,7 @@ pub(super) unsafe fn load_mask(args: &LaneArgs, n: usize, i: usize) -> u16 {
     unsafe { args.src[n].cast::<u16>().add(i).read() }
 }
 
-/// Writes the 16 bits of block `i` of destination `n`, a predicate; nothing if it is null.
+/// Writes the 16 bits of block `i` of destination `n`, a predicate. Does nothing if it is null.
 ///
 /// # Safety
 /// The destination must be null or a predicate with that block.
@@ -71,7 +72,7 @@ pub(super) unsafe fn store_mask(args: &LaneArgs, n: usize, i: usize, mask: u16) 
     }
 }
 
-/// `f` of every element.
+/// Applies `f` to every element.
 #[inline(always)]
 pub(super) fn apply1<A: Copy, R: Copy + Default>(f: impl Fn(A) -> R, a: Block<A>) -> Block<R> {
     let mut out = [R::default(); BLOCK];
@@ -81,7 +82,7 @@ pub(super) fn apply1<A: Copy, R: Copy + Default>(f: impl Fn(A) -> R, a: Block<A>
     out
 }
 
-/// `f` of every pair of elements.
+/// Applies `f` to every pair of elements.
 #[inline(always)]
 pub(super) fn apply2<A: Copy, B: Copy, R: Copy + Default>(
     f: impl Fn(A, B) -> R,
@@ -95,7 +96,7 @@ pub(super) fn apply2<A: Copy, B: Copy, R: Copy + Default>(
     out
 }
 
-/// `f` of every triple of elements.
+/// Applies `f` to every triple of elements.
 #[inline(always)]
 pub(super) fn apply3<A: Copy, B: Copy, C: Copy, R: Copy + Default>(
     f: impl Fn(A, B, C) -> R,
@@ -167,7 +168,7 @@ pub(super) fn map3<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Cop
     version::<Map3<A, B, C, R, F>>(path)
 }
 
-/// `f` of four sources of one type.
+/// `f` of four sources: two of one type and two 32-bit words.
 struct Map4<A, R, F>(PhantomData<(A, R, F)>);
 
 impl<A: Lane, R: Lane, F: Fn(A, A, u32, u32) -> R + Copy> Kernel for Map4<A, R, F> {
@@ -221,7 +222,7 @@ impl Half for F16 {
 
     #[inline(always)]
     unsafe fn narrow<P: Path>(x: Block<f32>) -> Block<u16> {
-        // A conversion keeps the top of a NaN's payload: this NaN becomes 0x7fff.
+        // The conversion keeps the top of a NaN's payload: this NaN becomes 0x7fff.
         let x = apply1(|x: f32| if x.is_nan() { f32::from_bits(0x7fff_ffff) } else { x }, x);
         // SAFETY: the caller's promise.
         unsafe { P::f32_to_f16(x) }
@@ -246,12 +247,13 @@ impl Half for Bf16 {
     }
 }
 
-/// The handler of elements of `HALF / 16` bytes, of which a lane has two.
+/// The handler of packed pairs: each lane has two elements of `HALF / 16` bytes.
 ///
 /// # Safety
 /// As for [`LaneFn::call`].
 unsafe fn pairs<const HALF: usize>(args: &LaneArgs, told: &LaneFn) {
-    // 16 lanes are two blocks: one after the other if all are, or if both are the same, as of one value.
+    // 16 lanes are two blocks of elements. All lanes can run at once if every source is contiguous, or has the same
+    // value in all lanes.
     let in_step = |n: usize| match args.step[n] {
         step if step == 2 * HALF => true,
         0 if args.src[n].is_null() => true,
@@ -264,7 +266,7 @@ unsafe fn pairs<const HALF: usize>(args: &LaneArgs, told: &LaneFn) {
     };
     if (0..args.step.len()).all(in_step) {
         let args = LaneArgs { lanes: 2 * args.lanes, step: args.step.map(|step| step / 2), ..*args };
-        // SAFETY: twice as many elements of half the width lie in the same bytes.
+        // SAFETY: the same bytes hold twice as many elements of half the width.
         return unsafe { (told.inner)(&args, told) };
     }
     for group in 0..args.lanes / BLOCK {
@@ -276,7 +278,7 @@ unsafe fn pairs<const HALF: usize>(args: &LaneArgs, told: &LaneFn) {
     }
 }
 
-/// A byte, with a sign or without.
+/// A signed or unsigned byte.
 pub(super) trait Byte: Copy + 'static {}
 impl Byte for u8 {}
 impl Byte for i8 {}
@@ -303,12 +305,13 @@ impl<T: Byte, F: Fn(T, T) -> u8 + Copy> Kernel for Bytes2<T, F> {
     }
 }
 
-/// d = f(a, b) of each of four bytes
+/// d = f(a, b), for each of four bytes
 pub(super) fn bytes2<T: Byte, F: Fn(T, T) -> u8 + Copy>(path: HostPath, _: F) -> LaneFn {
     version::<Bytes2<T, F>>(path)
 }
 
-/// A handler of numbers without predicates for packed pairs of them; all operands have elements of `bytes` bytes, 2 or 4.
+/// Turns a handler without predicates into one of packed pairs. All operands must have elements of `bytes` bytes, 2
+/// or 4.
 pub(super) fn in_pairs(bytes: usize, handler: LaneFn) -> LaneFn {
     let function = if bytes == 4 { pairs::<{ 4 * BLOCK }> } else { pairs::<{ 2 * BLOCK }> };
     LaneFn { function, inner: handler.function, ..handler }
@@ -319,7 +322,7 @@ fn packed<K: Kernel>(pairs: bool, path: HostPath) -> LaneFn {
     if pairs { in_pairs(2, version::<K>(path)) } else { version::<K>(path) }
 }
 
-/// `F` on halves, or `EXACT` on blocks in which `DOUBT` holds for any lane.
+/// `F` on halves; `EXACT` for blocks in which `DOUBT` holds in any lane.
 struct HalfMap<H, const SOURCES: usize, F, DOUBT, EXACT>(PhantomData<(H, F, DOUBT, EXACT)>);
 
 impl<H, const SOURCES: usize, F, DOUBT, EXACT> Kernel for HalfMap<H, SOURCES, F, DOUBT, EXACT>
@@ -362,7 +365,7 @@ where
     }
 }
 
-/// Each half of d is f of the halves of the sources, rounded to the format; of `pairs` of halves, or single ones.
+/// Each half of d is f of the sources' halves, rounded to the format; with `pairs` for packed pairs of halves.
 pub(super) fn half_map<H: Half, const SOURCES: usize, F>(pairs: bool, path: HostPath, f: F) -> LaneFn
 where
     F: Fn([f32; SOURCES]) -> f32 + Copy,
@@ -370,7 +373,7 @@ where
     half_map_or::<H, SOURCES, _, _, _>(pairs, path, f, |_| false, f)
 }
 
-/// The same with `f` where no lane of a block is in `doubt`, else `exact`.
+/// Like [`half_map`], but computes a block by `exact` if any of its lanes is in `doubt`.
 pub(super) fn half_map_or<H: Half, const SOURCES: usize, F, DOUBT, EXACT>(
     pairs: bool,
     path: HostPath,

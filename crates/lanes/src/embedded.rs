@@ -1,4 +1,4 @@
-//! Binary32 and binary64 rounded toward zero, down and up by AVX-512, whose arithmetic takes a rounding with the instruction.
+//! binary32 and binary64 rounded toward zero, down and up by AVX-512 instructions with embedded rounding.
 
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use super::path::{BLOCK, Block, Path};
 use super::x86::Avx512;
 use super::{HostPath, LaneArgs, LaneFn, Parameters, only};
 
-/// Roundings, as the instructions take them; nothing is raised.
+/// Roundings, encoded for the instructions; exceptions are suppressed.
 const ZERO: i32 = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
 const DOWN: i32 = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
 const UP: i32 = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
@@ -25,15 +25,15 @@ struct Modifiers {
     sat: bool,
 }
 
-/// What is computed: which elements, from which.
+/// The element type of an operation, and how its sources are read.
 trait Elements: 'static {
     /// An element of the result.
     type Number: Lane;
 
-    /// Block `i` of source `n`, which may be the last of several.
+    /// Block `i` of source `n`. `is_last` marks the last of several sources.
     unsafe fn load(args: &LaneArgs, n: usize, i: usize, is_last: bool) -> Block<Self::Number>;
 
-    /// The operation on the operands that it has, and all that modifiers do.
+    /// Applies the operation to its operands, and then all modifiers.
     unsafe fn compute<const OPERATION: u8, const ROUNDING: i32>(
         operands: [Block<Self::Number>; 3],
         modifiers: Modifiers,
@@ -75,7 +75,7 @@ unsafe fn singles<const OPERATION: u8, const ROUNDING: i32>([x, y, z]: [__m512; 
     }
 }
 
-/// Subnormal numbers become zeros of the same sign.
+/// Flushes subnormal numbers to zeros of the same sign.
 ///
 /// # Safety
 /// The host must have AVX-512.
@@ -88,7 +88,7 @@ unsafe fn flush(x: __m512) -> __m512 {
     }
 }
 
-/// Binary32, from sources that `S` reads.
+/// binary32 results, from sources that `S` reads.
 struct Singles<S>(PhantomData<S>);
 
 /// How sources of [`Singles`] are read.
@@ -96,7 +96,7 @@ trait Source: 'static {
     unsafe fn load(args: &LaneArgs, n: usize, i: usize, is_last: bool) -> Block<f32>;
 }
 
-/// All are binary32.
+/// All sources are binary32.
 struct NoHalf;
 
 impl Source for NoHalf {
@@ -107,7 +107,7 @@ impl Source for NoHalf {
     }
 }
 
-/// All but the last are halves.
+/// All sources except the last are halves.
 impl<H: Half> Source for H {
     #[inline(always)]
     unsafe fn load(args: &LaneArgs, n: usize, i: usize, is_last: bool) -> Block<f32> {
@@ -130,7 +130,7 @@ impl<S: Source> Elements for Singles<S> {
         operands: [Block<f32>; 3],
         Modifiers { ftz, sat }: Modifiers,
     ) -> Block<f32> {
-        /// What is so much greater than the least normal number, and by how much.
+        /// The scale of the repeated computation near the least normal number.
         const SCALE: f32 = (1u64 << 32) as f32;
         // SAFETY: the caller's promise; arrays and vectors of the same bytes.
         unsafe {
@@ -140,8 +140,9 @@ impl<S: Source> Elements for Singles<S> {
             }
             let mut out = singles::<OPERATION, ROUNDING>(operands);
             if ftz {
-                // With `.ftz` a number is rounded with an unbounded exponent: what the host rounds up to the least normal number may be less
-                // than that. The same of numbers that are so much greater has all the digits. (Sums below it are exact, and no root is so small.)
+                // `.ftz` rounds a number with an unbounded exponent before it flushes. So a result that the host
+                // rounds up to the least normal number may be less than that. The scaled computation has all the
+                // digits and shows this. (Sums below the least normal number are exact, and no root is that small.)
                 let least = _mm512_set1_ps(f32::MIN_POSITIVE);
                 let doubtful = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(_mm512_abs_ps(out), least);
                 if matches!(OPERATION, MUL | FMA | DIV | RCP) && doubtful != 0 {
@@ -155,7 +156,7 @@ impl<S: Source> Elements for Singles<S> {
                 out = flush(out);
             }
             if sat {
-                // Of NaN, and of zeros, the second operand is taken.
+                // If an operand is a NaN, or both are zeros, these instructions return the second one.
                 out = _mm512_min_ps(_mm512_max_ps(out, _mm512_setzero_ps()), _mm512_set1_ps(1.0));
             } else {
                 let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(out, out);
@@ -166,7 +167,7 @@ impl<S: Source> Elements for Singles<S> {
     }
 }
 
-/// Binary64.
+/// binary64.
 struct Doubles;
 
 impl Elements for Doubles {
@@ -178,7 +179,7 @@ impl Elements for Doubles {
         unsafe { load(args, n, i) }
     }
 
-    /// Modifiers change nothing.
+    /// Modifiers have no effect.
     #[inline(always)]
     unsafe fn compute<const OPERATION: u8, const ROUNDING: i32>(
         operands: [Block<f64>; 3],
@@ -226,7 +227,7 @@ unsafe fn run<E: Elements, const OPERATION: u8, const ROUNDING: i32>(args: &Lane
 where
     E::Number: From<u8>,
 {
-    // SAFETY: they were made below.
+    // SAFETY: `of_elements` made the parameters.
     let &modifiers: &Modifiers = unsafe { told.parameters.get() };
     for i in 0..args.lanes / BLOCK {
         // SAFETY: the sources and the destination have `lanes` elements.
@@ -276,7 +277,7 @@ where
     Some(LaneFn { function, inner: function, parameters: Parameters::new(modifiers) })
 }
 
-/// The handler of a form that is rounded in a direction.
+/// The handler of a form with a directed rounding.
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     if path != Avx512::PATH || !only(picks, &[Mod::Rz, Mod::Rm, Mod::Rp, Mod::Ftz, Mod::Sat]) {
         return None;

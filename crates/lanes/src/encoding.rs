@@ -1,8 +1,8 @@
-//! Numbers rounded once to a floating-point format, as vector code.
+//! Rounds numbers once to a floating-point format, as vector code.
 //!
-//! They come in binary64, or for formats narrower than binary32 in that, and may have been rounded to odd, which loses nothing that a
-//! second rounding to two bits fewer looks at. One definition serves every format, rounding and clamp; which one is looked up
-//! for a handler, not while it runs.
+//! The numbers are in binary64, or in binary32 for narrower formats. They may have been rounded to odd, which
+//! preserves the result of a second rounding to at least two bits fewer. One definition serves every format, rounding
+//! and clamp; they are parameters, which a handler's lookup selects once.
 
 use super::HostPath;
 use super::drive::{apply1, apply2};
@@ -17,7 +17,7 @@ const BIAS: i32 = 127;
 const FRACTION: i32 = (1 << 23) - 1;
 const INFINITY: i32 = 0xff << 23;
 
-/// The most bits that are dropped: sums with what is added above them stay below 2^31.
+/// The maximum number of dropped bits: sums of a significand and its rounding increment stay below 2^31.
 const DROPPED: i32 = 30;
 
 /// How numbers are rounded.
@@ -25,12 +25,12 @@ const DROPPED: i32 = 30;
 pub(super) enum Direction {
     NearestEven,
     NearestAway,
-    /// Away from zero if they are positive, and if they are negative; else toward it.
+    /// For positive and for negative numbers: away from zero if true, else toward zero.
     Away([bool; 2]),
 }
 
 impl Direction {
-    /// The direction that a rounding stands for.
+    /// The direction of a rounding mode.
     pub(super) fn of(rounding: Rounding) -> Direction {
         match rounding {
             Rounding::NearestEven => Direction::NearestEven,
@@ -42,17 +42,17 @@ impl Direction {
     }
 }
 
-/// The exact value `nearest + rest`, of which `nearest` is the nearest number, rounded in a direction.
+/// Rounds the exact value `nearest + rest` in a direction. `nearest` must be the nearest number.
 #[inline(always)]
 pub(super) fn directed(nearest: f64, rest: f64, direction: Direction) -> f64 {
     let Direction::Away(away) = direction else { return nearest };
     let bits = nearest.to_bits() as i64;
-    // The sign of the exact value, also of one that underflowed.
+    // The sign of the exact value, even if that underflowed.
     let negative = bits < 0;
     let outward = if negative { rest < 0.0 } else { rest > 0.0 };
     let inward = if negative { rest > 0.0 } else { rest < 0.0 };
     let away = if negative { away[1] } else { away[0] };
-    // Of two neighbours with a sign the bits of the one farther from zero are greater by one.
+    // Of two neighbours with the same sign, the one farther from zero has the greater bits, by one.
     let step = i64::from(outward & away) - i64::from(inward & !away);
     f64::from_bits(bits.wrapping_add(step) as u64)
 }
@@ -64,12 +64,13 @@ pub(super) struct ToF32 {
     /// `.ftz`: see [`ToF32::reach`].
     reach: Option<[f64; 2]>,
     sat: bool,
-    /// A NaN keeps its sign and the top of its payload.
+    /// A NaN keeps its sign and the top bits of its payload.
     payload: bool,
 }
 
 impl ToF32 {
-    /// Of these modifiers; nothing for `.ftz` with a rounding to nearest, for which there is simpler code.
+    /// The conversion for these modifiers; `None` for `.ftz` with a rounding to nearest, which has simpler code
+    /// elsewhere.
     pub(super) fn new(direction: Direction, ftz: bool, sat: bool, payload: bool) -> Option<ToF32> {
         let reach = if ftz { Some(ToF32::reach(direction)?) } else { None };
         Some(ToF32 { direction, reach, sat, payload })
@@ -99,10 +100,10 @@ impl ToF32 {
         }
     }
 
-    /// With `.ftz` a number is rounded with an unbounded exponent: above which magnitude it reaches the smallest normal number, if it
-    /// is positive, and if it is negative.
+    /// `.ftz` rounds a number with an unbounded exponent before it flushes. Returns, for positive and for negative
+    /// numbers, the magnitude above which the rounding reaches the smallest normal number.
     fn reach(direction: Direction) -> Option<[f64; 2]> {
-        /// In binary32, just below that number.
+        /// The unit in the last place of binary32 just below that number.
         const UNIT: f64 = LEAST / (1 << 24) as f64;
         match direction {
             Direction::Away(away) => Some(away.map(|away| if away { LEAST - UNIT } else { LEAST })),
@@ -114,7 +115,7 @@ impl ToF32 {
 /// The smallest normal number of binary32.
 const LEAST: f64 = f32::MIN_POSITIVE as f64;
 
-/// What `x` is rounded to with `.ftz` if that is no normal number or the smallest one; else itself.
+/// Rounds and flushes `x` with `.ftz` if its magnitude is below the smallest normal number; otherwise returns `x`.
 #[inline(always)]
 fn flushed(x: f64, [positive, negative]: [f64; 2]) -> f64 {
     let sign = x.to_bits() & 1 << 63;
@@ -123,11 +124,11 @@ fn flushed(x: f64, [positive, negative]: [f64; 2]) -> f64 {
     if x.abs() < LEAST { f64::from_bits(least.to_bits() | sign) } else { x }
 }
 
-/// A number in binary32, away from zero if it is positive, and if it is negative; else toward it.
+/// Converts a number to binary32. For positive and for negative numbers: away from zero if true, else toward zero.
 #[inline(always)]
 fn directed_f32(x: f64, away: [bool; 2]) -> f32 {
     let nearest = x as f32;
-    // An infinity has a rest that is NaN; one that overflowed has one toward zero.
+    // An infinity has a NaN as its rest; an overflowed number has a rest toward zero.
     let rest = x - f64::from(nearest);
     let bits = nearest.to_bits() as i32;
     let [positive, negative] = away;
@@ -135,17 +136,17 @@ fn directed_f32(x: f64, away: [bool; 2]) -> f32 {
     let minus = bits < 0;
     let outward = if minus { down & negative } else { up & positive };
     let inward = if minus { up & !negative } else { down & !positive };
-    // Of two neighbours with a sign the bits of the one farther from zero are greater by one.
+    // Of two neighbours with the same sign, the one farther from zero has the greater bits, by one.
     f32::from_bits((bits + i32::from(outward) - i32::from(inward)) as u32)
 }
 
-/// How numbers become encodings of a format narrower than binary32.
+/// How numbers are encoded in a format narrower than binary32.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Encoding {
     format: &'static Format,
     direction: Direction,
     clamp: Clamp,
-    /// `.ue8m0`, which has nothing but an exponent.
+    /// `.ue8m0`, which has only an exponent.
     scale: bool,
     /// `.ue5m3`, which has no sign.
     unsigned: bool,
@@ -162,13 +163,13 @@ impl Encoding {
         Some(Encoding { format, direction, clamp, scale, unsigned, positive_zeros: false })
     }
 
-    /// The same, with zeros that are positive or not.
+    /// The same encoding, with or without positive zeros.
     pub(super) fn with_positive_zeros(self, positive_zeros: bool) -> Encoding {
         Encoding { positive_zeros, ..self }
     }
 }
 
-/// An [`Encoding`] with what follows from it.
+/// An [`Encoding`] and the constants derived from it.
 pub(super) struct Encoder {
     encoding: Encoding,
     fraction_bits: u32,
@@ -176,7 +177,7 @@ pub(super) struct Encoder {
     /// The biased exponent of the smallest normal number, in binary32.
     least_exponent: i32,
     max_finite: i32,
-    /// What a number too large becomes if it is positive, and if it is negative.
+    /// The encodings of an overflow, for positive and for negative numbers.
     too_large: [i32; 2],
     infinity: i32,
     sign: u32,
@@ -221,7 +222,7 @@ impl Encoder {
         let numbers = match (format.bits(), self.fraction_bits, direction) {
             (_, _, Direction::NearestAway) => self.round(bits),
             (16, 10, _) if by_host => {
-                // SAFETY: the caller's promise. Of NaNs nothing counts.
+                // SAFETY: the caller's promise. `finished` replaces the results for NaNs.
                 let halves = unsafe { P::f32_to_f16(x) };
                 apply1(|half: u16| i32::from(half & 0x7fff), halves)
             }
@@ -231,14 +232,14 @@ impl Encoder {
         self.finished(numbers, bits)
     }
 
-    /// The encodings of numbers, to which `count` random bits are added below the last one that is kept.
+    /// The encodings of numbers, after adding `count` random bits below the last bit that is kept.
     #[inline(always)]
     pub(super) fn encode_randomly(&self, x: Block<f32>, random: Block<u32>, count: u32) -> Block<u32> {
         let bits = apply1(|x: f32| x.to_bits() as i32, x);
         let mut numbers = [0; BLOCK];
         for k in 0..BLOCK {
             let (exponent, significand, drop) = self.parts(bits[k]);
-            // What is that far below the last place, random bits do not carry into it.
+            // Bits that far below the last place are below all random bits, so they cause no carry.
             let significand = significand >> (drop - DROPPED).clamp(0, 31);
             let drop = drop.min(DROPPED) as u32;
             let above = random[k] << (drop.wrapping_sub(count) & 31);
@@ -247,8 +248,8 @@ impl Encoder {
         self.finished(numbers, bits)
     }
 
-    /// The encodings of magnitudes in units of the last place, rounded as if the exponent had no upper bound; with the signs and NaNs of
-    /// binary32's bits.
+    /// Completes encodings. `numbers` are magnitudes in units of the last place, rounded as if the exponent had no
+    /// upper bound; signs and NaNs come from the binary32 `bits`.
     #[inline(always)]
     fn finished(&self, numbers: Block<i32>, bits: Block<i32>) -> Block<u32> {
         let Encoding { format, clamp, positive_zeros, .. } = self.encoding;
@@ -273,7 +274,7 @@ impl Encoder {
             }
         };
         let nan = match (format.specials, clamp) {
-            // There is none: the largest number.
+            // The format has no NaN: use the largest number.
             (Specials::None, _) => self.max_finite as u32,
             (_, Clamp::Saturate) => 0,
             _ => format.nan as u32,
@@ -281,7 +282,8 @@ impl Encoder {
         apply2(|x: u32, bits: i32| if bits & i32::MAX > INFINITY { nan } else { x }, out, bits)
     }
 
-    /// Magnitudes, less those that are too large; what is not, infinity among it, has become larger than any.
+    /// Replaces magnitudes that are too large. Everything that overflowed, including infinity, is larger than the
+    /// largest finite number.
     #[inline(always)]
     fn bounded(&self, numbers: Block<i32>, bits: Block<i32>) -> Block<i32> {
         let Direction::Away(_) = self.encoding.direction else {
@@ -298,7 +300,8 @@ impl Encoder {
         apply2(bounded, numbers, bits)
     }
 
-    /// A magnitude's exponent in units of the last place, its significand, and how many bits of that come below the last place.
+    /// A magnitude's exponent in units of the last place, its significand, and how many bits of the significand are
+    /// below the last place.
     #[inline(always)]
     fn parts(&self, bits: i32) -> (i32, i32, i32) {
         let magnitude = bits & i32::MAX;
@@ -310,13 +313,13 @@ impl Encoder {
         ((kept - self.least_exponent) << self.fraction_bits, magnitude & FRACTION | hidden, drop)
     }
 
-    /// The magnitudes in units of the last place, from zero on, rounded as if the exponent had no upper bound.
+    /// The magnitudes in units of the last place, rounded as if the exponent had no upper bound.
     #[inline(always)]
     fn round(&self, bits: Block<i32>) -> Block<i32> {
         let (mut exponents, mut significands, mut drops) = ([0; BLOCK], [0; BLOCK], [0u32; BLOCK]);
         for k in 0..BLOCK {
             let (exponent, significand, drop) = self.parts(bits[k]);
-            // So far below the last place, a bit says that something was there.
+            // Further below the last place, one sticky bit represents all nonzero bits.
             let excess = (drop - DROPPED).clamp(0, 31) as u32;
             let jammed = if (excess > 0) & (significand != 0) { 1 } else { 0 };
             significands[k] = significand >> (excess & 31) | jammed;
@@ -342,7 +345,7 @@ impl Encoder {
         out
     }
 
-    /// The exponent of the magnitude, rounded to a power of two.
+    /// The exponent of the magnitude after rounding to a power of two.
     #[inline(always)]
     fn encode_scale(&self, bits: Block<i32>) -> Block<u32> {
         const LARGEST: i32 = 0xfe;
@@ -350,7 +353,8 @@ impl Encoder {
         let too_large = if self.encoding.clamp == Clamp::Finite { LARGEST } else { 0xff };
         let encode = |bits: i32| {
             let magnitude = bits & i32::MAX;
-            // 2^-127 is the least, and subnormal in binary32: what is greater goes up to the next exponent.
+            // The least number is 2^-127, which is subnormal in binary32; greater subnormal numbers round up to the
+            // next exponent.
             let from_subnormal = i32::from(magnitude > 1 << 22);
             let inexact =
                 if magnitude > FRACTION { i32::from(magnitude & FRACTION != 0) } else { from_subnormal };
@@ -362,7 +366,7 @@ impl Encoder {
     }
 }
 
-/// Magnitudes as bfloat16, which is the upper half of binary32.
+/// Rounds magnitudes to bfloat16, the upper half of binary32.
 #[inline(always)]
 fn round_to_bf16(bits: Block<i32>, direction: Direction) -> Block<i32> {
     let nearest = |bits: i32| ((bits & i32::MAX) as u32 + 0x7fff + (bits as u32 >> 16 & 1)) >> 16;
@@ -377,7 +381,7 @@ fn round_to_bf16(bits: Block<i32>, direction: Direction) -> Block<i32> {
     apply1(|magnitude: u32| magnitude as i32, rounded)
 }
 
-/// `.sat`, `.relu` and `.satfinite`.
+/// The clamp of `.sat`, `.relu` and `.satfinite`.
 pub(super) fn clamp_of(picks: &Picks) -> Clamp {
     match (picks.has(Mod::Sat), picks.has(Mod::Relu), picks.has(Mod::Satfinite)) {
         (true, _, _) => Clamp::Saturate,

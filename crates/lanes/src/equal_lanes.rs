@@ -1,6 +1,7 @@
-//! Which lanes hold the same value.
+//! Finds the lanes that hold the same value.
 //!
-//! Whole vectors are compared: for `match` the lanes of a warp, for targets of `brx.idx`, barriers and callees all lanes of a gang.
+//! These functions compare whole vectors: for `match` the lanes of a warp, for targets of `brx.idx`, barriers and
+//! callees all lanes of a gang.
 //!
 //! Narrowest tests: `tests/run`: `match*`, `brx_idx*`, `call_indirect`; `tests/handlers/helpers.rs`.
 
@@ -9,12 +10,12 @@ use super::helpers::LaneWidth;
 use super::path::{BLOCK, Block, Path, WARP};
 use std::ops::Range;
 
-/// The bits of a lane.
+/// The bits of a lane, as an integer.
 trait Bits: Copy + PartialEq {
-    /// All ones if they are the same, else zero.
+    /// All ones if both are equal, otherwise zero.
     fn compare(self, other: Self) -> Self;
 
-    /// Of elements that are all ones or zero a bit each.
+    /// Packs elements that are all ones or zero into one bit each.
     ///
     /// # Safety
     /// As for [`Path`].
@@ -32,7 +33,7 @@ macro_rules! bits {
             #[inline(always)]
             unsafe fn bits<P: Path>(x: Block<$T>) -> u16 {
                 if P::PATH == HostPath::Portable {
-                    // The bits of numbers as wide as these: the general way would narrow them first.
+                    // The bits of the result, at the width of the elements: the general code would narrow them first.
                     let mut bits = x;
                     for (lane, bits) in bits.iter_mut().enumerate() {
                         *bits &= 1 << lane;
@@ -65,7 +66,7 @@ unsafe fn lanes_of<P: Path, T: Bits>(block: Block<T>, value: T) -> u16 {
     unsafe { T::bits::<P>(same) }
 }
 
-/// See [`Helpers`](super::Helpers), for this and the following.
+/// See [`Helpers`](super::Helpers), also for the following functions.
 #[inline(always)]
 pub(super) unsafe fn lanes_with<P: Path>(
     mask: &mut [u64],
@@ -80,7 +81,7 @@ pub(super) unsafe fn lanes_with<P: Path>(
     unsafe fn find<P: Path, T: Bits>(mask: &mut [u64], src: *const u8, value: T, groups: Range<usize>) {
         const GROUPS: usize = 64 / BLOCK;
         let blocks = src.cast::<Block<T>>();
-        // A word of the mask at a time, which only its own lanes are combined in.
+        // One word of the mask at a time; each word is changed only once.
         let words = groups.start / GROUPS..groups.end.div_ceil(GROUPS);
         for (word, bits) in words.clone().zip(&mut mask[words]) {
             let blocks = blocks.wrapping_add(word * GROUPS);

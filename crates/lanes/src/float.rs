@@ -11,10 +11,11 @@ pub(super) const NAN32: f32 = f32::from_bits(0x7fff_ffff);
 /// The NaN of binary64 arithmetic.
 pub(super) const NAN64: f64 = f64::from_bits(0xfff8_0000_0000_0000);
 
-/// By this a result is scaled to see it rounded with an unbounded exponent: any power of two from 2^24 on would do.
+/// Scaling a result by this factor shows its rounding with an unbounded exponent: any power of two from 2^24 on would
+/// do.
 const SCALE: f32 = (1 << 24) as f32;
 
-/// A subnormal becomes zero of the same sign.
+/// Flushes a subnormal number to a zero of the same sign.
 #[inline(always)]
 pub(super) fn flush<const FTZ: bool>(x: f32) -> f32 {
     flush_if(FTZ && x.abs() < f32::MIN_POSITIVE, x)
@@ -29,7 +30,7 @@ fn flush_if(small: bool, x: f32) -> f32 {
 #[inline(always)]
 pub(super) fn finish<const SAT: bool>(x: f32) -> f32 {
     if SAT {
-        // NaN is not greater than 0, and neither is -0.0.
+        // NaN is not greater than 0, nor is -0.0.
         let x = if x > 0.0 { x } else { 0.0 };
         if x < 1.0 { x } else { 1.0 }
     } else if x.is_nan() {
@@ -39,7 +40,8 @@ pub(super) fn finish<const SAT: bool>(x: f32) -> f32 {
     }
 }
 
-/// The result of binary64 arithmetic: of NaN operands the first one, made quiet, else the NaN of an invalid operation.
+/// The result of binary64 arithmetic. If it is a NaN: the first NaN operand, made quiet, or without one the NaN of an
+/// invalid operation.
 #[inline(always)]
 pub(super) fn finish64<const N: usize>(operands: [f64; N], x: f64) -> f64 {
     let mut nan = NAN64;
@@ -50,7 +52,7 @@ pub(super) fn finish64<const N: usize>(operands: [f64; N], x: f64) -> f64 {
 }
 
 fn add<const FTZ: bool, const SAT: bool>(path: HostPath) -> LaneFn {
-    // A sum below the normal numbers is exact: flushing it is all that `.ftz` needs.
+    // A sum below the normal numbers is exact, so `.ftz` only has to flush it.
     map2(path, |a: f32, b: f32| finish::<SAT>(flush::<FTZ>(flush::<FTZ>(a) + flush::<FTZ>(b))))
 }
 
@@ -58,11 +60,11 @@ fn sub<const FTZ: bool, const SAT: bool>(path: HostPath) -> LaneFn {
     map2(path, |a: f32, b: f32| finish::<SAT>(flush::<FTZ>(flush::<FTZ>(a) - flush::<FTZ>(b))))
 }
 
-/// Whether to flush a product or a sum of products whose value, scaled by [`SCALE`], is `scaled`.
+/// Whether to flush a product, or a sum of products, whose value times [`SCALE`] is `scaled`.
 ///
-/// Scaled, a result about the smallest normal number is rounded as if the exponent were unbounded. Where scaling
-/// overflows the result is far from there: factors of 2^104 and 2^-126 have bits of 2^-68 and more, and so have their
-/// sums.
+/// The scaling rounds a result near the smallest normal number as if the exponent were unbounded. It overflows only if a
+/// factor is at least 2^104. Then every bit of the factor's product with a normal number, and of a sum with that product,
+/// has a value of at least 2^-68, so the result is zero or far from the smallest normal number.
 #[inline(always)]
 fn is_small(scaled: f32) -> bool {
     scaled.abs() < f32::MIN_POSITIVE * SCALE
@@ -87,7 +89,7 @@ fn fma<const FTZ: bool, const SAT: bool>(path: HostPath) -> LaneFn {
     map3(path, |a: f32, b: f32, c: f32| fma_lane::<FTZ, SAT>(a, b, c))
 }
 
-/// A NaN made quiet; its sign and payload stay.
+/// Makes a NaN quiet; its sign and payload stay.
 #[inline(always)]
 pub(super) fn quiet(x: f32) -> f32 {
     if x.is_nan() { f32::from_bits(x.to_bits() | 1 << 22) } else { x }
@@ -101,7 +103,7 @@ fn abs<const FTZ: bool>(path: HostPath) -> LaneFn {
     map1(path, |a: f32| quiet(f32::from_bits(flush::<FTZ>(a).to_bits() & 0x7fff_ffff)))
 }
 
-/// a / b; `APPROX`: a times the reciprocal of b, which is flushed to zero from 2^126 on.
+/// a / b; `APPROX`: a times the reciprocal of b, where the reciprocal is flushed to zero if |b| is above 2^126.
 fn div<const FTZ: bool, const APPROX: bool>(path: HostPath) -> LaneFn {
     map2(path, |a: f32, b: f32| {
         let (a, b) = (flush::<FTZ>(a), flush::<FTZ>(b));
@@ -121,23 +123,23 @@ fn rcp<const FTZ: bool>(path: HostPath) -> LaneFn {
 fn sqrt<const FTZ: bool>(path: HostPath) -> LaneFn {
     map1(path, |a: f32| {
         let bits = flush::<FTZ>(a).sqrt().to_bits();
-        // In integers: LLVM takes "NaN if sqrt(a) is one, else sqrt(a)" for sqrt(a).
+        // In integers, because LLVM simplifies "NaN if sqrt(a) is NaN, else sqrt(a)" to sqrt(a).
         f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 { NAN32.to_bits() } else { bits })
     })
 }
 
 fn rsqrt<const FTZ: bool>(path: HostPath) -> LaneFn {
-    // Correctly rounded: no 1 / sqrt(a) lies so close to the middle of two binary32 numbers that binary64 puts it on
-    // the other side (a test looks at every significand).
+    // Correctly rounded: no 1 / sqrt(a) is so close to the midpoint of two binary32 numbers that rounding to binary64
+    // first changes the result (a test checks every significand).
     map1(path, |a: f32| finish::<false>((1.0 / f64::from(flush::<FTZ>(a)).sqrt()) as f32))
 }
 
-/// `min` or `max` of two numbers, -0.0 less than +0.0; of a number and a NaN the number, or with `.NaN` the canonical
-/// NaN, as of two NaNs.
+/// `min` or `max` of two numbers; -0.0 is less than +0.0. If one operand is a NaN, the result is the other operand,
+/// or the canonical NaN with `.NaN`. If both are NaNs, the result is the canonical NaN.
 #[inline(always)]
 pub(super) fn extreme<const MAX: bool, const NAN: bool>(a: f32, b: f32) -> f32 {
     let keep_a = if MAX { a > b } else { a < b };
-    // Equal numbers have equal bits, or are zeros: of two signs min takes the one that is set, max the other.
+    // Equal numbers have equal bits, or are zeros: then min has the sign if either has it, and max if both have it.
     let bits = if MAX { a.to_bits() & b.to_bits() } else { a.to_bits() | b.to_bits() };
     // If a is NaN this is b.
     let number = if keep_a { a } else { b };
@@ -154,7 +156,7 @@ fn max<const FTZ: bool, const NAN: bool>(path: HostPath) -> LaneFn {
     map2(path, |a: f32, b: f32| extreme::<true, NAN>(flush::<FTZ>(a), flush::<FTZ>(b)))
 }
 
-/// `min` or `max` of magnitudes; with `XORSIGN` a number gets the exclusive or of the signs.
+/// `min` or `max` of magnitudes; with `XORSIGN` a number gets the exclusive or of the operands' signs.
 #[inline(always)]
 pub(super) fn extreme_magnitude<const MAX: bool, const NAN: bool, const XORSIGN: bool>(
     a: f32,
@@ -190,7 +192,7 @@ fn abs3<const FTZ: bool, const NAN: bool>(max: bool, path: HostPath) -> LaneFn {
     }
 }
 
-/// The same in binary64.
+/// [`extreme`] in binary64.
 #[inline(always)]
 fn extreme64<const MAX: bool>(a: f64, b: f64) -> f64 {
     let keep_a = if MAX { a > b } else { a < b };
@@ -256,7 +258,7 @@ fn f32_handler(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) ->
 /// The handlers of instructions whose only type is `.f64`.
 fn f64_handler(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let allowed: &[Mod] = match opcode {
-        // The `.ftz` changes nothing; the approximation is one that only lenient checking takes.
+        // `.ftz` has no effect here. Only lenient checking accepts this approximation.
         Opcode::Rcp if !picks.has(Mod::Approx) => &[Mod::Rn, Mod::Ftz],
         Opcode::Rcp | Opcode::Sqrt => &[Mod::Rn, Mod::Approx],
         _ => &[Mod::Rn],

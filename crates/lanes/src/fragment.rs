@@ -1,25 +1,25 @@
-//! Fragments of matrices: what the registers of a warp hold.
+//! Matrix fragments: the layout of a matrix in the registers of a warp.
 //!
-//! A register of a warp holds a tile of 8 rows (or columns): four lanes a row, a quad, one part of the register behind the other.
+//! A register of a warp holds a tile of 8 rows (or columns). Each row is in four consecutive lanes, a quad.
 
 use sem::format::{Format, Specials};
 
 use super::path::{BLOCK, Path, Portable, WARP};
 
-/// Lanes of one line of a tile, and lines of a tile.
+/// Lanes per line of a tile, and lines per tile.
 pub(super) const LINE_LANES: usize = 4;
 pub(super) const LINES: usize = WARP / LINE_LANES;
 
-/// How the elements of a register become binary32, which holds all of them.
+/// How the elements of a register are converted to binary32, which can represent all of them.
 #[derive(Clone, Copy, Debug)]
 pub enum MatrixElement {
     /// binary16.
     F16,
     /// bfloat16.
     Bf16,
-    /// Words of which only the bits of this mask count, as they are.
+    /// 32-bit words; only the bits of this mask count, and they are not converted.
     Word(u32),
-    /// Numbers of at most 8 bits, each in a byte.
+    /// Floating-point numbers of at most 8 bits, each in a byte.
     Small(SmallFloat),
     /// Integers.
     U8,
@@ -34,7 +34,7 @@ pub enum MatrixElement {
 }
 
 impl MatrixElement {
-    /// Elements of a word.
+    /// Elements per 32-bit word.
     pub fn in_word(self) -> usize {
         match self {
             MatrixElement::Word(_) | MatrixElement::Double => 1,
@@ -45,24 +45,26 @@ impl MatrixElement {
     }
 }
 
-/// A floating-point format of at most 8 bits, and where its encodings stand in a byte. All are numbers of binary16 times a power of two.
+/// A floating-point format of at most 8 bits, and the position of its encoding in a byte. Every value is a binary16
+/// number times a power of two.
 #[derive(Clone, Copy, Debug)]
 pub struct SmallFloat {
-    /// Bits below an encoding.
+    /// Number of bits below the encoding.
     shift: u32,
-    /// Its bits but the sign.
+    /// Mask of the encoding without the sign.
     magnitude: u16,
-    /// From the place of its sign, and of its fraction, to those of binary16.
+    /// Shifts that move the sign, and the fraction, to their places in binary16.
     to_sign: u32,
     to_fraction: u32,
-    /// What binary16 is multiplied with.
+    /// Factor for the binary16 number.
     scale: f32,
-    /// The magnitude above which there are NaNs that binary16 has numbers for.
+    /// Magnitudes above this one are NaNs, but ordinary numbers in binary16.
     greatest: u16,
 }
 
 impl SmallFloat {
-    /// A format whose encodings stand so many bits above the lowest of their byte; it has at most 5 bits of exponent.
+    /// A format whose encodings are `shift` bits above the lowest bit of their byte. It must have at most 5 exponent
+    /// bits.
     pub fn new(format: &Format, shift: u32) -> SmallFloat {
         let magnitude = format.magnitude_mask() as u16;
         let bias = (1 << (format.exponent_bits - 1)) - 1;
@@ -76,14 +78,14 @@ impl SmallFloat {
         }
     }
 
-    /// The number that a byte holds.
+    /// The number in a byte.
     pub fn value(self, byte: u8) -> f32 {
         // SAFETY: every host has this path's instructions.
         let values = unsafe { self.values::<Portable>([byte.into(); BLOCK]) };
         values[0]
     }
 
-    /// The numbers that bytes hold.
+    /// The numbers in bytes.
     ///
     /// # Safety
     /// The host must have the path's instructions.
@@ -104,18 +106,19 @@ impl SmallFloat {
     }
 }
 
-/// How the tiles of a fragment lie in its matrix.
+/// How the tiles of a fragment are arranged in its matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tiling {
     /// The lines of a tile are rows.
     Rows,
     /// The lines of a tile are columns.
     Columns,
-    /// Two registers share a tile of rows: one has the even columns, the next one the odd ones. Elements are words, or numbers of 64 bits.
+    /// Two registers share a tile of rows: one has the even columns, the next one the odd columns. Elements are words
+    /// or 64-bit numbers.
     Pairs,
 }
 
-/// Where the elements of a fragment stand in its matrix.
+/// The positions of a fragment's elements in its matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiles {
     tiling: Tiling,
@@ -125,8 +128,8 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    /// The tiles of a fragment, if it has such: part `i` of the register `r` of lane `l`, of `in_word` parts, stands at
-    /// `places[(r * 32 + l) * in_word + i]` of a matrix of so many columns, which is stored row by row.
+    /// The tiles of a fragment, if it consists of tiles. Part `i` (of `in_word`) of register `r` in lane `l` is
+    /// element `places[(r * 32 + l) * in_word + i]` of a row-major matrix with this many columns.
     pub fn find(places: &[u16], in_word: usize, columns: usize) -> Option<Tiles> {
         let registers = places.chunks_exact(WARP * in_word);
         if !matches!(in_word, 1 | 2 | 4 | 8) || !registers.remainder().is_empty() || places.is_empty() {
@@ -149,7 +152,7 @@ impl Tiles {
                         let along = (lane % LINE_LANES * in_word + part) * step;
                         usize::from(place) == start + lane / LINE_LANES * line + along
                     });
-                // The next register has what lies between.
+                // The next register has the odd columns.
                 let paired = tiling != Tiling::Pairs
                     || register % 2 == 1
                     || registers
@@ -172,7 +175,8 @@ impl Tiles {
         })
     }
 
-    /// A matrix of tiles, of `rows` and `columns` that tiles divide, the tiles of a row of tiles one after the other.
+    /// A matrix of `rows` x `columns`, which must be multiples of the tile's size, covered by tiles in row-major
+    /// order.
     pub fn grid(tiling: Tiling, in_word: usize, rows: usize, columns: usize) -> Tiles {
         let tiles = Tiles { tiling, starts: Vec::new(), in_word };
         let (height, width) = tiles.size();
@@ -182,8 +186,8 @@ impl Tiles {
         Tiles { starts: starts.collect(), ..tiles }
     }
 
-    /// Without the tiles that a later one has the place of (fragments of `wmma` hold halves twice), and the numbers of the registers that are
-    /// left; of [`Tiling::Pairs`] there are none.
+    /// Drops tiles whose place a later tile has too (fragments of `wmma` hold halves twice), and returns the rest
+    /// with the numbers of their registers. [`Tiling::Pairs`] has no such tiles.
     pub fn distinct(&self) -> (Tiles, Vec<usize>) {
         let is_last = |&i: &usize| !self.starts[i + 1..].contains(&self.starts[i]);
         let registers: Vec<usize> = match self.tiling {
@@ -208,12 +212,12 @@ impl Tiles {
         self.starts.len() * if self.tiling == Tiling::Pairs { 2 } else { 1 }
     }
 
-    /// How they lie.
+    /// The arrangement of the tiles.
     pub fn tiling(&self) -> Tiling {
         self.tiling
     }
 
-    /// Elements of a word.
+    /// Elements per word.
     pub fn in_word(&self) -> usize {
         self.in_word
     }
@@ -223,7 +227,7 @@ impl Tiles {
         self.starts.iter().copied()
     }
 
-    /// Whether the tiles are all of a matrix of so many rows and columns, each in a place that is a multiple of its size.
+    /// Whether the tiles exactly cover a matrix of this size, each at a multiple of its size.
     pub fn fill(&self, rows: usize, columns: usize) -> bool {
         let (height, width) = self.size();
         let aligned = |&(row, column): &(usize, usize)| {
@@ -236,7 +240,8 @@ impl Tiles {
     }
 }
 
-/// Part `part` of 16 words, of which each has [`MatrixElement::in_word`]; `element` must not be [`MatrixElement::Double`].
+/// Part `part` of each of 16 words that have [`MatrixElement::in_word`] parts each. `element` must not be
+/// [`MatrixElement::Double`].
 ///
 /// # Safety
 /// There must be 16 words; the host must have the path's instructions.

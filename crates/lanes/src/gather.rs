@@ -1,6 +1,6 @@
-//! Memory to lanes and back: one address a lane, or consecutive bytes and vectors.
+//! Loads and stores between memory and lanes: with one address per lane, or of consecutive bytes and vectors.
 //!
-//! The caller has checked every address. Kernel memory is touched by single reads and writes of whole elements.
+//! The caller has checked every address. Each element of kernel memory is read or written whole, by a single access.
 
 use super::HostPath;
 use super::helpers::{Element, LaneWidth, MemoryRows};
@@ -8,7 +8,7 @@ use super::mask_ops::group;
 use super::memory;
 use super::path::{BLOCK, Block, Path, WARP};
 
-/// `f(lane)` for every lane of the mask, in ascending order.
+/// Calls `f(lane)` for every lane of the mask, in ascending order.
 #[inline(always)]
 fn each_lane(mask: &[u64], mut f: impl FnMut(usize)) {
     for i in 0..mask.len() * (64 / BLOCK) {
@@ -27,13 +27,13 @@ fn each_lane(mask: &[u64], mut f: impl FnMut(usize)) {
     }
 }
 
-/// An expression with `$offset(lane)` as the offset of a lane, compiled for each width of offsets.
+/// An expression in which `$offset(lane)` is the offset of a lane, compiled for each width of offsets.
 macro_rules! with_offsets {
     ($offsets:expr, $width:expr, $offset:ident => $body:expr) => {
         match $width {
             LaneWidth::B4 => {
                 let offsets = $offsets.cast::<u32>();
-                // SAFETY: the caller's promise: lanes of the mask have offsets.
+                // SAFETY: the caller's promise: every lane of the mask has an offset.
                 let $offset = |lane: usize| unsafe { offsets.add(lane).read() as usize };
                 $body
             }
@@ -66,7 +66,7 @@ unsafe fn load_lanes<M, R>(
     });
 }
 
-/// See [`Helpers`](super::Helpers), for this and the following.
+/// See [`Helpers`](super::Helpers), also for the following functions.
 #[inline(always)]
 pub(super) unsafe fn gather<P: Path>(
     dst: *mut u8,
@@ -136,7 +136,7 @@ pub(super) unsafe fn widen_bytes<P: Path>(dst: *mut u8, src: *const u8, signed: 
             let bytes = src.cast::<[u8; BLOCK]>().add(i).read_unaligned();
             let mut out = [0u16; BLOCK];
             for k in 0..BLOCK {
-                // Extends the sign without a choice in the loop.
+                // A branch-free sign extension.
                 out[k] = (u16::from(bytes[k]) ^ sign).wrapping_sub(sign);
             }
             dst.cast::<[u16; BLOCK]>().add(i).write(out);
@@ -159,7 +159,7 @@ pub(super) unsafe fn narrow_bytes<P: Path>(dst: *mut u8, src: *const u8, lanes: 
     }
 }
 
-/// An expression with `$T` as the bits of a width; nothing for predicates.
+/// An expression with `$T` as the unsigned integer of a width; empty for predicates.
 macro_rules! with_width {
     ($width:expr, $T:ident => $body:expr) => {
         match $width {
@@ -180,7 +180,8 @@ macro_rules! with_width {
     };
 }
 
-/// Register k from element k of every vector of `N` in memory, `step` bytes from one to the next.
+/// Loads element k of every vector in memory into register k. Vectors have `N` elements; `step` is their stride in
+/// bytes.
 ///
 /// # Safety
 /// As for [`deinterleave`].
@@ -193,7 +194,7 @@ unsafe fn split<T: Copy + Default, const N: usize>(
 ) {
     for i in 0..lanes / BLOCK {
         let from = src.wrapping_add((i * BLOCK).wrapping_mul(step));
-        // SAFETY: the caller's promise. Memory is aligned to its elements at least.
+        // SAFETY: the caller's promise. Memory is at least aligned to its elements.
         unsafe {
             let vectors: Block<[T; N]> = if step == size_of::<[T; N]>() {
                 from.cast::<Block<[T; N]>>().read_unaligned()
@@ -213,7 +214,7 @@ unsafe fn split<T: Copy + Default, const N: usize>(
     }
 }
 
-/// The same for vectors of four words: four lanes at a time.
+/// The same for vectors of four words, four lanes at a time.
 ///
 /// # Safety
 /// As for [`deinterleave`].
@@ -236,7 +237,7 @@ unsafe fn split_four<P: Path>(dst: [*mut u8; 4], src: *const u8, step: usize, la
     }
 }
 
-/// Pairs of halves, by shifts, which vectorise better than moves of elements.
+/// Splits pairs of halves by shifts, which vectorize better than element moves.
 ///
 /// # Safety
 /// As for [`deinterleave`].
@@ -257,7 +258,7 @@ unsafe fn split_words(low: *mut u8, high: *mut u8, src: *const u8, lanes: usize)
     }
 }
 
-/// The reverse.
+/// The inverse of [`split_words`].
 ///
 /// # Safety
 /// As for [`interleave`].
@@ -297,7 +298,8 @@ pub(super) unsafe fn deinterleave<P: Path>(
     });
 }
 
-/// Register k from byte k of every vector of bytes in memory, of which `V` holds one; `top` is 0x80 for signed ones, else 0.
+/// Loads byte k of every vector of bytes in memory into register k. `V` holds a vector; `top` is 0x80 for signed
+/// bytes, otherwise 0.
 macro_rules! split_bytes {
     ($V:ident, $dst:expr, $src:expr, $top:expr, $lanes:expr) => {
         for i in 0..$lanes / BLOCK {
@@ -307,7 +309,7 @@ macro_rules! split_bytes {
                 for (k, register) in $dst.iter().enumerate() {
                     let mut out = [0u16; BLOCK];
                     for lane in 0..BLOCK {
-                        // Extends the sign without a choice in the loop.
+                        // A branch-free sign extension.
                         let byte = (vectors[lane] >> (8 * k)) as u16 & 0xff;
                         out[lane] = (byte ^ $top).wrapping_sub($top);
                     }
@@ -327,7 +329,7 @@ pub(super) unsafe fn split_bytes<P: Path>(dst: &[*mut u8], src: *const u8, signe
     }
 }
 
-/// Elements in reversed order.
+/// The elements in reverse order.
 #[inline(always)]
 fn reversed<T: Copy + Default>(elements: Block<T>) -> Block<T> {
     let mut out = [T::default(); BLOCK];
@@ -345,16 +347,16 @@ pub(super) unsafe fn load_strided<P: Path>(
     step: usize,
     lanes: usize,
 ) {
-    // SAFETY: the caller's promise. What lies between elements is read, too, but as memory that others may use.
+    // SAFETY: the caller's promise. Memory between elements is read, too, but as memory that other threads may use.
     with_width!(width, T => unsafe {
         let size = size_of::<T>();
-        // Where vectors are narrow, one element after the other is faster.
+        // With narrow vectors, reading element by element is faster.
         let by_vectors = P::PATH != HostPath::Portable;
         for i in 0..lanes / BLOCK {
             let from = src.wrapping_add((i * BLOCK).wrapping_mul(step));
             let mut out = [T::default(); BLOCK];
             if step == 2 * size && by_vectors {
-                // The second half ends with the last element.
+                // The second half ends with the last element, so it reads nothing beyond that.
                 let (low, high): (Block<T>, Block<T>) = (P::read(from), P::read(from.wrapping_add((BLOCK - 1) * size)));
                 for lane in 0..BLOCK / 2 {
                     out[lane] = low[2 * lane];
@@ -403,7 +405,7 @@ pub(super) unsafe fn store_strided<P: Path>(
     });
 }
 
-/// Every vector of `N` in memory from element k of register k.
+/// Stores element k of every vector in memory from register k. Vectors have `N` elements.
 ///
 /// # Safety
 /// As for [`interleave`].

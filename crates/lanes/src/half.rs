@@ -1,8 +1,8 @@
 //! binary16 and bfloat16 arithmetic, scalar and packed, and the mixed forms whose result is binary32.
 //!
-//! Computed in binary32, which has more than twice the precision: a sum or product rounded to binary32 and then to the
-//! half is what one rounding gives (24 >= 2 * 11 + 2). Where that does not hold, the first rounding is to odd, which
-//! loses nothing that the second one looks at.
+//! Operations are computed in binary32, which has more than twice the precision. So rounding a sum or product to
+//! binary32 and then to the half gives the same result as rounding once (24 >= 2 * 11 + 2). Where that does not hold,
+//! the first rounding is to odd, which preserves the result of the second.
 
 use super::drive::{Bf16, F16, Half, apply2, apply3, half_map, half_map_or, in_pairs, load, map1, store};
 use super::float::{extreme, extreme_magnitude, finish};
@@ -14,7 +14,8 @@ use std::marker::PhantomData;
 
 /// 2^-14, the smallest normal binary16.
 const F16_MIN_NORMAL: f32 = f32::from_bits((127 - 14) << 23);
-/// What rounds to [`F16_MIN_NORMAL`] with an unbounded exponent: from half a unit in the last place below it.
+/// The least number that rounds to [`F16_MIN_NORMAL`] with an unbounded exponent: half a unit in the last place below
+/// it.
 const F16_MIN_ROUNDED: f32 = f32::from_bits(((127 - 14) << 23) - (1 << 12));
 
 #[inline(always)]
@@ -34,31 +35,32 @@ fn flush_result<const FTZ: bool>(x: f32) -> f32 {
     signed_zero_if(FTZ && x.abs() < F16_MIN_ROUNDED, x)
 }
 
-/// What happens to the result: nothing, `.sat` or `.relu`.
+/// What is applied to the result: nothing, `.sat` or `.relu`.
 const NONE: u8 = 0;
 const SAT: u8 = 1;
 const RELU: u8 = 2;
 
-/// `.sat` and `.relu` before rounding: 0 and 1 are halves, so nothing changes sides.
+/// `.sat` and `.relu` before rounding. 0 and 1 are halves, so rounding cannot move a result across them.
 #[inline(always)]
 fn clamp<const CLAMP: u8>(x: f32) -> f32 {
     match CLAMP {
         SAT => finish::<true>(x),
-        // A NaN stays; -0.0 and what rounds to it become +0.0.
+        // A NaN stays; -0.0, and negative numbers that round to it, become +0.0.
         RELU if x.to_bits() >> 31 != 0 && !x.is_nan() => 0.0,
         _ => x,
     }
 }
 
-/// What must be added to the bits of `value` to round to odd, where `rest` is what its rounding lost.
+/// The number to add to the bits of a value to round it to odd. `lost` says whether its rounding lost a rest, which
+/// has the sign of `rest_sign`.
 #[inline(always)]
 fn odd_step(bits: i32, rest_sign: i32, lost: bool) -> i32 {
-    // Toward the rest: away from zero if it has the sign of the value.
+    // Toward the rest: away from zero if the rest has the sign of the value.
     let step = (bits ^ rest_sign) >> 31 | 1;
     if lost && bits & 1 == 0 { step } else { 0 }
 }
 
-/// a * b + c rounded to odd, where the product is exact and nothing overflows or underflows: for binary16 operands.
+/// a * b + c rounded to odd, if the product is exact and nothing overflows or underflows: for binary16 operands.
 #[inline(always)]
 fn fma_odd(a: f32, b: f32, c: f32) -> f32 {
     let product = a * b;
@@ -67,12 +69,12 @@ fn fma_odd(a: f32, b: f32, c: f32) -> f32 {
     let part = sum - product;
     let rest = (product - (sum - part)) + (c - part);
     let bits = sum.to_bits() as i32;
-    // The rest of an infinite or NaN sum is NaN, and neither.
+    // The rest of an infinite or NaN sum is NaN, which does not count.
     let lost = rest.abs() > 0.0;
     f32::from_bits((bits + odd_step(bits, rest.to_bits() as i32, lost)) as u32)
 }
 
-/// A binary64 number, itself rounded to odd, to binary32, rounded to odd.
+/// Converts a binary64 number, which may itself have been rounded to odd, to binary32, rounding to odd.
 #[inline(always)]
 pub(super) fn to_odd_f32(x: f64) -> f32 {
     let nearest = x as f32;
@@ -82,7 +84,7 @@ pub(super) fn to_odd_f32(x: f64) -> f32 {
     f32::from_bits((bits + odd_step(bits, (rest.to_bits() >> 32) as i32, lost)) as u32)
 }
 
-/// a * b + c rounded to odd, for bfloat16 operands: in binary64 their product is exact.
+/// a * b + c rounded to odd, for bfloat16 operands, whose product is exact in binary64.
 #[inline(always)]
 fn fma_bf16(a: f32, b: f32, c: f32) -> f32 {
     let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
@@ -170,7 +172,7 @@ fn sub_bf16(pairs: bool, path: HostPath) -> LaneFn {
 }
 
 fn mul_bf16(pairs: bool, path: HostPath) -> LaneFn {
-    // A product of 16 bits is exact in binary32 unless it underflows.
+    // A 16-bit product is exact in binary32 unless it underflows.
     half_map_or::<Bf16, 2, _, _, _>(
         pairs,
         path,
@@ -181,7 +183,7 @@ fn mul_bf16(pairs: bool, path: HostPath) -> LaneFn {
 }
 
 fn fma_bf16_handler<const RECTIFY: bool>(pairs: bool, path: HostPath) -> LaneFn {
-    /// Far from where binary32 overflows, and where the rest of a sum of products underflows.
+    /// Bounds far from overflow of binary32, and far from underflow of the rest of a sum of products.
     const LARGE: f32 = f32::from_bits((127 + 125) << 23);
     const SMALL: f32 = f32::from_bits((127 - 100) << 23);
     half_map_or::<Bf16, 3, _, _, _>(
@@ -213,7 +215,7 @@ fn arithmetic_bf16(
     Some(match (opcode, sources) {
         (Opcode::Add, 2) if only(picks, &[Mod::Rn]) => add_bf16(packed, path),
         (Opcode::Sub, 2) if only(picks, &[Mod::Rn]) => sub_bf16(packed, path),
-        // AVX-512 has a shorter way for all roundings of these.
+        // AVX-512 has faster code for all roundings of these.
         (Opcode::Mul, 2) if only(picks, &[Mod::Rn]) && path != HostPath::Avx512 => mul_bf16(packed, path),
         (Opcode::Fma, 3) if only(picks, &[Mod::Rn, Mod::Relu]) && path != HostPath::Avx512 => {
             flags!(fma_bf16_handler(packed, path); picks.has(Mod::Relu))
@@ -263,14 +265,14 @@ fn min_max(opcode: Opcode, binary16: bool, packed: bool, picks: &Picks, path: Ho
     })
 }
 
-/// A change of sign bits: of a scalar NaN the canonical NaN, of a packed one its bits.
+/// Operations on sign bits. A scalar NaN becomes the canonical NaN; a packed NaN keeps its payload.
 fn sign(opcode: Opcode, ty: Type, picks: &Picks, path: HostPath) -> Option<LaneFn> {
-    /// A scalar whose magnitudes above `INFINITY` are NaNs.
+    /// The result for a scalar whose magnitudes above `INFINITY` are NaNs.
     #[inline(always)]
     fn scalar<const INFINITY: u16>(a: u16, signed: u16) -> u16 {
         if a & 0x7fff > INFINITY { 0x7fff } else { signed }
     }
-    /// A binary16 number, whose sign may have been changed, flushed.
+    /// Flushes a binary16 number whose sign may have been changed.
     #[inline(always)]
     fn flushed(a: u16) -> u16 {
         if a & 0x7fff < 0x0400 { a & 0x8000 } else { a }

@@ -1,14 +1,14 @@
-//! Handlers for callers without `unsafe`: operands that know their shape, and a call that checks it.
+//! A safe interface to handlers: operands know their shape, and each call checks it.
 
 use super::{HostPath, LaneArgs, LaneFn, LaneWidth, lookup};
 use isa::{Form, Picks, Second, Type};
 
-/// 64 bytes, aligned as the widest vectors are.
+/// 64 bytes, with the alignment of the widest vectors.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
 struct Line([u8; 64]);
 
-/// Unsigned integers that the lanes of an operand may be seen as.
+/// Unsigned integer types for the lanes of an operand.
 pub trait LaneBits: Copy + private::Sealed {}
 
 mod private {
@@ -20,7 +20,7 @@ macro_rules! lane_bits {
 }
 lane_bits!(u16 u32 u64);
 
-/// One operand of a handler: a value for every lane, all zero at first.
+/// One operand of a handler: a value for every lane, initially zero.
 #[derive(Clone)]
 pub struct Operand {
     lines: Vec<Line>,
@@ -29,10 +29,10 @@ pub struct Operand {
 }
 
 impl Operand {
-    /// An operand of `lanes` lanes, which must be a multiple of 16.
+    /// An operand of `lanes` lanes.
     ///
     /// # Panics
-    /// If it is not.
+    /// If `lanes` is not a multiple of 16.
     pub fn new(width: LaneWidth, lanes: usize) -> Operand {
         assert!(lanes.is_multiple_of(16), "lanes come in blocks of 16");
         let lines = width.bytes(lanes).div_ceil(size_of::<Line>());
@@ -44,20 +44,21 @@ impl Operand {
         self.lanes
     }
 
-    /// The lanes; of a predicate a `u16` for every 16.
+    /// The lanes. A predicate has a `u16` for every 16 lanes.
     ///
     /// # Panics
-    /// If lanes are not as wide as `T`.
+    /// If the width of the lanes is not that of `T`.
     pub fn bits<T: LaneBits>(&self) -> &[T] {
         let length = self.length::<T>();
-        // SAFETY: `lines` holds that many bytes; any bits make a `T`, whose alignment is less than a line's.
+        // SAFETY: `lines` has that many bytes; any bits are a valid `T`, and its alignment is less than that of a
+        // line.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), length) }
     }
 
-    /// The lanes, to be written.
+    /// The lanes, mutably.
     ///
     /// # Panics
-    /// If lanes are not as wide as `T`.
+    /// If the width of the lanes is not that of `T`.
     pub fn bits_mut<T: LaneBits>(&mut self) -> &mut [T] {
         let length = self.length::<T>();
         // SAFETY: as above, and `lines` is borrowed mutably.
@@ -74,7 +75,7 @@ impl Operand {
         }
     }
 
-    /// Sets the value of a lane, cut to its width.
+    /// Sets the value of a lane, truncated to its width.
     pub fn set(&mut self, lane: usize, value: u64) {
         match self.width {
             LaneWidth::Bit => {
@@ -102,16 +103,17 @@ impl Operand {
 /// The types of an instruction's operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Of the destination.
+    /// Type of the destination.
     pub destination: Type,
-    /// Whether there may be a second one, a predicate: q, or the carry out.
+    /// Whether there may be a second destination, a predicate: q, or the carry-out.
     pub second: bool,
-    /// Of the sources, element by element where they are vectors; the carry in comes last.
+    /// Types of the sources, element by element for vectors; the carry-in comes last.
     pub sources: Vec<Type>,
 }
 
 impl Signature {
-    /// The operands of a pure form; `None` if they have no types, or are more than handlers take.
+    /// The signature of a pure form; `None` if its operands have no types, or if there are more than handlers
+    /// support.
     pub fn new(form: &'static Form, picks: &Picks) -> Option<Signature> {
         let mut operands = form.operands_with(picks);
         let first = operands.next()?;
@@ -131,13 +133,13 @@ impl Signature {
 pub struct Handler {
     function: LaneFn,
     destination: LaneWidth,
-    /// Whether q may be written too.
+    /// Whether q may be written, too.
     second: bool,
     sources: Vec<LaneWidth>,
 }
 
 impl LaneWidth {
-    /// The width of a type's lanes, if handlers take it.
+    /// The width of a type's lanes, if handlers support it.
     pub fn of(ty: Type) -> Option<LaneWidth> {
         match ty.bits() {
             1 => Some(LaneWidth::Bit),
@@ -174,10 +176,10 @@ impl Handler {
         self.second
     }
 
-    /// Computes all lanes of the destination, and of q where there is one.
+    /// Computes all lanes of the destination, and of q if there is one.
     ///
     /// # Panics
-    /// If an operand is missing, or has another width or number of lanes than the form wants.
+    /// If an operand is missing, or if its width or number of lanes does not match the form.
     pub fn run(&self, destination: &mut Operand, second: Option<&mut Operand>, sources: &[&Operand]) {
         let lanes = destination.lanes;
         assert!(destination.width == self.destination, "the destination has another width");

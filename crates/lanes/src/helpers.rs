@@ -1,4 +1,4 @@
-//! What the interpreter needs besides handlers, compiled for every path: one table of functions for each.
+//! Vector functions of the interpreter that are not handlers: a table of functions for every path.
 
 use super::HostPath;
 use super::chain::{Factor, Shape, fma_chain};
@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 /// Width of a register's lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LaneWidth {
-    /// One bit a lane: predicates.
+    /// One bit per lane: predicates.
     Bit,
     /// 2 bytes: types of 8 and 16 bits.
     B2,
@@ -28,7 +28,7 @@ pub enum LaneWidth {
 }
 
 impl LaneWidth {
-    /// Bytes of `lanes` lanes, a multiple of 16.
+    /// Bytes of `lanes` lanes; `lanes` is a multiple of 16.
     pub const fn bytes(self, lanes: usize) -> usize {
         match self {
             LaneWidth::Bit => lanes / 8,
@@ -39,7 +39,7 @@ impl LaneWidth {
     }
 }
 
-/// A value narrower than a register, and how it is extended.
+/// The type of a value narrower than its register, and how it is extended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Extend {
@@ -51,95 +51,100 @@ pub enum Extend {
     S32,
 }
 
-/// What the interpreter needs besides handlers.
+/// Vector functions of the interpreter that are not handlers.
 ///
 /// # Safety
-/// All functions: the host must have the path's instructions; arrays must be valid for `lanes` lanes of their width
-/// (a multiple of 16), predicates and masks for 16 bits a group of 16 lanes; arrays do not overlap unless it says so.
+/// For all functions: the host must have the path's instructions. Arrays must be valid for `lanes` lanes of their
+/// width (a multiple of 16), predicates and masks for 16 bits per group of 16 lanes. Arrays must not overlap unless
+/// the function allows it.
 pub struct Helpers {
-    /// The path they are for.
+    /// The path that they are compiled for.
     pub path: HostPath,
-    /// `fill(dst, width, value, lanes)`: every lane is `value` (of a predicate, its lowest bit).
+    /// `fill(dst, width, value, lanes)`: sets every lane to `value` (a predicate to its lowest bit).
     pub fill: unsafe fn(*mut u8, LaneWidth, u64, usize),
-    /// `ramp(dst, width, base, stride, lanes)`: lane i is base + i * stride, wrapping. No predicates.
+    /// `ramp(dst, width, base, stride, lanes)`: sets lane i to base + i * stride, wrapping. No predicates.
     pub ramp: unsafe fn(*mut u8, LaneWidth, u64, u64, usize),
-    /// `merge(dst, src, width, mask, groups)`: lanes of the groups become those of `src` where the mask has a one.
+    /// `merge(dst, src, width, mask, groups)`: copies lanes of the groups from `src` where the mask is set.
     pub merge: unsafe fn(*mut u8, *const u8, LaneWidth, &[u64], Range<usize>),
-    /// `compress(dst, src, width, mask)`: the lanes where the mask has a one, one after the other. Up to 15 lanes behind them become
-    /// anything. No predicates.
+    /// `compress(dst, src, width, mask)`: packs the lanes whose mask bit is set. May overwrite up to 15 further lanes
+    /// of `dst`. No predicates.
     pub compress: unsafe fn(*mut u8, *const u8, LaneWidth, &[u64]),
-    /// `expand(dst, src, width, mask)`: the reverse: lanes where the mask has a one become one lane of `src` after the other, behind
-    /// which 15 more can be read. No predicates.
+    /// `expand(dst, src, width, mask)`: the inverse: fills the lanes whose mask bit is set with consecutive lanes of
+    /// `src`. May read up to 15 further lanes of `src`. No predicates.
     pub expand: unsafe fn(*mut u8, *const u8, LaneWidth, &[u64]),
     /// `extend(dst, width, src, from, lanes)`: the low 8, 16 or 32 bits of lanes of 2, 2 or 4 bytes, extended to
     /// `width`. `dst` may be `src` if the widths are the same.
     pub extend: unsafe fn(*mut u8, LaneWidth, *const u8, Extend, usize),
     /// `truncate(dst, width, src, from, lanes)`: the low bits of lanes of width `from`, which is wider.
     pub truncate: unsafe fn(*mut u8, LaneWidth, *const u8, LaneWidth, usize),
-    /// `gather(dst, element, base, offsets, width, mask)`: lanes of the mask become the memory at `base + offset`
-    /// (wrapping, so that a base may be that of another address space); see [`gather`](super::gather).
+    /// `gather(dst, element, base, offsets, width, mask)`: loads the masked lanes from memory at `base + offset`
+    /// (wrapping, so `base` may belong to another address space); see [`gather`](super::gather).
     pub gather: unsafe fn(*mut u8, Element, *const u8, *const u8, LaneWidth, &[u64]),
-    /// `scatter(src, element, base, offsets, width, mask)`: the memory at `base + offset` becomes the lane, in
+    /// `scatter(src, element, base, offsets, width, mask)`: stores the masked lanes to memory at `base + offset`, in
     /// ascending order of lanes.
     pub scatter: unsafe fn(*const u8, Element, *mut u8, *const u8, LaneWidth, &[u64]),
-    /// `widen_bytes(dst, src, signed, lanes)`: lanes of 2 bytes from consecutive bytes of memory.
+    /// `widen_bytes(dst, src, signed, lanes)`: loads consecutive bytes of memory into lanes of 2 bytes.
     pub widen_bytes: unsafe fn(*mut u8, *const u8, bool, usize),
-    /// `narrow_bytes(dst, src, lanes)`: consecutive bytes of memory from the low bytes of lanes of 2 bytes.
+    /// `narrow_bytes(dst, src, lanes)`: stores the low bytes of lanes of 2 bytes to consecutive bytes of memory.
     pub narrow_bytes: unsafe fn(*mut u8, *const u8, usize),
-    /// `deinterleave(dst, src, step, width, lanes)`: two or four registers from vectors in memory, lane i's at `src + i * step` (wrapping, so
-    /// that it may step down).
+    /// `deinterleave(dst, src, step, width, lanes)`: loads two or four registers from vectors in memory. Lane i's
+    /// vector is at `src + i * step` (wrapping, so the step may be negative).
     pub deinterleave: unsafe fn(&[*mut u8], *const u8, usize, LaneWidth, usize),
-    /// `split_bytes(dst, src, signed, lanes)`: two or four registers of 2 bytes a lane from consecutive vectors of bytes.
+    /// `split_bytes(dst, src, signed, lanes)`: loads two or four registers of 2 bytes per lane from consecutive
+    /// vectors of bytes.
     pub split_bytes: unsafe fn(&[*mut u8], *const u8, bool, usize),
-    /// `interleave(dst, src, width, lanes)`: consecutive vectors in memory from two or four registers.
+    /// `interleave(dst, src, width, lanes)`: stores two or four registers to consecutive vectors in memory.
     pub interleave: unsafe fn(*mut u8, &[*const u8], LaneWidth, usize),
-    /// `copy(dst, src, bytes)`: bytes of memory that others may use. They may overlap.
+    /// `copy(dst, src, bytes)`: copies memory that other threads may use. The areas may overlap.
     pub copy: unsafe fn(*mut u8, *const u8, usize),
-    /// `copy_rows(dst, width, src, rows, broadcast)`: lanes from rows of memory.
+    /// `copy_rows(dst, width, src, rows, broadcast)`: loads lanes from rows of memory.
     pub copy_rows: unsafe fn(*mut u8, LaneWidth, *const u8, MemoryRows, bool),
-    /// `load_strided(dst, width, src, step, lanes)`: lane i from the element at `src + i * step` (wrapping, so that it may step down).
-    /// What lies between elements may be read.
+    /// `load_strided(dst, width, src, step, lanes)`: loads lane i from the element at `src + i * step` (wrapping, so
+    /// the step may be negative). May read the memory between elements.
     pub load_strided: unsafe fn(*mut u8, LaneWidth, *const u8, usize, usize),
-    /// `store_strided(src, width, dst, step, lanes)`: the element at `dst + i * step` from lane i; elements do not overlap.
+    /// `store_strided(src, width, dst, step, lanes)`: stores lane i to the element at `dst + i * step`. Elements must
+    /// not overlap.
     pub store_strided: unsafe fn(*const u8, LaneWidth, *mut u8, usize, usize),
-    /// `load_tiles(dst, base, addresses, warps, transposed)`: of each of these warps registers of 4 bytes a lane, one for each 8 of its
-    /// lanes in order, whose addresses name (as `base + address`, wrapping) the rows of a matrix of 8 x 8 halves: its rows, or its
-    /// columns, one after the other.
+    /// `load_tiles(dst, base, addresses, warps, transposed)`: for each of these warps, loads registers of 4 bytes per
+    /// lane, one for each 8 of its lanes in order. The addresses of these 8 lanes (`base + address`, wrapping) give
+    /// the rows of a matrix of 8 x 8 halves. The register receives the matrix by rows, or by columns if `transposed`.
     pub load_tiles: unsafe fn(&[*mut u8], *const u8, &[u64], u32, bool),
-    /// `lanes_with(mask, src, width, value, groups)`: the words of the mask that have any of the groups become the lanes that hold a value,
-    /// up to the last group. The first one starts a word. No predicates.
+    /// `lanes_with(mask, src, width, value, groups)`: sets the mask to the lanes that hold a value, in all words that
+    /// contain any of the groups, up to the last group. The first group must start a word. No predicates.
     pub lanes_with: unsafe fn(&mut [u64], *const u8, LaneWidth, u64, Range<usize>),
-    /// `match_warps(dst, src, width, members, all, lanes)`: lanes of 4 bytes that say which of some lanes of their warp, its members, hold
-    /// the same value of `src` as they; `all`: if not all of them do, none. No predicates.
+    /// `match_warps(dst, src, width, members, all, lanes)`: gives each lane a mask of 32 bits: the members of its
+    /// warp that hold the same value of `src` as the lane. With `all`, the mask is zero unless all members hold the
+    /// same value. No predicates.
     pub match_warps: unsafe fn(*mut u8, *const u8, LaneWidth, &[u32], bool, usize),
-    /// `fma_chain(dst, first, products, shape)`: lanes of binary32: `first`, and each product added to it, with `fma.rn.f32`.
-    /// `dst` may be the array of a factor that is not splat and steps as `dst` does.
+    /// `fma_chain(dst, first, products, shape)`: binary32 lanes: adds each product to `first`, by `fma.rn.f32`. `dst`
+    /// may be the array of a factor that is not splat and has the same steps as `dst`.
     pub fma_chain: unsafe fn(*mut u8, Factor, &[[Factor; 2]], Shape),
-    /// `permute_warps(dst, src, from, lanes)`: each lane of 4 bytes becomes the lane `from[lane % 32]` of its warp.
-    /// `dst` may be `src`.
+    /// `permute_warps(dst, src, from, lanes)`: sets each lane of 4 bytes to lane `from[lane % 32]` of its warp. `dst`
+    /// may be `src`.
     pub permute_warps: unsafe fn(*mut u8, *const u8, &[u32; 32], usize),
-    /// `spread(src, width, mask, groups)`: what the lanes of 4 or 8 bytes in these groups have in common. The mask has
-    /// a lane in them.
+    /// `spread(src, width, mask, groups)`: what the masked lanes (of 4 or 8 bytes) in these groups have in common.
+    /// The mask must have a lane in them.
     pub spread: unsafe fn(*const u8, LaneWidth, &[u64], Range<usize>) -> Spread,
 }
 
 /// Rows of elements in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRows {
-    /// Their number.
+    /// The number of rows.
     pub count: usize,
-    /// Groups of 16 lanes that a row fills: with its elements, or with its first one if that is broadcast.
+    /// Groups of 16 lanes per row. A row fills them with its elements, or with its first element if that is
+    /// broadcast.
     pub groups: usize,
-    /// Bytes from row to row, modulo 2^64.
+    /// Bytes between rows, modulo 2^64.
     pub pitch: usize,
 }
 
-/// An element of memory that a lane is loaded from or stored to.
+/// A memory element that a lane is loaded from or stored to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Element {
-    /// A byte, extended by zeros to 2 bytes.
+    /// A byte, zero-extended to 2 bytes.
     U8,
-    /// A byte, extended by its sign to 2 bytes.
+    /// A byte, sign-extended to 2 bytes.
     S8,
     /// 2 bytes.
     B2,
@@ -197,7 +202,7 @@ fn build(path: HostPath) -> Helpers {
     }
 }
 
-/// The functions for a path. The path must be one that the machine has.
+/// The functions for a path. The machine must have the path.
 pub fn helpers(path: HostPath) -> &'static Helpers {
     static TABLES: LazyLock<[Helpers; 3]> = LazyLock::new(|| HostPath::ALL.map(build));
     &TABLES[path as usize]

@@ -1,11 +1,11 @@
-//! Integer arithmetic: add, sub, mul, mad, mul24, mad24, sad, min, max, neg, abs, dp4a, dp2a; also of packed halves.
+//! Integer arithmetic: add, sub, mul, mad, mul24, mad24, sad, min, max, neg, abs, dp4a, dp2a; also on packed halves.
 
 use super::drive::{bytes2, in_pairs, load, map1, map2, map3, store};
 use super::path::{BLOCK, Block, Parametric, Path, version_with};
 use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Type};
 
-/// An expression with `$T` as each integer type in turn, chosen by a [`Type`] at run time; bit types are unsigned.
+/// An expression with `$T` as the integer type that a run-time [`Type`] names; bit types are unsigned.
 macro_rules! integer {
     ($ty:expr, $T:ident => $body:expr) => {
         match $ty {
@@ -39,7 +39,7 @@ macro_rules! integer {
 }
 pub(super) use integer;
 
-/// The same for operations that do not look at the sign.
+/// Like `integer`, for operations that do not depend on the sign.
 macro_rules! unsigned {
     ($ty:expr, $T:ident => $body:expr) => {
         match $ty {
@@ -61,7 +61,7 @@ macro_rules! unsigned {
 }
 pub(super) use unsigned;
 
-/// The same for signed types alone.
+/// Like `integer`, for signed types only.
 macro_rules! signed {
     ($ty:expr, $T:ident => $body:expr) => {
         match $ty {
@@ -82,7 +82,7 @@ macro_rules! signed {
     };
 }
 
-/// Integer types whose product has a type.
+/// Like `integer`, with `$W` as the type of the product of two `$T`.
 macro_rules! widening {
     ($ty:expr, $T:ident, $W:ident => $body:expr) => {
         match $ty {
@@ -195,14 +195,15 @@ fn mad24(picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
     })
 }
 
-/// Sums of products of the parts of two words, and c: of their bytes, or of the halves of one with two bytes of the other.
+/// Dot products: c plus the products of the bytes of two words, or of the halves of one word with two bytes of the
+/// other.
 struct Dot<const HALVES: bool>;
 
 #[derive(Clone, Copy)]
 struct DotWith {
-    /// The sign bits of the parts of a and b, where they are signed.
+    /// The sign bits of the parts of a and of b; 0 if they are unsigned.
     signs: [u32; 2],
-    /// Where the parts of b begin.
+    /// The bit offset of b's first part.
     from: u32,
 }
 
@@ -211,7 +212,7 @@ impl<const HALVES: bool> Parametric for Dot<HALVES> {
 
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs, with: &DotWith) {
-        // The number of the type that the part stands for.
+        // The value of a part, with its sign.
         let part = |x: u32, shift: u32, mask: u32, sign: u32| {
             let part = x >> shift & mask;
             part.wrapping_sub((part & sign) << 1)
@@ -268,7 +269,7 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
     }
 }
 
-/// The handler of a form on four bytes.
+/// The handler of a form on packed bytes.
 fn bytes(opcode: Opcode, sources: usize, picks: &Picks, signed: bool, path: HostPath) -> Option<LaneFn> {
     Some(match (opcode, sources, picks.mods(), signed) {
         (Opcode::Add, 2, [], _) => bytes2(path, |a: u8, b: u8| a.wrapping_add(b)),
@@ -283,7 +284,8 @@ fn bytes(opcode: Opcode, sources: usize, picks: &Picks, signed: bool, path: Host
         (Opcode::Max, 2, [], false) => bytes2(path, |a: u8, b: u8| a.max(b)),
         (Opcode::Max, 2, [], true) => bytes2(path, |a: i8, b: i8| a.max(b) as u8),
         (Opcode::Max, 2, [Mod::Relu], true) => bytes2(path, |a: i8, b: i8| a.max(b).max(0) as u8),
-        // The low bits of each byte cannot borrow from the next; its highest bit is that of no borrow, or the other.
+        // Setting the highest bit of each byte prevents borrows between bytes; the exclusive or then corrects these
+        // bits.
         (Opcode::Neg, 1, [], true) => {
             map1(path, |a: u32| (HIGHEST - (a & !HIGHEST)) ^ (HIGHEST ^ a & HIGHEST))
         }
@@ -317,7 +319,7 @@ fn clmad(picks: &Picks, path: HostPath) -> Option<LaneFn> {
     })
 }
 
-/// The handler of a form on integers of one element.
+/// The handler of a form on scalar integers.
 fn scalar(opcode: Opcode, sources: usize, picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
     let plain = only(picks, &[]);
     let relu = only(picks, &[Mod::Relu]) && !plain;

@@ -1,25 +1,29 @@
-//! Vector handlers: what `sem` computes for one lane, for all lanes of a chunk at once.
+//! Vector handlers: each computes for all lanes of a gang what `sem` computes for one lane.
 //!
-//! A handler is a lowering of a pure instruction and must return the bits that `sem` returns. Each is written once, as
-//! a function of scalars or of blocks of 16 lanes, and compiled for every [`HostPath`]; what several instructions have in
-//! common is one function, which is told what they differ in ([`LaneFn`]). A form without a handler is left to `sem`, lane by
-//! lane: there is none today. The [`Helpers`] are what the interpreter needs besides, compiled the same way.
+//! A handler is a lowering of a pure instruction and must return the same bits as `sem`. Each handler is written
+//! once, as a function of scalars or of blocks of 16 lanes, and compiled for every [`HostPath`]. Similar instructions
+//! share one function, which takes their differences as parameters ([`LaneFn`]). The interpreter falls back to `sem`,
+//! lane by lane, for a form without a handler; at present there is none. The [`Helpers`] are the interpreter's other
+//! vector functions, compiled in the same way.
 //!
-//! - `path`, `x86`, `macros`: how one body becomes a function for every instruction set of the host
+//! - `path`, `x86`, `macros`: compile one body for every instruction set of the host
 //! - `drive`: loops that apply a function to every lane
 //! - `integer`, `divide`, `carry`, `bits`, `logic`, `video`: handlers of integers and bits
-//! - `compare`, `select`, `property`: handlers that compare, choose and test
-//! - `float`, `half`, `pairs`, `directed`, `directed64`, `embedded`, `approx`, `approx64`: handlers of floating point, each by the host's
-//!   own arithmetic
-//! - `rounded`, `alternate`: those of all other roundings and formats, by exact numbers (`numbers`) that are rounded once (`encoding`)
+//! - `compare`, `select`, `property`: comparisons, selections and tests
+//! - `float`, `half`, `pairs`, `directed`, `directed64`, `embedded`, `approx`, `approx64`: floating point by the
+//!   host's own arithmetic
+//! - `rounded`, `alternate`: all other roundings and formats, by exact numbers (`numbers`) that are rounded once
+//!   (`encoding`)
 //! - `convert`: conversions
 //! - `handler`: a way to run handlers without `unsafe`
-//! - `helpers`, `mask_ops`, `gather`, `spread`, `alike`, `chain`: what is no instruction of its own
-//! - [`memory`]: reads and writes of memory that others may use at the same time
-//! - `matrix`, `product`, `fragment`, `quads`: products of matrices
+//! - `helpers`, `mask_ops`, `gather`, `spread`, `equal_lanes`, `chain`: functions that are not handlers of an
+//!   instruction
+//! - [`memory`]: accesses to memory that other threads may use at the same time
+//! - `matrix`, `product`, `fragment`, `quads`: matrix products
 //!
-//! Narrowest tests: `tests/handlers`, `handlers_compute_what_sem_computes`, `all_values_of_short_sources` and `every_form_has_a_handler`,
-//! on every path of the machine; `parts_of_operands` for what one function for many forms is told; `cargo exhaustive`.
+//! Narrowest tests: `tests/handlers`, `handlers_compute_what_sem_computes`, `all_values_of_short_sources` and
+//! `every_form_has_a_handler`, on every path of the machine; `parts_of_operands` for the parameters of functions that
+//! serve many forms; `cargo exhaustive`.
 
 mod alternate;
 mod approx;
@@ -77,36 +81,36 @@ pub use spread::Spread;
 
 /// Operands of a handler.
 ///
-/// Registers are arrays of one element a lane: 2 bytes for types of 8 and 16 bits, 4 for 32, 8 for 64, and one
-/// bit a lane for predicates (a `u16` for every 16 lanes). 8-bit values are zero- or sign-extended by their type.
-/// A negated predicate operand (`!c`) is passed negated.
+/// Registers are arrays of one element per lane: 2 bytes for types of 8 and 16 bits, 4 for 32, 8 for 64. Predicates
+/// have one bit per lane (a `u16` for every 16 lanes). 8-bit values are zero- or sign-extended by their type. A
+/// negated predicate operand (`!c`) is passed negated.
 #[repr(C)]
 pub struct LaneArgs {
-    /// Destinations; the second, a predicate, is null when the form or the instruction has none, and may be where it is the
-    /// carry. The first one may be null in forms that have a second (`_|q`).
+    /// Destinations. The second is a predicate; it is null if the form or the instruction has none, and may be null
+    /// if it is the carry. The first may be null in forms that have a second (`_|q`).
     pub dst: [*mut u8; 2],
-    /// Sources in operand order; behind them the carry, a predicate, of a form that reads it.
+    /// Sources in operand order, followed by the carry (a predicate) if the form reads it.
     pub src: [*const u8; LaneArgs::SOURCES],
-    /// For each source, the bytes from 16 lanes to the next 16: those of 16 elements where the elements of all lanes
-    /// stand one after the other, 0 where all groups of 16 have the same. Predicates are always arrays of bits.
+    /// For each source, the stride in bytes between groups of 16 lanes: 16 elements for a contiguous array, 0 if all
+    /// groups have the same values. Predicates are always contiguous bits.
     pub step: [usize; LaneArgs::SOURCES],
     /// Number of lanes to compute: a multiple of 16, at least 16.
     pub lanes: usize,
 }
 
 impl LaneArgs {
-    /// The most sources that a form has.
+    /// The maximum number of sources of a form.
     pub const SOURCES: usize = 5;
 }
 
-/// The most lanes that an array has: the threads of the largest block.
+/// The maximum number of lanes of an array: the threads of the largest CTA.
 pub const MAX_LANES: usize = 1024;
 
-/// A vector handler: one function, and what [`lookup`] tells it.
+/// A vector handler: a function and the parameters that [`lookup`] gave it.
 #[derive(Clone, Copy)]
 pub struct LaneFn {
     function: RawFn,
-    /// The function that `function` builds on, if there is one.
+    /// The function that `function` calls, if any; otherwise `function` itself.
     inner: RawFn,
     parameters: Parameters,
 }
@@ -121,7 +125,7 @@ impl LaneFn {
         LaneFn::plain(nothing)
     };
 
-    /// A function that is told nothing.
+    /// A function without parameters.
     const fn plain(function: RawFn) -> LaneFn {
         LaneFn { function, inner: function, parameters: Parameters::NONE }
     }
@@ -129,9 +133,10 @@ impl LaneFn {
     /// Computes all lanes.
     ///
     /// # Safety
-    /// Every pointer that the form uses must be valid for `lanes` elements of its operand's width, in groups of 16 that
-    /// follow each other by the operand's step, and null (with a step of 0) where the form uses it not; a destination is a
-    /// source's very array or does not overlap it. The host must have the instructions of the path that it was looked up for.
+    /// Every pointer that the form uses must be valid for `lanes` elements of its operand's width, in groups of 16
+    /// whose distance is the operand's step. Pointers that the form does not use must be null, with a step of 0. A
+    /// destination must be exactly the array of a source or not overlap it. The host must have the instructions of
+    /// the path that the handler was looked up for.
     #[inline]
     pub unsafe fn call(&self, args: &LaneArgs) {
         // SAFETY: the caller's promise.
@@ -145,12 +150,12 @@ impl std::fmt::Debug for LaneFn {
     }
 }
 
-/// What a handler was told when it was looked up: a plain value, which only the function that it was made for reads.
+/// The parameters of a handler, fixed at lookup: a plain value that only the handler's own function reads.
 #[derive(Clone, Copy)]
 struct Parameters([MaybeUninit<u64>; Parameters::WORDS]);
 
 impl Parameters {
-    /// Words that a value may take.
+    /// Maximum size of the value, in words.
     const WORDS: usize = 20;
     const NONE: Parameters = Parameters([MaybeUninit::uninit(); Parameters::WORDS]);
 
@@ -159,7 +164,7 @@ impl Parameters {
             assert!(size_of::<T>() <= size_of::<Parameters>() && align_of::<T>() <= align_of::<Parameters>());
         }
         let mut parameters = Parameters::NONE;
-        // SAFETY: there is room, which is aligned.
+        // SAFETY: the assertion above guarantees room and alignment.
         unsafe { parameters.0.as_mut_ptr().cast::<T>().write(value) }
         parameters
     }
@@ -167,7 +172,7 @@ impl Parameters {
     /// The value.
     ///
     /// # Safety
-    /// They must have been made of a `T`.
+    /// The value must have been made from a `T`.
     #[inline(always)]
     unsafe fn get<T: Copy + 'static>(&self) -> &T {
         // SAFETY: the caller's promise.
@@ -178,7 +183,7 @@ impl Parameters {
 /// Instruction sets of the host that handlers exist for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostPath {
-    /// What every x86-64 or aarch64 machine has.
+    /// The baseline of every x86-64 or aarch64 machine.
     Portable,
     /// AVX2, FMA, F16C, BMI2.
     Avx2,
@@ -190,7 +195,7 @@ impl HostPath {
     /// Every path, the slowest first.
     pub const ALL: [HostPath; 3] = [HostPath::Portable, HostPath::Avx2, HostPath::Avx512];
 
-    /// The name that [`HOST_PATH_VARIABLE`] takes.
+    /// The name of the path in [`HOST_PATH_VARIABLE`].
     pub const fn name(self) -> &'static str {
         match self {
             HostPath::Portable => "portable",
@@ -199,8 +204,9 @@ impl HostPath {
         }
     }
 
-    /// Whether handlers write their results by the instructions of [`memory`], so that these may stand in memory that others use.
-    /// (Where vectors are narrow, instructions that the compiler cannot choose would cost most handlers more than half their speed.)
+    /// Whether handlers write their results by the instructions of [`memory`], so that destinations may be in memory
+    /// that other threads use. (With narrow vectors, instructions that the compiler cannot choose would more than
+    /// halve the speed of most handlers.)
     pub const fn shares_results(self) -> bool {
         !matches!(self, HostPath::Portable) && !cfg!(miri)
     }
@@ -229,10 +235,10 @@ impl HostPath {
 /// The environment variable that forces a path: `portable`, `avx2` or `avx512`.
 pub const HOST_PATH_VARIABLE: &str = "PTXVM_HOST_PATH";
 
-/// Why [`HOST_PATH_VARIABLE`] could not be followed.
+/// Why the path in [`HOST_PATH_VARIABLE`] could not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostPathError {
-    /// It names no path.
+    /// It names no known path.
     Unknown(String),
     /// This machine does not have that path.
     Unavailable(HostPath),
@@ -253,12 +259,12 @@ impl std::fmt::Display for HostPathError {
 
 impl std::error::Error for HostPathError {}
 
-/// The paths that this machine has, the slowest first.
+/// The available paths of this machine, the slowest first.
 pub fn available_paths() -> Vec<HostPath> {
     HostPath::ALL.into_iter().filter(|path| path.is_available()).collect()
 }
 
-/// The path that a value of [`HOST_PATH_VARIABLE`] means; the fastest of the machine without one.
+/// The path that a value of [`HOST_PATH_VARIABLE`] names; without a value, the machine's fastest path.
 pub fn choose_host_path(forced: Option<&str>) -> Result<HostPath, HostPathError> {
     let Some(name) = forced else {
         return Ok(HostPath::ALL.into_iter().rfind(|path| path.is_available()).unwrap_or(HostPath::Portable));
@@ -270,7 +276,7 @@ pub fn choose_host_path(forced: Option<&str>) -> Result<HostPath, HostPathError>
     }
 }
 
-/// The path to use in this process, found once.
+/// The path to use in this process, determined once.
 pub fn host_path() -> Result<HostPath, HostPathError> {
     static CHOICE: LazyLock<Result<HostPath, HostPathError>> = LazyLock::new(|| {
         let forced = std::env::var_os(HOST_PATH_VARIABLE);
@@ -279,27 +285,27 @@ pub fn host_path() -> Result<HostPath, HostPathError> {
     CHOICE.clone()
 }
 
-/// The handler for a form of a rounding that instructions of the path take.
+/// The handler of a form whose rounding the host's instructions can encode.
 #[cfg(target_arch = "x86_64")]
 fn embedded_rounding(opcode: isa::Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     embedded::find(opcode, sources, picks, path)
 }
 
-/// No other hosts have such.
+/// Other hosts have no instructions with embedded rounding.
 #[cfg(not(target_arch = "x86_64"))]
 fn embedded_rounding(_: isa::Opcode, _: usize, _: &Picks, _: HostPath) -> Option<LaneFn> {
     None
 }
 
-/// No other modifiers than these were picked.
+/// Whether no modifiers other than these were picked.
 fn only(picks: &Picks, allowed: &[Mod]) -> bool {
     picks.mods().iter().all(|m| allowed.contains(m))
 }
 
-/// The handler for a form, if it has one for this path. The path must be one that the machine has.
+/// The handler of a form, if there is one for this path. The machine must have the path.
 ///
-/// Handlers depend on the opcode, the number of operands and the picks alone, and on whether CC.CF is read. `mov` has one for a
-/// register moved to a register.
+/// A handler depends only on the opcode, the number of operands, the picks, and whether CC.CF is read. The handler of
+/// `mov` moves a register to a register.
 pub fn lookup(form: &'static Form, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let operands: usize = form.operands_with(picks).map(|spec| spec.count(form, picks).0).sum();
     let sources = operands.checked_sub(1)?;

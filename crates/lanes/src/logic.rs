@@ -1,4 +1,4 @@
-//! Logic, shifts and moves of bits: and, or, xor, not, cnot, shl, shr, shf, lop3, prmt, mov, also of predicates.
+//! Logic, shifts and moves: and, or, xor, not, cnot, shl, shr, shf, lop3, prmt, mov, also of predicates.
 
 use super::drive::{apply3, load, load_mask, map1, map2, map3, store, store_mask};
 use super::integer::{integer, unsigned};
@@ -7,7 +7,7 @@ use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{BoolOp, Mod, Opcode, Picks, Type};
 use std::marker::PhantomData;
 
-/// A logical operation on words, whatever they are words of.
+/// A logical operation on words of any kind.
 trait Logic: 'static {
     fn apply(a: u16, b: u16) -> u16;
 }
@@ -59,7 +59,7 @@ fn predicates(opcode: Opcode, sources: usize, path: HostPath) -> Option<LaneFn> 
     })
 }
 
-/// The truth table of `lop3`, looked up bit by bit of the table, for all bits of the operands at once.
+/// The truth table of `lop3`, evaluated for all bits of the operands at once.
 #[inline(always)]
 fn lop3_lane(a: u32, b: u32, c: u32, table: u32) -> u32 {
     let row = |i: u32| 0u32.wrapping_sub(table >> i & 1);
@@ -89,7 +89,7 @@ impl Kernel for Lop3 {
     }
 }
 
-/// `lop3` with a predicate: whether a bit of the result is set, combined with q.
+/// `lop3` with a predicate: whether any bit of the result is set, combined with q.
 struct Lop3With;
 
 impl Parametric for Lop3With {
@@ -122,7 +122,7 @@ impl Parametric for Lop3With {
     }
 }
 
-/// The generic `prmt`.
+/// The default mode of `prmt`.
 #[inline(always)]
 fn prmt(a: u32, b: u32, control: u32) -> u32 {
     let bytes = u64::from(b) << 32 | u64::from(a);
@@ -135,7 +135,7 @@ fn prmt(a: u32, b: u32, control: u32) -> u32 {
     byte(0) | byte(1) | byte(2) | byte(3)
 }
 
-/// A mode of `prmt`: the controls that the low two bits of c stand for.
+/// A mode of `prmt`: the low two bits of c select one of four controls.
 struct PrmtMode;
 
 impl Parametric for PrmtMode {
@@ -162,7 +162,7 @@ impl Parametric for PrmtMode {
     }
 }
 
-/// The controls of a mode, by the low two bits of c (PTX ISA, "prmt").
+/// The controls of a mode, indexed by the low two bits of c (PTX ISA, "prmt").
 fn controls(picks: &Picks) -> Option<[u32; 4]> {
     let &[mode] = picks.mods() else { return None };
     Some(match mode {
@@ -222,7 +222,7 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
         (Opcode::Shl, 2) => unsigned!(ty, T => map2(path, |a: T, b: u32| {
             if b >= T::BITS { 0 } else { a << (b & (T::BITS - 1)) }
         })),
-        // A signed number shifted by its width or more is its sign.
+        // A signed number shifted by its width or more becomes copies of its sign bit.
         (Opcode::Shr, 2) if ty.is_signed() => {
             integer!(ty, T => map2(path, |a: T, b: u32| a >> b.min(T::BITS - 1)))
         }

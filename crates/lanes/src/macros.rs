@@ -3,9 +3,10 @@
 /// A pointer to the version of a function for a [`HostPath`](super::HostPath):
 /// `multiversion!(path, [K: Kernel] (x: X) -> R, P => body)`.
 ///
-/// `K` are the generic parameters that `body` uses; in `body`, `P` is the [`Path`](super::path::Path). What `body`
-/// calls must be `#[inline(always)]`, so that it is compiled with the instructions of the path. The caller of the
-/// function promises that the host has them; a path that this architecture does not have gives the portable version.
+/// `K` are the generic parameters that `body` uses. In `body`, `P` is the [`Path`](super::path::Path). Functions that
+/// `body` calls must be `#[inline(always)]`, so that they are compiled with the instructions of the path. The caller
+/// of the resulting function promises that the host has these instructions. For a path that this architecture lacks,
+/// the macro gives the portable version.
 macro_rules! multiversion {
     ($path:expr, [$($g:ident : $bound:path),*] ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)?, $p:ident => $body:expr) => {{
         unsafe fn portable<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {

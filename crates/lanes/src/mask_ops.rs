@@ -1,4 +1,4 @@
-//! Registers filled, merged under a mask, their lanes brought together and apart, and brought from one width to another.
+//! Operations on registers: fill, merge under a mask, compress, expand, extend, truncate and permute.
 
 use super::drive::Lane;
 use super::helpers::{Extend, LaneWidth};
@@ -12,7 +12,7 @@ pub(super) fn group(mask: &[u64], group: usize) -> u16 {
     (mask[group / 4] >> (group % 4 * BLOCK)) as u16
 }
 
-/// See [`Helpers`](super::Helpers), for this and the following.
+/// See [`Helpers`](super::Helpers), also for the following functions.
 #[inline(always)]
 pub(super) unsafe fn fill<P: Path>(dst: *mut u8, width: LaneWidth, value: u64, lanes: usize) {
     /// # Safety
@@ -39,7 +39,8 @@ pub(super) unsafe fn fill<P: Path>(dst: *mut u8, width: LaneWidth, value: u64, l
 pub(super) unsafe fn ramp<P: Path>(dst: *mut u8, width: LaneWidth, base: u64, stride: u64, lanes: usize) {
     macro_rules! ramp {
         ($T:ident) => {{
-            // Not by blocks of lanes: the compiler takes several blocks at once then, and scatters their elements.
+            // Element by element: with blocks of lanes, the compiler processes several blocks at once and scatters
+            // their elements.
             let (base, stride) = (base as $T, stride as $T);
             for i in 0..lanes / BLOCK * BLOCK {
                 // SAFETY: the caller's promise.
@@ -97,12 +98,12 @@ pub(super) unsafe fn merge<P: Path>(
     }
 }
 
-/// Elements that lanes of a mask have are brought together, or apart.
+/// Elements whose masked lanes can be compressed and expanded.
 trait Compress: Select {
     /// See [`Path::compress32`].
     ///
     /// # Safety
-    /// As for the methods of [`Path`]; likewise below.
+    /// As for the methods of [`Path`]; the same holds for `expand`.
     unsafe fn compress<P: Path>(x: Block<Self>, mask: u16, to: &mut Block<Self>);
     /// See [`Path::expand32`].
     unsafe fn expand<P: Path>(from: &Block<Self>, mask: u16) -> Block<Self>;
@@ -141,13 +142,14 @@ macro_rules! compress {
 }
 compress!(u32 compress32 expand32 u64 compress64 expand64);
 
-/// Of 64 lanes, so many or fewer are moved one by one.
+/// A word of the mask (64 lanes) with at most this many lanes is copied lane by lane.
 const FEW_OF_WORD: u32 = 8;
 
-/// Copies the elements of a mask's lanes between an array and `packed`, where they stand one after the other: there, or back.
+/// Copies the elements of a mask's lanes from an array to the contiguous `packed`, or with `BACK` from `packed` to
+/// the array.
 ///
 /// # Safety
-/// As for [`Helpers`](super::Helpers); the side that is read is not written.
+/// As for [`Helpers`](super::Helpers). The function does not write the side that it reads.
 #[inline(always)]
 unsafe fn repack<P: Path, T: Compress, const BACK: bool>(array: *mut u8, packed: *mut u8, mask: &[u64]) {
     let (array, mut packed) = (array.cast::<T>(), packed.cast::<T>());

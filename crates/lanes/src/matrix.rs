@@ -1,4 +1,4 @@
-//! Matrix products in binary32, and the halves that they are made from. `sem::matrix` says what they compute.
+//! Matrix products in binary32, and conversions of their halves. `sem::matrix` defines the results.
 
 use super::HostPath;
 use super::macros::multiversion;
@@ -6,8 +6,8 @@ use super::path::{BLOCK, Path};
 use super::product::{self, ProductRoom, TileProduct, TileRegisters, WarpProduct};
 use std::sync::LazyLock;
 
-/// Rows and columns that one step of a product computes: enough sums to hide the latency of an addition, as long as there are
-/// so many rows.
+/// Rows and columns of one step of a product. They give enough independent sums to hide the latency of an addition,
+/// if the matrix has enough rows.
 const ROWS: usize = 8;
 const FEW_ROWS: usize = 4;
 const COLUMNS: usize = 8;
@@ -15,39 +15,40 @@ const COLUMNS: usize = 8;
 /// A product of matrices: [`MatrixHelpers::multiply`].
 pub type Multiply = unsafe fn(usize, usize, usize, &[f32], &[f32], &mut [f32]);
 
-/// A product of a sparse A: [`MatrixHelpers::multiply_sparse`].
+/// A product with a sparse A: [`MatrixHelpers::multiply_sparse`].
 pub type MultiplySparse = unsafe fn(usize, usize, &[f32], &[u16], &[f32], &mut [f32]);
 
 /// A product with scales: [`MatrixHelpers::multiply_scaled`].
 pub type MultiplyScaled = unsafe fn(usize, usize, &[f64], &[u16], &[f64], &mut [f32]);
 
-/// What products of matrices need, compiled for every path.
+/// Functions for matrix products, compiled for every path.
 ///
 /// # Safety
-/// All functions: the host must have the path's instructions.
+/// For all functions: the host must have the path's instructions.
 pub struct MatrixHelpers {
-    /// `multiply(m, n, k, a, b, d)`: adds the products of A (m x k) and B (k x n) to D (m x n) in ascending k, each
-    /// sum rounded once. All are stored row by row; m is a multiple of 4, n of 8.
+    /// `multiply(m, n, k, a, b, d)`: adds the products of A (m x k) and B (k x n) to D (m x n) in ascending k, and
+    /// rounds each sum once. All matrices are row-major; m is a multiple of 4, n of 8.
     pub multiply: Multiply,
-    /// `multiply_sparse(n, k, a, columns, b, d)`: the same for rows of A of which k elements are stored; element i of the
-    /// stored ones is multiplied with row `columns[i]` of B. n is a multiple of 8.
+    /// `multiply_sparse(n, k, a, columns, b, d)`: the same for rows of A with k stored elements. The stored element i
+    /// is multiplied with row `columns[i]` of B. n is a multiple of 8.
     pub multiply_sparse: MultiplySparse,
-    /// The same with factors that exceed binary32, of 6 significant bits each.
+    /// Like `multiply_sparse`, with factors that exceed binary32's range and have 6 significant bits each.
     pub multiply_scaled: MultiplyScaled,
     /// binary16 to binary32; the number of elements is a multiple of 16.
     pub widen: unsafe fn(&[u16], &mut [f32]),
-    /// `multiply_tiles(product, registers, warps, room)`: products of matrices in the registers of at most 32 warps, which must have words for
-    /// them. Has a one for each of the warps whose D is as before, since NaNs of binary64 must be found otherwise.
+    /// `multiply_tiles(product, registers, warps, room)`: matrix products in the registers of at most 32 warps; the
+    /// registers must have words for these warps. Returns a bit for each warp whose D is unchanged, because its sums
+    /// contain binary64 NaNs that must be computed in another way.
     ///
     /// # Panics
-    /// If there are not as many registers as the product has.
+    /// If the number of registers differs from the product's.
     pub multiply_tiles: unsafe fn(&TileProduct, &TileRegisters, &[WarpProduct], &mut ProductRoom) -> u32,
     /// binary32 to binary16, to nearest even, NaN to 0x7fff; the number of elements is a multiple of 16.
     pub narrow: unsafe fn(&[f32], &mut [u16]),
 }
 
 impl MatrixHelpers {
-    /// Those of a path that the machine has.
+    /// The functions of a path that the machine has.
     pub fn of(path: HostPath) -> &'static MatrixHelpers {
         static ALL: LazyLock<Vec<(HostPath, MatrixHelpers)>> =
             LazyLock::new(|| HostPath::ALL.into_iter().map(|path| (path, make(path))).collect());
@@ -94,7 +95,8 @@ fn multiply_rows<const ROWS: usize>(m: usize, n: usize, k: usize, a: &[f32], b: 
     assert!(a.len() >= m * k && b.len() >= k * n && d.len() >= m * n);
     for row in (0..m).step_by(ROWS) {
         for column in (0..n).step_by(COLUMNS) {
-            // SAFETY: the matrices have so many elements: `ROWS` rows from `row` on, `COLUMNS` columns from `column` on.
+            // SAFETY: the matrices have these elements: `ROWS` rows from `row` on, `COLUMNS` columns from `column`
+            // on.
             unsafe {
                 let a = a.as_ptr().add(row * k);
                 let b = b.as_ptr().add(column);
@@ -140,8 +142,9 @@ fn multiply_gathered<T: Copy>(
     }
 }
 
-/// `a * b + sum`, rounded once to binary32. The factors have 6 bits each, so the product is exact, and the sum of its 12 bits and
-/// of 24 others is exact in 53 unless one is so small that the other is the result, of one rounding or of two.
+/// `a * b + sum`, rounded once to binary32. The factors have 6 bits each, so the product has 12 bits and is exact.
+/// Its sum with a number of 24 bits is exact in 53 bits, unless one is so small that the other is the result, however
+/// often it is rounded.
 #[inline(always)]
 fn add_product(a: f64, b: f64, sum: f32) -> f32 {
     (a * b + f64::from(sum)) as f32

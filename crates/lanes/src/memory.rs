@@ -1,27 +1,29 @@
-//! Memory that others may use at the same time.
+//! Accesses to memory that other threads may use at the same time.
 //!
-//! The host may read what a kernel writes while it runs. With plain accesses of Rust that would be a data race, which is undefined
-//! behaviour, and an atomic one is no vector instruction. So what kernels store in memory that others see, and what the host copies, is
-//! moved by instructions of which the compiler knows only that they read or write this memory: what they do is what relaxed atomic
-//! accesses of all the bytes in some order do. (Under Miri, and on hosts that have no instruction here, it *is* relaxed atomic accesses.)
-//! Nothing orders one access with another: that is for fences, and for accesses that a kernel orders.
+//! The host may read what a kernel writes while the kernel runs. With plain Rust accesses that would be a data race,
+//! which is undefined behaviour, and atomic accesses cannot be vector instructions. So stores of kernels to memory
+//! that others can see, and copies of the host, use instructions about which the compiler knows only that they read
+//! or write this memory. Their effect is that of relaxed atomic accesses to all the bytes in some order. (Under Miri,
+//! and on hosts without such instructions here, they *are* relaxed atomic accesses.) Nothing orders these accesses
+//! among each other; that is the task of fences and of the kernel's ordered accesses.
 //!
-//! Weak loads of kernels are plain: they are operands of vector instructions. Whoever writes what a kernel loads weakly meanwhile
-//! races with it, as the PTX memory model has it, too.
+//! Weak loads of kernels are plain: they become operands of vector instructions. A write that is concurrent with a
+//! weak load of a kernel is a data race, as in the PTX memory model.
 //!
-//! [`read`] and [`write`] use what every host of the architecture has; the paths of [`Path`] have wider vectors.
+//! [`read`] and [`write`] use instructions that every host of the architecture has; the paths of [`Path`] have wider
+//! vectors.
 //!
-//! (To make all loads in this way cost mandelbrot 20 % and the portable path half its speed.)
+//! (Making all loads go through these functions slowed mandelbrot by 20 % and halved the speed of the portable path.)
 
 use super::path::Path;
 use std::mem::MaybeUninit;
 #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64", target_family = "wasm"))))]
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-/// Reads a value of plain bits from anywhere in memory.
+/// Reads a value of plain bits from any address.
 ///
 /// # Safety
-/// There must be a `T` at the place.
+/// `from` must be valid for reads of a `T`.
 #[inline(always)]
 pub unsafe fn read<T: Copy>(from: *const u8) -> T {
     let mut value = MaybeUninit::<T>::uninit();
@@ -33,10 +35,10 @@ pub unsafe fn read<T: Copy>(from: *const u8) -> T {
     }
 }
 
-/// Writes a value of plain bits to anywhere in memory.
+/// Writes a value of plain bits to any address.
 ///
 /// # Safety
-/// There must be room for a `T` at the place.
+/// `to` must be valid for writes of a `T`.
 #[inline(always)]
 pub unsafe fn write<T: Copy>(to: *mut u8, value: T) {
     let from = (&raw const value).cast::<u8>();
@@ -44,11 +46,11 @@ pub unsafe fn write<T: Copy>(to: *mut u8, value: T) {
     unsafe { each_part(size_of::<T>(), |at, bytes| move_out(to.wrapping_add(at), from.add(at), bytes)) }
 }
 
-/// Offsets and sizes of the parts that one instruction moves.
+/// Calls `part` with the offsets and sizes of the parts that one instruction each can move.
 #[inline(always)]
 pub(super) fn each_part(size: usize, mut part: impl FnMut(usize, usize)) {
     if matches!(size, 1 | 2 | 4 | 8 | 16) {
-        // Known when it is compiled: no loop is left.
+        // `size` is a compile-time constant: no loop remains.
         return part(0, size);
     }
     let mut at = 0;
@@ -60,14 +62,14 @@ pub(super) fn each_part(size: usize, mut part: impl FnMut(usize, usize)) {
     }
 }
 
-/// Copies so many bytes. They may overlap, and arrive as they were before.
+/// Copies `bytes` bytes. The areas may overlap; the destination receives the source's original contents.
 ///
 /// # Safety
-/// Both must have so many bytes; the host must have the instructions of `P`.
+/// Both areas must have `bytes` bytes; the host must have the instructions of `P`.
 #[inline(always)]
 pub(super) unsafe fn copy<P: Path>(to: *mut u8, from: *const u8, bytes: usize) {
-    // By parts of 128 bytes, and then one of each power of two that is left; from the end if what is written would otherwise
-    // be read by a later part. Each part is read before it is written.
+    // Copies parts of 128 bytes, and then one part of each power of two in the rest. It starts from the end if
+    // otherwise a part would overwrite bytes that a later part reads. Each part is read before it is written.
     macro_rules! part {
         ($size:literal at $at:expr) => {{
             let at = $at;
@@ -93,7 +95,7 @@ pub(super) unsafe fn copy<P: Path>(to: *mut u8, from: *const u8, bytes: usize) {
     }
 }
 
-/// An instruction that loads a register from memory, and what it puts into a place of the caller's own; and the reverse.
+/// An instruction that loads a register from memory, followed by a plain store to private memory; and the reverse.
 #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 macro_rules! load {
     ($text:literal, $class:ident, $ty:ty, $from:expr, $to:expr) => {{
@@ -110,10 +112,10 @@ macro_rules! store {
     }};
 }
 
-/// From memory that others may use to a place that is the caller's own.
+/// Copies from memory that other threads may use to private memory.
 ///
 /// # Safety
-/// Both must have so many bytes: 1, 2, 4, 8 or 16.
+/// Both must have `bytes` bytes, which must be 1, 2, 4, 8 or 16.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub(super) unsafe fn move_in(from: *const u8, to: *mut u8, bytes: usize) {
@@ -130,7 +132,7 @@ pub(super) unsafe fn move_in(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// From a place that is the caller's own to memory that others may use.
+/// Copies from private memory to memory that other threads may use.
 ///
 /// # Safety
 /// As for [`move_in`].
@@ -150,15 +152,15 @@ pub(super) unsafe fn move_out(to: *mut u8, from: *const u8, bytes: usize) {
     }
 }
 
-/// From memory that others may use to a place that is the caller's own.
+/// Copies from memory that other threads may use to private memory.
 ///
 /// # Safety
-/// Both must have so many bytes: 1, 2, 4, 8 or 16.
+/// Both must have `bytes` bytes, which must be 1, 2, 4, 8 or 16.
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 #[inline(always)]
 pub(super) unsafe fn move_in(from: *const u8, to: *mut u8, bytes: usize) {
     use std::arch::aarch64::uint8x16_t;
-    // SAFETY: the caller's promise; every AArch64 processor that Rust is for has the instructions.
+    // SAFETY: the caller's promise; every AArch64 processor that Rust supports has the instructions.
     unsafe {
         match bytes {
             16 => load!("ldr {:q}, [{}]", vreg, uint8x16_t, from, to),
@@ -170,7 +172,7 @@ pub(super) unsafe fn move_in(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// From a place that is the caller's own to memory that others may use.
+/// Copies from private memory to memory that other threads may use.
 ///
 /// # Safety
 /// As for [`move_in`].
@@ -178,7 +180,7 @@ pub(super) unsafe fn move_in(from: *const u8, to: *mut u8, bytes: usize) {
 #[inline(always)]
 pub(super) unsafe fn move_out(to: *mut u8, from: *const u8, bytes: usize) {
     use std::arch::aarch64::uint8x16_t;
-    // SAFETY: the caller's promise; every AArch64 processor that Rust is for has the instructions.
+    // SAFETY: the caller's promise; every AArch64 processor that Rust supports has the instructions.
     unsafe {
         match bytes {
             16 => store!("str {0:q}, [{1}]", vreg, uint8x16_t, to, from),
@@ -190,10 +192,10 @@ pub(super) unsafe fn move_out(to: *mut u8, from: *const u8, bytes: usize) {
     }
 }
 
-/// WebAssembly has one thread here.
+/// On WebAssembly, ptxvm has a single thread, so plain copies are enough.
 ///
 /// # Safety
-/// Both must have so many bytes.
+/// Both must have `bytes` bytes.
 #[cfg(all(target_family = "wasm", not(miri)))]
 #[inline(always)]
 pub(super) unsafe fn move_in(from: *const u8, to: *mut u8, bytes: usize) {
@@ -210,10 +212,10 @@ pub(super) unsafe fn move_out(to: *mut u8, from: *const u8, bytes: usize) {
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
 }
 
-/// By atomic accesses, of words where they are aligned.
+/// By relaxed atomic accesses, of words if they are aligned.
 ///
 /// # Safety
-/// Both must have so many bytes.
+/// Both must have `bytes` bytes.
 #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64", target_family = "wasm"))))]
 #[inline(always)]
 pub(super) unsafe fn move_in(from: *const u8, to: *mut u8, bytes: usize) {

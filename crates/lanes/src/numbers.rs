@@ -1,7 +1,8 @@
-//! Numbers as vector code: read from lanes of any type, and their exact sums.
+//! Numbers as vector code: read from lanes of any type, and summed exactly.
 //!
-//! What a format of up to 32 bits holds is exact in binary64, and so is what a narrower one holds in binary32. An integer may take
-//! more bits than that: it is rounded to odd, which loses nothing that a second rounding to two bits fewer looks at.
+//! binary64 represents every value of a format of up to 32 bits exactly, and binary32 every value of a narrower
+//! format. A wider integer is rounded to odd, which preserves the result of a second rounding to at least two bits
+//! fewer.
 
 use super::LaneArgs;
 use super::drive::{apply1, load, store};
@@ -14,7 +15,7 @@ use sem::format::{Format, Specials};
 /// The bias of binary32's exponent.
 const BIAS: i32 = 127;
 
-/// x + y, and the rest that binary64 has no room for (Knuth's two-sum).
+/// x + y in binary64, and its rounding error (Knuth's two-sum).
 #[inline(always)]
 pub(super) fn two_sum(x: f64, y: f64) -> (f64, f64) {
     let sum = x + y;
@@ -22,24 +23,24 @@ pub(super) fn two_sum(x: f64, y: f64) -> (f64, f64) {
     (sum, (x - (sum - part)) + (y - part))
 }
 
-/// x * y + z, rounded once where hosts have an instruction for that, else twice.
+/// x * y + z, rounded once if the host has an instruction for it, otherwise twice.
 #[inline(always)]
 pub(super) fn fused<P: Path>(x: f64, y: f64, z: f64) -> f64 {
     if P::FUSED { x.mul_add(y, z) } else { x * y + z }
 }
 
-/// `value + rest` rounded to odd, where `value` is its nearest number, or one with more zeros at its end; a rest that is NaN
-/// belongs to an infinity or a NaN, and is none.
+/// `value + rest` rounded to odd. `value` must be the number nearest to the sum, or one with more trailing zeros. A
+/// NaN in `rest` belongs to an infinity or a NaN and counts as zero.
 #[inline(always)]
 pub(super) fn odd(value: f64, rest: f64) -> f64 {
     let bits = value.to_bits() as i64;
-    // Toward the rest: away from zero if it has the sign of the value.
+    // Toward the rest: away from zero if the rest has the sign of the value.
     let step = (bits ^ rest.to_bits() as i64) >> 63 | 1;
     let lost = (rest.abs() > 0.0) & (bits & 1 == 0);
     f64::from_bits((bits + if lost { step } else { 0 }) as u64)
 }
 
-/// How the lanes of a source become numbers.
+/// How the lanes of a source are converted to numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Numbers {
     /// The same in all lanes.
@@ -52,7 +53,7 @@ pub(super) enum Numbers {
     F64,
     /// The upper word of binary64, subnormal numbers flushed.
     F64Upper,
-    /// Integers of so many bits; of 64 bits rounded to odd.
+    /// Integers of this many bits; 64-bit integers are rounded to odd.
     Integer {
         bits: u32,
         signed: bool,
@@ -63,17 +64,17 @@ pub(super) enum Numbers {
     Scale,
 }
 
-/// A format whose fraction and exponent are moved to where binary32 has them.
+/// How to move the fraction and exponent of a format to their places in binary32.
 #[derive(Clone, Copy)]
 struct Small {
     sign: u32,
-    /// Left of the fraction there are so many bits more in binary32.
+    /// The number of fraction bits that binary32 has in addition.
     fraction_shift: u32,
     sign_shift: u32,
     min_normal: u32,
     infinity: u32,
     nan: u32,
-    /// What the exponent is greater by, in place.
+    /// The difference of the exponents' biases, at the exponent's place in binary32.
     rebias: u32,
     /// The smallest normal number.
     least: f32,
@@ -106,7 +107,8 @@ impl Small {
     fn decode(&self, bits: u32) -> f32 {
         let magnitude = bits & (self.sign - 1);
         let wide = magnitude << self.fraction_shift;
-        // A subnormal number is what its fraction adds to the smallest normal one.
+        // A subnormal number is the difference between the smallest normal number with its fraction, and that number
+        // without.
         let subnormal = f32::from_bits(wide.wrapping_add(self.least.to_bits())) - self.least;
         let number = f32::from_bits(wide.wrapping_add(self.rebias));
         let number = if magnitude < self.min_normal { subnormal } else { number };
@@ -117,7 +119,7 @@ impl Small {
 }
 
 impl Numbers {
-    /// Those of a type; `ftz` flushes binary32's subnormal numbers.
+    /// The numbers of a type; `ftz` flushes subnormal binary32 numbers.
     pub(super) fn of(ty: Type, ftz: bool) -> Option<Numbers> {
         Some(match ty.element() {
             Type::F32 => Numbers::F32 { ftz },
@@ -138,18 +140,18 @@ impl Numbers {
 pub(super) struct Element {
     /// The source.
     argument: u8,
-    /// Bytes of its lanes.
+    /// Size of its lanes in bytes.
     bytes: u8,
     /// The element's lowest bit, and its width.
     shift: u8,
     width: u8,
     numbers: Numbers,
-    /// Taken with the opposite sign.
+    /// The sign is flipped.
     negated: bool,
 }
 
 impl Element {
-    /// The i-th element of a source, from the lowest on; `ftz` flushes binary32's subnormal numbers.
+    /// The i-th element of a source, counted from the lowest; `ftz` flushes subnormal binary32 numbers.
     pub(super) fn new(argument: usize, ty: Type, i: u32, ftz: bool) -> Option<Element> {
         let width = ty.bits() / ty.lanes();
         Some(Element {
@@ -168,32 +170,32 @@ impl Element {
         Element { shift: (self.shift + self.width) & 63, ..self }
     }
 
-    /// The same element of the source before.
+    /// The same element of the preceding source.
     #[inline(always)]
     pub(super) fn of_source_before(self) -> Element {
         Element { argument: self.argument.wrapping_sub(1), ..self }
     }
 
-    /// The same with other numbers.
+    /// The same element, converted by other `numbers`.
     pub(super) fn with(self, numbers: Numbers) -> Element {
         Element { numbers, ..self }
     }
 
-    /// The same with the opposite sign.
+    /// The same element with the opposite sign.
     pub(super) fn negated(self) -> Element {
         Element { negated: !self.negated, ..self }
     }
 
     /// 1 in all lanes.
     pub(super) const ONE: Element = Element::constant(1.0);
-    /// -0 in all lanes: what can be added to anything.
+    /// -0 in all lanes: the neutral element of addition.
     pub(super) const MINUS_ZERO: Element = Element::constant(-0.0);
 
     const fn constant(x: f32) -> Element {
         Element { argument: 0, bytes: 8, shift: 0, width: 64, numbers: Numbers::Constant(x), negated: false }
     }
 
-    /// The bits of block `i`, of up to 32.
+    /// The bits of block `i`, of elements of up to 32 bits.
     ///
     /// # Safety
     /// The source must have that block.
@@ -205,7 +207,7 @@ impl Element {
         apply1(|x: u32| x >> shift & mask, lanes)
     }
 
-    /// The bits of block `i`, of 64.
+    /// The bits of block `i`, of 64-bit elements.
     ///
     /// # Safety
     /// The source must have that block.
@@ -276,7 +278,7 @@ impl Element {
                     apply1(|x: u32| small.decode(x), self.bits(args, i))
                 }
                 Numbers::Scale => {
-                    // The least one is subnormal in binary32.
+                    // The smallest power is subnormal in binary32.
                     let power = |x: u32| if x == 0 { 1 << 22 } else { x << 23 };
                     let power = |x: u32| if x == 0xff { f32::NAN } else { f32::from_bits(power(x)) };
                     apply1(power, self.bits(args, i))
@@ -292,7 +294,7 @@ impl Element {
     }
 }
 
-/// An integer of up to 32 bits as a number, if it fits.
+/// An integer of `bits` bits, which are at most 32, as an `i32`.
 #[inline(always)]
 fn extended(x: u32, bits: u32, signed: bool) -> i32 {
     let unused = (32 - bits) & 31;
@@ -300,7 +302,7 @@ fn extended(x: u32, bits: u32, signed: bool) -> i32 {
 }
 
 impl Element {
-    /// The numbers of block `i`, integers rounded to binary64 in a direction.
+    /// The numbers of block `i`; 64-bit integers are rounded to binary64 in a direction.
     ///
     /// # Safety
     /// As above.
@@ -356,14 +358,14 @@ pub(super) unsafe fn store_bits<P: Path>(args: &LaneArgs, bytes: usize, i: usize
     }
 }
 
-/// A signed number of less than 51 bits.
+/// Converts a signed number of less than 51 bits.
 #[inline(always)]
 fn small_integer(x: u64) -> f64 {
     const MAGIC: f64 = 1.5 * (1u64 << 52) as f64;
     f64::from_bits(x.wrapping_add(MAGIC.to_bits())) - MAGIC
 }
 
-/// The halves of an integer of 64 bits as numbers, of which it is the sum.
+/// The two halves of a 64-bit integer as numbers, whose sum is the integer.
 #[inline(always)]
 fn halves(x: u64, signed: bool) -> (f64, f64) {
     let high = if signed { (x as i64 >> 32) as u64 } else { x >> 32 };

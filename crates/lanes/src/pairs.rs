@@ -1,4 +1,5 @@
-//! Mixed precision in pairs (PTX 9.4): a lane has two halves and two binary32 numbers, or gets two halves of these.
+//! Mixed precision in pairs (PTX 9.4): a lane has two halves and two binary32 numbers, or receives two halves
+//! computed from binary32 numbers.
 
 use super::directed::{DOWN, UP, ZERO, narrow, sum};
 use super::drive::{Bf16, F16, Half, apply2, in_pairs, load, map2, map3, store};
@@ -9,10 +10,10 @@ use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Rounding, Type};
 use std::marker::PhantomData;
 
-/// Beside the directions of [`directed`](super::directed).
+/// In addition to the directions of [`directed`](super::directed).
 const NEAREST: u8 = 3;
 
-/// Element `n` of two halves, bfloat16 or binary16, in binary32; a NaN becomes some NaN.
+/// Element `n` of two halves (bfloat16 or binary16) in binary32; a NaN becomes some NaN.
 #[inline(always)]
 fn half<const BF16: bool>(pair: u32, n: u32) -> f32 {
     let bits = pair >> (16 * n) & 0xffff;
@@ -20,7 +21,8 @@ fn half<const BF16: bool>(pair: u32, n: u32) -> f32 {
         return f32::from_bits(bits << 16);
     }
     let (sign, magnitude) = ((bits & 0x8000) << 16, bits & 0x7fff);
-    // The exponent's bias differs by 112, of subnormal numbers, too. Infinities and NaNs have the greatest exponent.
+    // The exponents' biases differ by 112, also for subnormal numbers. Infinities and NaNs have the greatest
+    // exponent.
     let number = f32::from_bits(magnitude << 13) * f32::from_bits((127 + 112) << 23);
     let special = 0x7f80_0000 | magnitude << 13;
     f32::from_bits(sign | if magnitude < 0x7c00 { number.to_bits() } else { special })
@@ -49,7 +51,7 @@ fn add<const BF16: bool, const NEGATE: bool, const TO: u8>(path: HostPath) -> La
     })
 }
 
-/// d = a * b + c. The product of a half and a binary32 number is one of binary64.
+/// d = a * b + c. binary64 represents the product of a half and a binary32 number exactly.
 fn fma<const BF16: bool, const TO: u8>(path: HostPath) -> LaneFn {
     map3(path, |a: u32, b: u64, c: u64| {
         singles(|n| {
@@ -63,7 +65,7 @@ fn fma<const BF16: bool, const TO: u8>(path: HostPath) -> LaneFn {
     })
 }
 
-/// A number or the canonical NaN in halves, toward zero.
+/// Converts a number to a half, toward zero; a NaN becomes the canonical one.
 #[inline(always)]
 fn half_toward_zero<const BF16: bool>(x: f32) -> u32 {
     let bits = x.to_bits();
@@ -72,10 +74,10 @@ fn half_toward_zero<const BF16: bool>(x: f32) -> u32 {
     }
     let magnitude = bits & 0x7fff_ffff;
     let rounded = match magnitude {
-        // Below the normal numbers a half counts units of 2^-24.
+        // Below the normal numbers, a half is a multiple of 2^-24.
         ..0x3880_0000 => (f32::from_bits(magnitude) * (1 << 24) as f32) as u32,
         0x3880_0000..0x4780_0000 => (magnitude - (112 << 23)) >> 13,
-        // From 2^16 on the greatest number.
+        // 2^16 and above become the greatest finite number.
         0x4780_0000..0x7f80_0000 => 0x7bff,
         0x7f80_0000 => 0x7c00,
         _ => return 0x7fff,
@@ -87,7 +89,7 @@ const ADD: u8 = 0;
 const SUB: u8 = 1;
 const MUL: u8 = 2;
 
-/// a + b, a - b or a * b of binary32 numbers in halves, toward zero, of binary16 with `.ftz`.
+/// a + b, a - b or a * b of binary32 numbers, converted to halves toward zero; binary16 with `.ftz`.
 fn to_halves<const BF16: bool, const OPERATION: u8>(path: HostPath) -> LaneFn {
     map2(path, |a: u64, b: u64| {
         let element = |n: u32| {
@@ -105,13 +107,13 @@ fn to_halves<const BF16: bool, const OPERATION: u8>(path: HostPath) -> LaneFn {
     })
 }
 
-/// d = a * b of halves of two formats, rounded to the nearest of that of a.
+/// d = a * b of halves of two formats, rounded to nearest in a's format.
 struct Mul<A, B>(PhantomData<(A, B)>);
 
 impl<A: Half, B: Half> Kernel for Mul<A, B> {
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs) {
-        // Exact in binary64, but not in binary32, where bfloat16's exponents end.
+        // The product is exact in binary64, but not in binary32, because it may exceed bfloat16's exponent range.
         let mul = |a: f32, b: f32| to_odd_f32(f64::from(a) * f64::from(b));
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` halves; `P` by contract.
@@ -123,7 +125,7 @@ impl<A: Half, B: Half> Kernel for Mul<A, B> {
     }
 }
 
-/// The handler of a form whose result is `.f32x2`.
+/// The handler of a form with an `.f32x2` result.
 fn singles_of<const BF16: bool>(
     opcode: Opcode,
     sources: usize,
@@ -147,7 +149,7 @@ fn singles_of<const BF16: bool>(
     }
 }
 
-/// The handler of a form whose result is halves of `.f32x2`.
+/// The handler of a form that converts `.f32x2` results to halves.
 fn halves_of<const BF16: bool>(opcode: Opcode, path: HostPath) -> Option<LaneFn> {
     Some(match opcode {
         Opcode::Add => to_halves::<BF16, ADD>(path),

@@ -1,8 +1,8 @@
-//! The host's instruction sets behind one interface: what autovectorising does not find by itself.
+//! An interface to the host's instruction sets, for operations that the compiler does not vectorize by itself.
 //!
-//! A handler is written once, over [`Path`], and compiled for every [`HostPath`] by [`version`]. Arithmetic is plain
-//! Rust on blocks of 16 lanes, which the compiler turns into vector instructions. Lanes to mask bits, mask bits to
-//! lanes and conversions of halves are the methods of [`Path`], written with intrinsics where there are some.
+//! A handler is written once, over [`Path`], and [`version`] compiles it for every [`HostPath`]. Arithmetic is plain
+//! Rust on blocks of 16 lanes, which the compiler vectorizes. The methods of [`Path`] convert lanes to mask bits,
+//! mask bits to lanes, and halves; they use intrinsics where there are any.
 
 use super::macros::multiversion;
 use super::memory;
@@ -10,7 +10,7 @@ use super::quads::Quads;
 use super::rounded;
 use super::{HostPath, LaneArgs, LaneFn, Parameters};
 
-/// Lanes of a block: one `u16` of a predicate.
+/// Lanes of a block; a `u16` holds their predicates.
 pub(super) const BLOCK: usize = 16;
 
 /// Lanes of a warp.
@@ -19,38 +19,38 @@ pub(super) const WARP: usize = 32;
 /// One value for each lane of a block.
 pub(super) type Block<T> = [T; BLOCK];
 
-/// Blocks in memory, as those are whose address is taken: where it lies across two lines of the cache, a vector that is written and
-/// read again costs many times what it does else.
+/// A block whose address is taken, so that it is in memory. The alignment keeps its vectors within cache lines:
+/// writing and reading back a vector that crosses a cache line is many times slower.
 #[repr(align(64))]
 #[derive(Clone, Copy)]
 pub(super) struct Aligned<T>(pub(super) T);
 
-/// What a host's instructions do on one block of lanes.
+/// Operations of a host's instruction set on a block of lanes.
 ///
 /// # Safety
-/// The methods of an implementation may be called only where its instructions exist: from a function that
+/// The methods of an implementation may be called only on hosts with its instructions: from a function that
 /// [`version`] made for it.
 pub(super) unsafe trait Path: 'static {
-    /// Its name.
+    /// The path.
     const PATH: HostPath;
-    /// Whether `mul_add` is an instruction, not a function.
+    /// Whether `mul_add` is an instruction instead of a library call.
     const FUSED: bool;
     /// Vectors of binary32.
     type Singles: Quads<Number = f32>;
     /// Vectors of binary64.
     type Doubles: Quads<Number = f64>;
 
-    /// Reads a value of plain bits from anywhere in memory, as [`memory::read`] does.
+    /// Reads a value of plain bits from any address, like [`memory::read`].
     #[inline(always)]
     unsafe fn read<T: Copy>(from: *const u8) -> T {
-        // SAFETY: there is a `T`, as the caller promises.
+        // SAFETY: the caller promises that `from` is valid for reads of a `T`.
         unsafe { memory::read(from) }
     }
 
-    /// Writes a value of plain bits to anywhere in memory, as [`memory::write`] does.
+    /// Writes a value of plain bits to any address, like [`memory::write`].
     #[inline(always)]
     unsafe fn write<T: Copy>(to: *mut u8, value: T) {
-        // SAFETY: there is room for a `T`, as the caller promises.
+        // SAFETY: the caller promises that `to` is valid for writes of a `T`.
         unsafe { memory::write(to, value) }
     }
 
@@ -69,40 +69,40 @@ pub(super) unsafe trait Path: 'static {
         gather_bits(x.map(|v| v >> 63 != 0))
     }
 
-    /// `a` where the mask has a one, else `b`.
+    /// `a` where the mask is set, else `b`.
     unsafe fn select16(mask: u16, a: Block<u16>, b: Block<u16>) -> Block<u16> {
         select(mask, a, b)
     }
 
-    /// `a` where the mask has a one, else `b`.
+    /// `a` where the mask is set, else `b`.
     unsafe fn select32(mask: u16, a: Block<u32>, b: Block<u32>) -> Block<u32> {
         select(mask, a, b)
     }
 
-    /// `a` where the mask has a one, else `b`.
+    /// `a` where the mask is set, else `b`.
     unsafe fn select64(mask: u16, a: Block<u64>, b: Block<u64>) -> Block<u64> {
         select(mask, a, b)
     }
 
-    /// Writes the elements at the ones of a mask one after the other, and anything behind them.
+    /// Packs the elements whose mask bit is set. The rest of `to` is unspecified.
     #[inline(always)]
     unsafe fn compress32(x: Block<u32>, mask: u16, to: &mut Block<u32>) {
         compress(x, mask, to);
     }
 
-    /// Writes the elements at the ones of a mask one after the other, and anything behind them.
+    /// Packs the elements whose mask bit is set. The rest of `to` is unspecified.
     #[inline(always)]
     unsafe fn compress64(x: Block<u64>, mask: u16, to: &mut Block<u64>) {
         compress(x, mask, to);
     }
 
-    /// One element after the other for each one of a mask; anything for zeros.
+    /// Places consecutive elements at the set bits of a mask. The other elements are unspecified.
     #[inline(always)]
     unsafe fn expand32(from: &Block<u32>, mask: u16) -> Block<u32> {
         expand(from, mask)
     }
 
-    /// One element after the other for each one of a mask; anything for zeros.
+    /// Places consecutive elements at the set bits of a mask. The other elements are unspecified.
     #[inline(always)]
     unsafe fn expand64(from: &Block<u64>, mask: u16) -> Block<u64> {
         expand(from, mask)
@@ -123,16 +123,16 @@ pub(super) unsafe trait Path: 'static {
         out
     }
 
-    /// Rows to columns.
+    /// Transposes a matrix.
     #[inline(always)]
     unsafe fn transpose4(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
         std::array::from_fn(|column| rows.map(|row| row[column]))
     }
 
-    /// Rows to columns.
+    /// Transposes a matrix.
     #[inline(always)]
     unsafe fn transpose_halves(mut rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
-        // Three rounds of interleaving, which hosts have instructions for.
+        // Three rounds of interleaving, for which hosts have instructions.
         for _ in 0..3 {
             let (upper, lower) = rows.split_at(4);
             let mut next = [[0; 8]; 8];
@@ -176,7 +176,7 @@ pub(super) unsafe trait Path: 'static {
         out
     }
 
-    /// `x * y + z` of halves, rounded to odd; an exact sum of zero is negative only if it is rounded `down`.
+    /// `x * y + z` of halves, rounded to odd. An exact zero sum is negative only with `down`.
     #[inline(always)]
     unsafe fn fma_of_halves(x: Block<f32>, y: Block<f32>, z: Block<f32>, down: bool) -> Block<f32> {
         let (flip, mut out) = (u64::from(down) << 63, [0.0; BLOCK]);
@@ -196,7 +196,7 @@ pub(super) unsafe trait Path: 'static {
     }
 }
 
-/// What every host has.
+/// The instructions that every host has.
 pub(super) struct Portable;
 
 // SAFETY: the default methods use no particular instructions.
@@ -209,7 +209,7 @@ unsafe impl Path for Portable {
 
 #[inline(always)]
 fn gather_bits(x: Block<bool>) -> u16 {
-    // An or-reduction of powers of two, which vectorises; shifting bit by bit into one word does not.
+    // An or-reduction of powers of two, because it vectorizes; shifting bit by bit into one word does not.
     let mut bits = [0; BLOCK];
     for (i, (bit, x)) in bits.iter_mut().zip(x).enumerate() {
         *bit = (1 << i) & 0u16.wrapping_sub(u16::from(x));
@@ -226,7 +226,7 @@ fn select<T: Copy>(mask: u16, a: Block<T>, b: Block<T>) -> Block<T> {
     out
 }
 
-/// The lanes of a mask, in ascending order.
+/// The set bits of a mask, in ascending order.
 #[inline(always)]
 fn ones(mut mask: u16) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -252,29 +252,29 @@ fn expand<T: Copy>(from: &Block<T>, mask: u16) -> Block<T> {
     out
 }
 
-/// binary16 to binary32 in integers and one multiplication, which takes subnormals along.
+/// binary16 to binary32 by integer operations and one multiplication, which also handles subnormal numbers.
 #[inline(always)]
 pub(super) fn widen_f16(x: u16) -> f32 {
     let sign = u32::from(x & 0x8000) << 16;
     let magnitude = u32::from(x & 0x7fff);
-    // Exponent and fraction in place, the exponent 112 too small; 2^112 corrects it.
+    // Exponent and fraction are in place, but the exponent is 112 too small; the factor 2^112 corrects it.
     let finite = f32::from_bits(magnitude << 13) * f32::from_bits((127 + 112) << 23);
     let special = f32::from_bits(magnitude << 13 | 0x7f80_0000);
     let value = if magnitude < 0x7c00 { finite } else { special };
     f32::from_bits(value.to_bits() | sign)
 }
 
-/// binary32 to binary16: integer rounding of the normal numbers, one addition that rounds the subnormal ones.
+/// binary32 to binary16: normal numbers by integer rounding, subnormal ones by one addition.
 #[inline(always)]
 pub(super) fn narrow_f16(x: f32) -> u16 {
     let bits = x.to_bits();
     let sign = (bits >> 16) as u16 & 0x8000;
     let magnitude = bits & 0x7fff_ffff;
-    // 2^-1 has a unit in the last place of 2^-24, the quantum of binary16's subnormal numbers.
+    // The unit in the last place of 2^-1 is 2^-24, the quantum of binary16's subnormal numbers.
     let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + (magnitude >> 13 & 1)) >> 13;
     let finite = if magnitude < 113 << 23 { subnormal } else { normal };
-    // 65520, from where on everything rounds to infinity.
+    // The limit is 65520: from there on, everything rounds to infinity.
     let large = if magnitude > 0x7f80_0000 { 0x7fff } else { 0x7c00 };
     let value = if magnitude < 0x477f_f000 { finite } else { large };
     value as u16 | sign
@@ -285,22 +285,22 @@ pub(super) trait Kernel {
     /// Computes all lanes.
     ///
     /// # Safety
-    /// As for [`LaneFn::call`]; the host must have the instructions of `P`. Must be inlined (`#[inline(always)]`), so that
-    /// it is compiled with the instructions that its caller may use.
+    /// As for [`LaneFn::call`]; the host must have the instructions of `P`. Implementations must be
+    /// `#[inline(always)]`, so that they are compiled with the instructions that their caller may use.
     unsafe fn run<P: Path>(args: &LaneArgs);
 }
 
 /// The kernel compiled for a path.
 pub(super) fn version<K: Kernel>(path: HostPath) -> LaneFn {
     LaneFn::plain(multiversion!(path, [K: Kernel] (args: &LaneArgs, _told: &LaneFn), P => {
-        // SAFETY: the caller of a handler keeps the contract of `LaneFn::call`, which is that of `Kernel::run`.
+        // SAFETY: the caller of a handler keeps the contract of `LaneFn::call`, which is also that of `Kernel::run`.
         unsafe { K::run::<P>(args) }
     }))
 }
 
-/// A [`Kernel`] that serves several instructions, of which it is told what they differ in.
+/// A [`Kernel`] for several instructions, with parameters that distinguish them.
 pub(super) trait Parametric {
-    /// What it is told.
+    /// The parameters.
     type With: Copy + 'static;
 
     /// Computes all lanes.
@@ -310,7 +310,7 @@ pub(super) trait Parametric {
     unsafe fn run<P: Path>(args: &LaneArgs, with: &Self::With);
 }
 
-/// The kernel compiled for a path, and what it is told.
+/// The kernel compiled for a path, with its parameters.
 pub(super) fn version_with<K: Parametric>(path: HostPath, with: K::With) -> LaneFn {
     let function = multiversion!(path, [K: Parametric] (args: &LaneArgs, told: &LaneFn), P => {
         // SAFETY: as above; the parameters were made below.

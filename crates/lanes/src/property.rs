@@ -1,4 +1,4 @@
-//! testp and istypep: what bits say of themselves.
+//! testp and istypep: tests of the bits of an operand.
 
 use super::drive::{load, store_mask};
 use super::path::{BLOCK, Block, Parametric, Path, version_with};
@@ -6,7 +6,7 @@ use super::{HostPath, LaneArgs, LaneFn};
 use isa::{Mod, Opaque, Opcode, Picks, Type};
 use sem::format::Format;
 
-/// Whether a number, of which these bits count, lies in one of two ranges without their ends.
+/// Whether the tested bits of a number are in one of two open ranges.
 struct InRange<const WIDE: bool>;
 
 #[derive(Clone, Copy)]
@@ -57,7 +57,7 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
                 Mod::Infinite => [[infinity, infinity + 1], NONE],
                 Mod::Number => [[0, infinity + 1], NONE],
                 Mod::Notanumber => [[infinity + 1, end], NONE],
-                // So are zeros.
+                // Zeros are normal too.
                 Mod::Normal => [[0, 1], [least, infinity]],
                 Mod::Subnormal => [[1, least], NONE],
                 _ => return None,

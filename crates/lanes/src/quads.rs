@@ -1,45 +1,47 @@
-//! Vectors of quads: the four lanes of a warp that hold a row of a tile stand together in a fragment's registers.
+//! Vectors of quads. A quad is the four lanes of a warp that hold a row of a tile; they are consecutive in a
+//! fragment's registers.
 
 use std::array::from_fn;
 
 use super::path::{narrow_f16, widen_f16};
 
-/// A vector of some whole quads of numbers.
+/// A vector of one or more whole quads of numbers.
 ///
 /// # Safety
-/// An implementation may be used only where its instructions exist.
+/// An implementation may be used only on hosts with its instructions.
 pub(super) unsafe trait Quads: Copy {
-    /// What it has.
+    /// The type of its numbers.
     type Number: Copy;
-    /// Its quads.
+    /// The number of its quads.
     const COUNT: usize;
 
-    /// The numbers that stand there.
+    /// Loads a vector.
     unsafe fn load(from: *const Self::Number) -> Self;
-    /// Puts them there.
+    /// Stores the vector.
     unsafe fn store(self, to: *mut Self::Number);
-    /// Four numbers, in every quad.
+    /// Loads four numbers into every quad.
     unsafe fn repeat(from: *const Self::Number) -> Self;
-    /// A number of each quad in all of its lanes; `SELECT` is the number's index in each two of its bits.
+    /// Copies one number of each quad to all of its lanes. `SELECT` holds the number's index four times, in two bits
+    /// each.
     unsafe fn broadcast<const SELECT: i32>(self) -> Self;
     /// `self * factor + sum`, rounded once.
     unsafe fn multiply_add(self, factor: Self, sum: Self) -> Self;
     /// Zeros.
     unsafe fn zero() -> Self;
 
-    // Of binary32 only.
+    // The following methods are for binary32 only.
 
-    /// What the mask leaves of every word.
+    /// Applies the mask to every word.
     unsafe fn masked(self, mask: u32) -> Self;
-    /// The NaN 0x7fffffff in place of all others.
+    /// Replaces every NaN by the NaN 0x7fffffff.
     unsafe fn with_one_nan(self) -> Self;
-    /// The lower and the upper halves of words, of bfloat16 or binary16.
+    /// Loads words and widens their lower and their upper halves, which are bfloat16 or binary16.
     unsafe fn widen<const BF16: bool>(from: *const u32) -> [Self; 2];
-    /// Puts numbers there as the lower and the upper halves of words, of binary16, rounded to nearest even.
+    /// Rounds numbers to binary16, to nearest even, and stores them as the lower and the upper halves of words.
     unsafe fn narrow(numbers: [Self; 2], to: *mut u32);
 }
 
-/// What vectors of binary64 have no use for.
+/// The binary32 methods, which are unused for binary64.
 macro_rules! not_of_doubles {
     () => {
         unsafe fn masked(self, _: u32) -> Self {
@@ -62,7 +64,7 @@ macro_rules! not_of_doubles {
 
 macro_rules! portable {
     ($number:ty, $($of_singles:tt)*) => {
-        // SAFETY: there are no particular instructions.
+        // SAFETY: it uses no particular instructions.
         unsafe impl Quads for [$number; 4] {
             type Number = $number;
             const COUNT: usize = 1;
@@ -142,7 +144,7 @@ mod x86 {
     use std::arch::x86_64::*;
     use std::mem::transmute;
 
-    /// The lower halves of 16 words, then the upper ones.
+    /// Indices of the lower halves of 16 words, then of the upper halves.
     const SORTED: [u16; 32] = {
         let mut from = [0; 32];
         let mut i = 0;
@@ -155,7 +157,7 @@ mod x86 {
 
     macro_rules! vector {
         ($vector:ty, $number:ty, $count:literal, $load:ident, $store:ident, |$from:ident| $repeat:expr, $broadcast:ident, $fma:ident, $zero:ident, $($of_singles:tt)*) => {
-            // SAFETY: the instructions are those of AVX2, F16C and FMA, or of AVX-512, for vectors of 512 bits.
+            // SAFETY: the instructions are those of AVX2, F16C and FMA, or, for vectors of 512 bits, of AVX-512.
             unsafe impl Quads for $vector {
                 type Number = $number;
                 const COUNT: usize = $count;
@@ -239,7 +241,7 @@ mod x86 {
                 if BF16 {
                     return [_mm256_castsi256_ps(lower), _mm256_castsi256_ps(upper)];
                 }
-                // The halves of four words each, lower ones before upper ones, then those of all words.
+                // Sorts the halves of four words at a time, the lower halves first, then those of all words.
                 let sort = _mm256_setr_epi8(
                     0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,
                     0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,
@@ -314,7 +316,7 @@ mod x86 {
                         _mm512_castsi512_ps(upper),
                     ];
                 }
-                // All lower halves, then all upper ones.
+                // All lower halves, then all upper halves.
                 let sorted = _mm512_permutexvar_epi16(transmute::<[u16; 32], __m512i>(SORTED), words);
                 [
                     _mm512_cvtph_ps(_mm512_castsi512_si256(sorted)),

@@ -1,5 +1,5 @@
-//! What is computed in binary64, rounded to odd, and then rounded once to its format: arithmetic in every rounding and every
-//! format of up to 32 bits, and conversions among formats.
+//! Operations that are computed in binary64, rounded to odd, and then rounded once to their format: arithmetic in
+//! every rounding and every format of up to 32 bits, and conversions among formats.
 
 use super::drive::{apply1, apply2, apply3, in_pairs, load, map1, store};
 use super::encoding::{Direction, Encoder, Encoding, ToF32, clamp_of};
@@ -16,16 +16,17 @@ const MUL: u8 = 1;
 const FMA: u8 = 2;
 const DIV: u8 = 3;
 const SQRT: u8 = 4;
-/// Of numbers of 21 bits, whose result rounds as the exact one does (a test looks at every significand).
+/// For numbers of 21 bits; the result rounds like the exact one (a test checks every significand).
 const RSQRT: u8 = 5;
 
-/// The first bits of a number: products of two that keep `SIGNIFICANT` and 53 - `SIGNIFICANT` are exact.
+/// Truncates a number to `SIGNIFICANT` bits. Its product with a number of 53 - `SIGNIFICANT` bits is exact.
 #[inline(always)]
 fn cut<const SIGNIFICANT: u32>(x: f64) -> f64 {
     f64::from_bits(x.to_bits() & !0 << (53 - SIGNIFICANT))
 }
 
-/// x + y rounded to odd. An exact sum of zero is negative only when rounding down, as `flip` says by a sign bit.
+/// x + y rounded to odd. `flip` is a sign bit: set when rounding down, where an exact zero sum is negative; else
+/// zero.
 #[inline(always)]
 pub(super) fn add(x: f64, y: f64, flip: u64) -> f64 {
     let flipped = |x: f64| f64::from_bits(x.to_bits() ^ flip);
@@ -43,7 +44,7 @@ pub(super) fn fma_of_halves(x: f32, y: f32, z: f32, flip: u64) -> f32 {
 #[inline(always)]
 fn div(x: f64, y: f64) -> f64 {
     let quotient = x / y;
-    // With 28 bits of it the remainder is exact.
+    // With a quotient of 28 bits the remainder is exact.
     let quotient = if quotient.is_finite() { cut::<28>(quotient) } else { quotient };
     let rest = x - quotient * y;
     odd(quotient, f64::from_bits(rest.to_bits() ^ y.to_bits() & 1 << 63))
@@ -57,16 +58,16 @@ fn sqrt(x: f64) -> f64 {
     odd(root, x - root * root)
 }
 
-/// `fma` of halves in a rounding or with modifiers that no other handler has.
+/// `fma` of halves, with roundings or modifiers that no other handler supports.
 struct FmaOfHalves;
 
 #[derive(Clone, Copy)]
 struct FmaOfHalvesWith {
     sources: [Element; 3],
     encoding: Encoding,
-    /// The result is 0 where one of the factors is the NaN that stands for an element out of bounds.
+    /// The result is 0 if a factor is the NaN that marks an element out of bounds.
     out_of_bounds: bool,
-    /// Rounded down.
+    /// The result is rounded down.
     down: bool,
 }
 
@@ -105,11 +106,11 @@ struct Rounded<const OPERATION: u8>;
 struct RoundedWith {
     sources: [Element; 3],
     target: Target,
-    /// Rounded down.
+    /// The result is rounded down.
     down: bool,
 }
 
-/// What the results become.
+/// The format of the results.
 #[derive(Clone, Copy)]
 enum Target {
     F32(ToF32),
@@ -117,7 +118,7 @@ enum Target {
     F64Upper,
 }
 
-/// The half that `fma.oob` takes for an element out of bounds.
+/// The half that marks an element out of bounds for `fma.oob`.
 const OUT_OF_BOUNDS: u32 = 0xffff;
 
 /// [`Target::F64Upper`].
@@ -163,7 +164,7 @@ impl<const OPERATION: u8> Parametric for Rounded<OPERATION> {
     }
 }
 
-/// The handler of arithmetic that other handlers have no roundings or modifiers for.
+/// The handler of arithmetic with roundings or modifiers that no other handler supports.
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let &[ty] = picks.types() else { return convert(opcode, sources, picks, path) };
     let element = ty.element();
@@ -240,7 +241,7 @@ impl Parametric for ConvertF32 {
     }
 }
 
-/// Conversions to binary64: of integers, which may take more bits, and of the narrow formats, which do not.
+/// Conversions to binary64: from integers, which may need rounding, and from the narrow formats, which do not.
 struct ConvertWide;
 
 #[derive(Clone, Copy)]
@@ -272,7 +273,7 @@ impl Parametric for ConvertWide {
     }
 }
 
-/// Conversions: each element of the destination from one of a source.
+/// Conversions of each element of a source to one of the destination.
 struct Convert;
 
 #[derive(Clone, Copy)]
@@ -280,7 +281,7 @@ struct ConvertWith {
     /// The elements, the lowest first.
     elements: [Element; 4],
     count: u8,
-    /// Bits from one element of the destination to the next.
+    /// Stride between elements of the destination, in bits.
     width: u8,
     encoding: Encoding,
     bytes: u8,
@@ -307,7 +308,8 @@ impl Parametric for Convert {
     }
 }
 
-/// Conversions `.rs` of binary32: `COUNT` elements, the highest of the first source, and behind the sources random bits.
+/// Conversions `.rs` of binary32 to `COUNT` elements. The first source is the highest element; the random bits follow
+/// the sources.
 struct ConvertRandomly<const COUNT: usize>;
 
 #[derive(Clone, Copy)]
@@ -315,7 +317,8 @@ struct ConvertRandomlyWith {
     width: u8,
     encoding: Encoding,
     bytes: u8,
-    /// How many random bits each element takes, and where those of each begin, from the lowest element on.
+    /// The number of random bits per element, and for each element, from the lowest on, the position of its random
+    /// bits.
     random_bits: u8,
     starts: [u8; 4],
 }
@@ -378,7 +381,7 @@ fn scales_to_bf16(path: HostPath) -> LaneFn {
     map1(path, |x: u16| power(u32::from(x & 0xff)) | power(u32::from(x >> 8)) << 16)
 }
 
-/// The handler of a conversion to another format, from whatever type.
+/// The handler of a conversion from any type to another format.
 fn convert(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let &[dtype, atype] = picks.types() else { return None };
     if opcode != Opcode::Cvt || !dtype.is_float() || dtype == atype {
@@ -397,7 +400,7 @@ fn convert(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Opt
     }
     if dtype == Type::F32 {
         let payload = atype == Type::F64;
-        // No integer is close to zero but zero.
+        // The only integer close to zero is zero.
         let flush = ftz && atype.is_float();
         let to = ToF32::new(Direction::of(rounding), flush, picks.has(Mod::Sat), payload)?;
         return Some(version_with::<ConvertF32>(path, (Element::new(0, atype, 0, ftz)?, to)));

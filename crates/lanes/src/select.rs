@@ -1,4 +1,4 @@
-//! selp and slct, and copysign: lanes chosen from two sources.
+//! selp, slct and copysign: select lanes from two sources.
 
 use super::drive::{Lane, apply2, load, load_mask, map2, map3, store};
 use super::macros::flags;
@@ -7,9 +7,9 @@ use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Type};
 use std::marker::PhantomData;
 
-/// Bits of a width that predicates choose from.
+/// Unsigned integers that predicates can select.
 pub(super) trait Select: Lane {
-    /// `a` where the mask has a one, else `b`.
+    /// `a` where the mask is set, else `b`.
     ///
     /// # Safety
     /// As for the methods of [`Path`].
@@ -44,7 +44,8 @@ impl<T: Select> Kernel for Selp<T> {
     }
 }
 
-/// Pairs of halves: each half from a where its predicate holds (c for the low one, d for the high one), else from b.
+/// Pairs of halves: each half comes from a where its predicate holds (c for the low half, d for the high half), else
+/// from b.
 struct SelectPair;
 
 impl Kernel for SelectPair {
@@ -67,13 +68,15 @@ impl Kernel for SelectPair {
     }
 }
 
-/// The handler that chooses halves of pairs: of sources a and b of 4 bytes, by predicates for the low and the high halves.
+/// The handler that selects the halves of pairs from sources a and b of 4 bytes, by separate predicates for low and
+/// high halves.
 pub fn select_pair(path: HostPath) -> LaneFn {
     version::<SelectPair>(path)
 }
 
-/// a if c >= 0, else b; NaN selects b. Flushed, negative subnormal numbers are zeros, too: of flushing and comparing LLVM makes a test of
-/// classes, which it has no vectors for.
+/// a if c >= 0, else b; NaN selects b. With `FTZ`, negative subnormal numbers count as zeros. The comparison avoids
+/// flushing, because LLVM turns flushing and comparing into a test of floating-point classes, which it cannot
+/// vectorize.
 fn slct_f32<T: Lane, const FTZ: bool>(path: HostPath) -> LaneFn {
     map3(path, |a: T, b: T, c: f32| {
         let first = if FTZ { c > -f32::MIN_POSITIVE } else { c >= 0.0 };
@@ -85,7 +88,7 @@ fn slct_s32<T: Lane>(path: HostPath) -> LaneFn {
     map3(path, |a: T, b: T, c: i32| if c >= 0 { a } else { b })
 }
 
-/// The handler of a form that chooses.
+/// The handler of a form that selects.
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let ftz = picks.has(Mod::Ftz);
     match (opcode, sources, picks.types()) {

@@ -1,4 +1,4 @@
-//! What numbers in an array have in common.
+//! Finds common properties of the numbers in an array.
 
 use super::MAX_LANES;
 use super::helpers::LaneWidth;
@@ -6,28 +6,29 @@ use super::mask_ops::group;
 use super::path::{BLOCK, Block, Path};
 use std::ops::Range;
 
-/// What the numbers of some lanes have in common.
+/// Common properties of the numbers in some lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
     /// The least number.
     pub least: u64,
-    /// The greatest.
+    /// The greatest number.
     pub greatest: u64,
-    /// Bits that differ between any two.
+    /// Bits that differ between any two numbers.
     pub differ: u64,
-    /// For each group of 16 whose lanes all count, the step from lane to lane if it is even and below 2^27 and no lane wraps; else
-    /// [`Spread::NO_STEP`]. Looked for until [`Spread::PATIENCE`] groups had none.
+    /// For each group of 16 lanes that are all in the mask: the step between lanes, if it is constant and below 2^27
+    /// and no lane wraps; otherwise [`Spread::NO_STEP`]. The search stops after [`Spread::PATIENCE`] groups without a
+    /// step.
     pub steps: [u32; MAX_LANES / BLOCK],
 }
 
 impl Spread {
-    /// No even step.
+    /// No constant step.
     pub const NO_STEP: u32 = u32::MAX;
-    /// After so many groups without one, no other is looked at.
+    /// Number of groups without a step after which no other group is examined.
     pub const PATIENCE: usize = 4;
 }
 
-/// Groups of a word of a mask.
+/// Groups per word of a mask.
 const GROUPS: usize = 64 / BLOCK;
 
 macro_rules! find {
@@ -37,14 +38,16 @@ macro_rules! find {
         let mut steps = [Spread::NO_STEP; MAX_LANES / BLOCK];
         let (mut least, mut greatest) = ([$T::MAX; BLOCK], [0; BLOCK]);
         let (mut ones, mut zeros) = ([0; BLOCK], [0; BLOCK]);
-        // Steps first, number by number: so the numbers of a group stay in one register in the loop that follows.
+        // First the steps, number by number, so that the loop that follows keeps the numbers of a group in one
+        // register.
         let mut scattered = 0;
         for index in groups.clone().filter(|&index| group($mask, index) == u16::MAX) {
             let start = array.wrapping_add(index).cast::<$T>();
             // SAFETY: the caller's promise.
             let at = |i: usize| unsafe { start.add(i).read() };
             let step = at(1).wrapping_sub(at(0));
-            // Small steps do not wrap if the last number is not below the first. Scattered numbers are seen at once.
+            // A small step does not wrap if the last number is not below the first. The first three numbers reject
+            // scattered ones quickly.
             if step < 1 << 27
                 && at(0) <= at(BLOCK - 1)
                 && at(2).wrapping_sub(at(1)) == step

@@ -1,6 +1,7 @@
-//! Video instructions: arithmetic on the bytes, halves and words that selectors cut out of 32-bit operands.
+//! Video instructions: arithmetic on bytes, halves and words that selectors extract from 32-bit operands.
 //!
-//! One handler for all scalar forms and one for all packed forms: what they differ in is told, and the same for all lanes.
+//! One handler serves all scalar forms and one all packed forms; parameters, which are the same for all lanes,
+//! distinguish the forms.
 
 use super::compare::{EQUAL, GREATER, LESS, outcomes};
 use super::drive::{apply1, apply2, load, store};
@@ -28,7 +29,7 @@ enum Operation {
     Mad,
 }
 
-/// Bits of an operand, and the number that they stand for.
+/// A bit field of an operand and its signedness.
 #[derive(Clone, Copy)]
 struct Part {
     low: u8,
@@ -37,7 +38,7 @@ struct Part {
 }
 
 impl Part {
-    /// What a scalar selector cuts out.
+    /// The field that a scalar selector extracts.
     fn new(selector: Option<Selector>, ty: Type) -> Part {
         let signed = ty.is_signed();
         let Some(selector) = selector else { return Part { low: 0, width: 32, signed } };
@@ -60,17 +61,17 @@ fn width(unit: Unit) -> u8 {
     }
 }
 
-/// The least and the greatest number of so many bits.
+/// The least and the greatest number of `width` bits.
 #[inline(always)]
 fn limits(width: u8, signed: bool) -> (i64, i64) {
     let width = width & 63;
     if signed { (-1 << (width - 1), (1 << (width - 1)) - 1) } else { (0, (1 << width) - 1) }
 }
 
-/// What follows the operation.
+/// The second operation, after saturation.
 #[derive(Clone, Copy, PartialEq)]
 enum Then {
-    /// The result goes to a part of c.
+    /// Inserts the result into a part of c.
     Merge,
     Add,
     Min,
@@ -81,11 +82,11 @@ enum Then {
 #[derive(Clone, Copy, PartialEq)]
 enum Saturation {
     None,
-    /// Only the lower bound, 0.
+    /// Clamps to 0 or more.
     Positive,
-    /// A word, of a number of so many bits.
+    /// Clamps to 32 bits a number with this many bits.
     Word(u8),
-    /// What is outside of a word becomes the greatest number of the part.
+    /// Replaces a number outside of 32 bits by the greatest number of the part.
     Part,
 }
 
@@ -97,11 +98,11 @@ struct ScalarWith {
     operation: Operation,
     a: Part,
     b: Part,
-    /// The part of d that takes the result, a number of `.dtype`.
+    /// The part of d that receives the result, a number of `.dtype`.
     d: Part,
     has_c: bool,
     saturation: Saturation,
-    /// Before what follows the result is extended from 32 bits with its sign.
+    /// The result is sign-extended from 32 bits before the second operation.
     extended: bool,
     then: Then,
     negated_product: bool,
@@ -126,7 +127,7 @@ impl ScalarWith {
         (if self.saturation == Saturation::None { scaled } else { scaled.max(least).min(most) }) as u64
     }
 
-    /// Results saturated.
+    /// The results after saturation.
     #[inline(always)]
     fn saturate(&self, x: Block<i64>) -> Block<i64> {
         match self.saturation {
@@ -148,7 +149,7 @@ impl ScalarWith {
         }
     }
 
-    /// Saturation, and what follows.
+    /// Saturation, then the second operation.
     #[inline(always)]
     fn finish(&self, result: Block<i64>, c: Block<u32>) -> Block<u32> {
         let result = self.saturate(result);
@@ -161,7 +162,7 @@ impl ScalarWith {
             true => apply1(|c: u32| i64::from(c as i32), c),
             false => apply1(|c: u32| i64::from(c), c),
         };
-        // Numbers without a sign compare as if the top bit were the other way round.
+        // Unsigned numbers compare like signed ones with the top bit flipped.
         let flip = if self.d.signed { 0 } else { i64::MIN };
         let less = |x: i64, c: i64| (x ^ flip) < (c ^ flip);
         match self.then {
@@ -211,7 +212,7 @@ impl Parametric for Scalar {
     }
 }
 
-/// 1 if the comparison has one of the outcomes, else 0.
+/// 1 if the comparison has one of the outcomes, otherwise 0.
 #[inline(always)]
 fn compare(holds: u8, x: i64, y: i64) -> i64 {
     let has = |outcome: u8| holds & outcome != 0;
@@ -225,19 +226,19 @@ struct Packed;
 struct PackedWith {
     operation: Operation,
     width: u8,
-    /// The elements of a and b together that each source takes, the lowest first.
+    /// For each source, the elements that it takes from a and b together, the lowest first.
     elements: [[u8; 4]; 2],
     signed: [bool; 2],
-    /// The elements of d that take a result.
+    /// The elements of d that receive a result.
     mask: [bool; 4],
-    /// Results are clamped to numbers of these limits.
+    /// The limits that results are clamped to.
     limits: Option<(i32, i32)>,
-    /// They are added to c, not put in place of its elements.
+    /// The results are added to c instead of replacing its elements.
     accumulates: bool,
 }
 
 impl PackedWith {
-    /// The numbers that a source has for an element.
+    /// The values of a source for an element.
     #[inline(always)]
     fn numbers(&self, sources: [Block<u32>; 2], source: usize, element: usize) -> Block<i32> {
         let width = u32::from(self.width) & 31;
@@ -273,7 +274,7 @@ impl Parametric for Packed {
                         Operation::AbsDiff => apply2(|x: i32, y: i32| (x - y).abs(), x, y),
                         Operation::Min => apply2(|x: i32, y: i32| x.min(y), x, y),
                         Operation::Max => apply2(|x: i32, y: i32| x.max(y), x, y),
-                        // Of halves between two integers the one away from zero.
+                        // Halves are rounded away from zero.
                         Operation::Average => {
                             apply2(|x: i32, y: i32| (x + y + i32::from(x + y >= 0)) >> 1, x, y)
                         }
@@ -298,7 +299,7 @@ impl Parametric for Packed {
     }
 }
 
-/// The operation of an opcode, and the elements of packed ones.
+/// The operation of an opcode, and the element type of packed opcodes.
 fn operation(opcode: Opcode, picks: &Picks) -> Option<(Operation, Option<Unit>)> {
     use Unit::{Byte, Half};
     let clamp = picks.has(Mod::Clamp);
@@ -361,7 +362,7 @@ fn scalar(
         mods if mods.contains(&Mod::Max) => Then::Max,
         _ => Then::Merge,
     };
-    // The amount of a shift has no sign.
+    // Shift amounts are unsigned.
     let b = Part { signed: btype.is_signed() && !shift, ..Part::new(picks.selector(2), btype) };
     ScalarWith {
         operation,
@@ -389,7 +390,7 @@ fn packed(operation: Operation, unit: Unit, picks: &Picks, [dtype, atype, btype]
         None => [first, first + 1, first + 2, first + 3],
         Some(selector) => {
             let mut elements = [0; 4];
-            // The highest element is written first.
+            // The first digit of a selector is the highest element.
             for (element, &digit) in elements.iter_mut().zip(selector.digits().iter().rev()) {
                 *element = digit;
             }

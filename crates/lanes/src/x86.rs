@@ -1,6 +1,6 @@
 //! [`Path`] for AVX2 and AVX-512.
 
-// The methods' signatures and the vectors' names say what becomes what.
+// The signatures of the methods and the names of the vectors document the transmuted types.
 #![allow(clippy::missing_transmute_annotations)]
 
 use super::HostPath;
@@ -10,21 +10,21 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::{MaybeUninit, transmute};
 
-/// The same value, of which the compiler forgets where it comes from: a merge of a register with itself would else
-/// become `vmaskmov` stores, which are many times slower on some machines. No instruction.
+/// Returns `x` and hides its origin from the compiler. Otherwise the compiler turns a merge of a register with itself
+/// into `vmaskmov` stores, which are many times slower on some machines. Emits no instruction.
 #[inline]
 #[target_feature(enable = "avx")]
 fn opaque(mut x: __m256) -> __m256 {
-    // SAFETY: nothing is done.
+    // SAFETY: the assembly is empty.
     unsafe { asm!("/* {0} */", inout(ymm_reg) x, options(pure, nomem, nostack, preserves_flags)) };
     x
 }
 
-/// Reads of memory that others may use, by one instruction ([`memory`]), and writes.
+/// Reads and writes of memory that other threads may use, by one instruction each ([`memory`]).
 macro_rules! moves {
     ($read:ident, $write:ident, $vector:ty, $class:ident, $move:literal, $feature:literal) => {
         /// # Safety
-        /// There must be a vector at the place.
+        /// `from` must be valid for reads of a vector.
         #[cfg(not(miri))]
         #[inline]
         #[target_feature(enable = $feature)]
@@ -39,7 +39,7 @@ macro_rules! moves {
         }
 
         /// # Safety
-        /// There must be room for a vector at the place.
+        /// `to` must be valid for writes of a vector.
         #[cfg(not(miri))]
         #[inline]
         #[target_feature(enable = $feature)]
@@ -55,7 +55,8 @@ moves!(read128, write128, __m128i, xmm_reg, "vmovdqu", "avx");
 moves!(read256, write256, __m256i, ymm_reg, "vmovdqu", "avx");
 moves!(read512, write512, __m512i, zmm_reg, "vmovdqu64", "avx512f");
 
-/// The methods of [`Path`] that read and write, by vectors of so many bytes and smaller ones: `read_write!(64: read512, write512, 32: ...)`.
+/// The methods of [`Path`] that read and write, by vectors of the given sizes and then by smaller ones:
+/// `read_write!(64: read512, write512, 32: ...)`.
 macro_rules! read_write {
     ($($bytes:literal: $read:ident, $write:ident, $vector:ty);+) => {
         #[cfg(not(miri))]
@@ -135,26 +136,26 @@ macro_rules! transposes {
     };
 }
 
-/// For elements of so many words, `8 / WORDS` of which fill a vector: of the `part`-th vector of a block how many elements have a one
-/// in the mask, and all bits of the bytes that stand for their words.
+/// For elements of `WORDS` words, `8 / WORDS` of which fill a vector: the number of elements of a block's `part`-th
+/// vector whose mask bit is set, and a mask with a byte of ones for each word of these elements.
 #[inline]
 #[target_feature(enable = "bmi2,popcnt")]
 fn words_of<const WORDS: usize>(mask: u16, part: usize) -> (usize, u64) {
     let lanes = 8 / WORDS;
     let mask = u64::from(mask) >> (part * lanes) & ((1 << lanes) - 1);
-    // The lowest bit of each element's bytes, and all of them.
+    // The lowest bit of each element's bytes, and all bits of an element.
     let (lowest_bits, all_bits) =
         if WORDS == 1 { (0x0101_0101_0101_0101, 0xff) } else { (0x0001_0001_0001_0001, 0xffff) };
     (mask.count_ones() as usize, _pdep_u64(mask, lowest_bits) * all_bits)
 }
 
-/// The words of a vector in order, a byte each.
+/// The indices of a vector's words in ascending order, one byte each.
 const WORDS_IN_ORDER: u64 = 0x0706_0504_0302_0100;
 
-/// [`Path::compress32`] and [`Path::compress64`], for elements of so many words.
+/// [`Path::compress32`] and [`Path::compress64`], for elements of `WORDS` words.
 ///
 /// # Safety
-/// There must be room for all elements.
+/// `to` must have room for all elements of `x`.
 #[inline]
 #[target_feature(enable = "avx2,bmi2,popcnt")]
 unsafe fn compress<const WORDS: usize>(x: &[__m256i], mask: u16, mut to: *mut u32) {
@@ -162,7 +163,8 @@ unsafe fn compress<const WORDS: usize>(x: &[__m256i], mask: u16, mut to: *mut u3
         let (count, words) = words_of::<WORDS>(mask, part);
         let from = _mm_cvtsi64_si128(_pext_u64(WORDS_IN_ORDER, words) as i64);
         let x = _mm256_permutevar8x32_epi32(x, _mm256_cvtepu8_epi32(from));
-        // SAFETY: vectors before this one have no more elements than there were, so that there is room for this one's.
+        // SAFETY: the vectors before this one wrote at most as many elements as they have, so there is room for this
+        // one.
         unsafe {
             to.cast::<__m256i>().write_unaligned(x);
             to = to.add(WORDS * count);
@@ -170,10 +172,10 @@ unsafe fn compress<const WORDS: usize>(x: &[__m256i], mask: u16, mut to: *mut u3
     }
 }
 
-/// [`Path::expand32`] and [`Path::expand64`], for elements of so many words, in vectors.
+/// [`Path::expand32`] and [`Path::expand64`], for elements of `WORDS` words.
 ///
 /// # Safety
-/// There must be as many elements as the vectors have.
+/// `from` must have as many elements as the vectors.
 #[inline]
 #[target_feature(enable = "avx2,bmi2,popcnt")]
 unsafe fn expand<const VECTORS: usize, const WORDS: usize>(
@@ -184,7 +186,8 @@ unsafe fn expand<const VECTORS: usize, const WORDS: usize>(
     for (part, vector) in vectors.iter_mut().enumerate() {
         let (count, words) = words_of::<WORDS>(mask, part);
         let places = _mm_cvtsi64_si128(_pdep_u64(WORDS_IN_ORDER, words) as i64);
-        // SAFETY: vectors before this one took no more elements than they have, so that there are enough for this one.
+        // SAFETY: the vectors before this one took at most as many elements as they have, so there are enough for
+        // this one.
         let x = unsafe { from.cast::<__m256i>().read_unaligned() };
         from = from.wrapping_add(WORDS * count);
         *vector = _mm256_permutevar8x32_epi32(x, _mm256_cvtepu8_epi32(places));
@@ -213,7 +216,7 @@ unsafe impl Path for Avx2 {
         // SAFETY: AVX2 by the contract of `Path`; arrays and vectors of the same 32 bytes.
         unsafe {
             let x: __m256i = transmute(x);
-            // Saturation keeps the sign.
+            // Saturation preserves the sign bit.
             let bytes = _mm_packs_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
             _mm_movemask_epi8(bytes) as u16
         }
@@ -259,7 +262,7 @@ unsafe impl Path for Avx2 {
         unsafe {
             let (a, b): ([__m256; 2], [__m256; 2]) = (transmute(a), transmute(b));
             let bits = _mm256_set1_epi32(i32::from(mask));
-            // The blend looks at the top bit of each element only: shift each lane's bit there.
+            // The blend uses only the top bit of each element: shift each lane's bit there.
             let low = _mm256_sllv_epi32(bits, _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24));
             let high = _mm256_sllv_epi32(bits, _mm256_setr_epi32(23, 22, 21, 20, 19, 18, 17, 16));
             let low = _mm256_blendv_ps(b[0], a[0], _mm256_castsi256_ps(low));
@@ -314,7 +317,7 @@ unsafe impl Path for Avx2 {
         unsafe {
             let x: [__m256i; 4] = transmute(x);
             let from: [__m256i; 4] = transmute(from);
-            // Loops, not closures, which would not be compiled for AVX2.
+            // Loops, because closures would not be compiled for AVX2.
             let mut out = from;
             for i in 0..4 {
                 let from = from[i];
@@ -322,7 +325,7 @@ unsafe impl Path for Avx2 {
                 for vector in &mut pick {
                     *vector = _mm256_permutevar8x32_epi32(*vector, from);
                 }
-                // Bits 3 and 4 of an index say which of the four vectors.
+                // Bits 3 and 4 of an index select one of the four vectors.
                 let [a, b, c, d]: [__m256; 4] = transmute(pick);
                 let bit3 = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(from));
                 let bit4 = _mm256_castsi256_ps(_mm256_slli_epi32::<27>(from));
@@ -376,7 +379,7 @@ unsafe impl Path for Avx2 {
                 let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(x, x));
                 *word = _mm256_blendv_epi8(_mm256_srli_epi32::<16>(rounded), _mm256_set1_epi32(0x7fff), nan);
             }
-            // Packing works within halves of the vectors: bring their quarters into order.
+            // Packing works within 128-bit halves: put the quarters into order.
             transmute(_mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(words[0], words[1])))
         }
     }
@@ -445,7 +448,7 @@ unsafe impl Path for Avx512 {
 
     #[inline(always)]
     unsafe fn compress64(x: Block<u64>, mask: u16, to: &mut Block<u64>) {
-        // SAFETY: as above, F. The low half has 8 elements at most, behind which there is room for the high one.
+        // SAFETY: as above, F. The low half has at most 8 elements, so there is room for the high half after them.
         unsafe {
             let [low, high]: [__m512i; 2] = transmute(x);
             let at = (mask & 0xff).count_ones() as usize;
@@ -463,7 +466,7 @@ unsafe impl Path for Avx512 {
 
     #[inline(always)]
     unsafe fn expand64(from: &Block<u64>, mask: u16) -> Block<u64> {
-        // SAFETY: as above. Behind the elements of the low half there are as many as the high one may need.
+        // SAFETY: as above. After the elements of the low half, `from` has as many as the high half may need.
         unsafe {
             let at = (mask & 0xff).count_ones() as usize;
             let from = from.as_ptr();
@@ -510,8 +513,8 @@ unsafe impl Path for Avx512 {
             let below = _mm512_fmadd_round_ps::<{ _MM_FROUND_TO_NEG_INF | NO_EXC }>(x, y, z);
             let above = _mm512_fmadd_round_ps::<{ _MM_FROUND_TO_POS_INF | NO_EXC }>(x, y, z);
             let cut = _mm512_fmadd_round_ps::<{ _MM_FROUND_TO_ZERO | NO_EXC }>(x, y, z);
-            // What is exact is the same in all roundings, but for the sign of zero. Even far below the normal numbers binary32 has two more bits than
-            // a half.
+            // Exact results are equal in all roundings, except for the sign of zero. Even far below the normal
+            // numbers, binary32 has two more bits than a half, so rounding to odd is exact enough.
             let inexact = _mm512_cmp_ps_mask::<_CMP_NEQ_OQ>(below, above);
             let exact = _mm512_castps_si512(if down { below } else { cut });
             transmute(_mm512_mask_or_epi32(exact, inexact, _mm512_castps_si512(cut), _mm512_set1_epi32(1)))

@@ -1,7 +1,7 @@
-//! How the functions of the driver are declared: once, for the exported symbol, for `cuGetProcAddress` and for the documentation.
+//! How the driver's functions are declared: once, for the exported symbol, for `cuGetProcAddress` and for the documentation.
 //!
-//! `cuGetProcAddress` (`proc.rs`) and docs/libcuda.md (`tests/page.rs`) come from these declarations; `unsupported.rs` lists the functions
-//! that do nothing. Types are those of cudarc, but an enumeration that a program passes is read as a number, since any could come.
+//! `cuGetProcAddress` (`proc.rs`) and docs/libcuda.md (`tests/page.rs`) use these declarations; `unsupported.rs` lists the functions that
+//! only fail. Types are those of cudarc, except that an enumeration from a program is read as a number, because it may have any value.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,19 +10,19 @@ use crate::log::log;
 
 /// A function of the driver API, in one of its versions.
 pub struct Function {
-    /// The name in the manual, without a version: what `cuGetProcAddress` is asked for.
+    /// The name in the manual, without a version: the argument of `cuGetProcAddress`.
     pub name: &'static str,
-    /// The CUDA version that this version of the function came with: 11020 is 11.2.
+    /// The CUDA version that introduced this version of the function: 11020 is 11.2.
     pub since: i32,
     /// The exported symbol.
     pub symbol: &'static str,
-    /// It is the variant for programs whose default stream is each thread's own (`_ptsz`, `_ptds`).
+    /// Whether it is the variant with per-thread default streams (`_ptsz`, `_ptds`).
     pub per_thread: bool,
-    /// It does what the manual says; otherwise it returns `CUDA_ERROR_NOT_SUPPORTED`.
+    /// Whether it does what the manual says. Otherwise it returns `CUDA_ERROR_NOT_SUPPORTED`.
     pub supported: bool,
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub summary: &'static str,
-    /// Where it is.
+    /// The address of its code.
     pub address: Address,
 }
 
@@ -32,7 +32,7 @@ pub struct Address(pub *const ());
 // SAFETY: code is never written.
 unsafe impl Sync for Address {}
 
-/// What every call does before and after its own work. No panic of ours reaches the program, and after a fork nothing is done.
+/// Runs the body of an API function. No panic of ours reaches the program, and after a fork nothing runs.
 pub(crate) fn call(name: &'static str, work: impl FnOnce() -> Result<(), Status>) -> Status {
     if crate::process::is_forked() {
         log!(warn_once, "this process was forked after the driver was used: start a new one instead");
@@ -57,7 +57,7 @@ pub(crate) fn call(name: &'static str, work: impl FnOnce() -> Result<(), Status>
     }
 }
 
-/// What a function that is not supported does.
+/// The body of an unsupported function.
 pub(crate) fn unsupported(name: &str, told: &AtomicBool) -> Status {
     if !told.swap(true, Ordering::Relaxed) {
         log!(warn, "{name} is not supported");
@@ -66,8 +66,8 @@ pub(crate) fn unsupported(name: &str, told: &AtomicBool) -> Status {
     Status::CUDA_ERROR_NOT_SUPPORTED
 }
 
-/// Declares functions, each with what it does in a line, its name, the CUDA version that its symbol came with, and the symbol.
-/// After a `/` stands the symbol whose default stream is each thread's own; `$stream` is bound to which of both was called.
+/// Declares functions. Each has a summary line, its name, the CUDA version that introduced its symbol, and the symbol. After a `/` comes
+/// the symbol of the variant with per-thread default streams; `$stream` is bound to the default stream of the called variant.
 macro_rules! api {
     ($table:ident: $(
         #[doc = $summary:literal]
@@ -113,8 +113,7 @@ macro_rules! variant {
         unsafe extern "C" fn exported($($arg: $ty),*) -> $crate::Status {
             $crate::api::call(stringify!($name), || {
                 $(let $stream = $crate::stream::Default::$default;)?
-                // SAFETY: what the manual asks of the caller of this function; what the body does with its pointers is in line with
-                // that.
+                // SAFETY: the caller meets the manual's requirements for this function, and the body uses its pointers accordingly.
                 #[allow(unused_unsafe)]
                 unsafe { $body }
             })
@@ -131,7 +130,7 @@ macro_rules! variant {
     }};
 }
 
-/// Functions that do nothing but say so.
+/// Declares functions that only report that they are not supported.
 macro_rules! not_supported {
     ($table:ident: $($name:ident $since:literal $symbol:literal $(/ $per_thread_since:literal $per_thread:literal)?)*) => {
         /// The functions that are not supported.
@@ -142,7 +141,7 @@ macro_rules! not_supported {
     };
 }
 
-/// One symbol of `not_supported!`. Whatever it is called with, it looks at nothing, which the calling convention of C allows.
+/// One symbol of `not_supported!`. It ignores its arguments, which C's calling convention allows.
 macro_rules! stub {
     ($name:ident, $since:literal, $symbol:literal, $is_per_thread:literal) => {{
         #[unsafe(export_name = $symbol)]
@@ -164,7 +163,7 @@ macro_rules! stub {
 
 pub(crate) use {api, not_supported, one, stub, variant};
 
-/// All functions, one table a file.
+/// All functions, one table per file.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
     let tables = crate::TABLES.iter().chain(crate::graph::API);
     tables.flat_map(|table| table.iter()).flat_map(|variants| variants.iter())

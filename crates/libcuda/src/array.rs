@@ -1,4 +1,4 @@
-//! CUDA arrays: images in device memory, whose layout is ours (docs/textures.md).
+//! CUDA arrays: images in device memory. Their layout is our own (docs/textures.md).
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::stream::Default as DefaultStream;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
-/// Arrays and mipmapped arrays that have not been destroyed.
+/// The arrays and mipmapped arrays that have not been destroyed.
 pub static ARRAYS: Handles<Array> = Handles::new();
 pub static MIPMAPPED: Handles<Array> = Handles::new();
 
@@ -29,7 +29,7 @@ const LAYERED: u32 = 1;
 const CUBEMAP: u32 = 4;
 const FLAGS: u32 = 0x3f;
 
-/// A description that any program could have filled with anything: the format is a number.
+/// A description from a program. Its format may be any value, so it is a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
     pub width: usize,
@@ -44,16 +44,16 @@ pub struct Description {
 pub struct Array {
     pub image: Image,
     pub description: Description,
-    /// The number of its context; none of a level, which lives with the whole.
+    /// The number of its context; `None` for a level, which lives as long as its mipmapped array.
     context: Option<u64>,
-    /// The handles of its levels, once they were asked for.
+    /// Its levels, once the program has asked for their handles.
     levels: std::sync::Mutex<Vec<Arc<Array>>>,
 }
 
-/// What a texel is.
+/// The format of a texel.
 ///
 /// # Errors
-/// When there is no such format here.
+/// If the format is unknown or not supported.
 pub fn format(number: u32, channels: u32) -> Result<TexelFormat, Status> {
     let (channel, channels) = match number {
         1 => (Channel::U8, channels),
@@ -78,7 +78,7 @@ pub fn format(number: u32, channels: u32) -> Result<TexelFormat, Status> {
 }
 
 impl Description {
-    /// The image that it describes.
+    /// The image that the description specifies.
     fn descriptor(&self, levels: u32) -> Result<ImageDescriptor, Status> {
         let size = |n: usize| u32::try_from(n).map_err(|_| INVALID);
         let (width, height, depth) = (size(self.width)?, size(self.height)?, size(self.depth)?);
@@ -103,7 +103,7 @@ impl Description {
     }
 
     /// # Safety
-    /// What is not null must point to a description.
+    /// A non-null pointer must point to a description.
     unsafe fn of(description: *const CUDA_ARRAY3D_DESCRIPTOR) -> Result<Description, Status> {
         if description.is_null() {
             return Err(INVALID);
@@ -122,7 +122,7 @@ impl Description {
     }
 
     /// # Safety
-    /// What is not null must point to a description of a plane.
+    /// A non-null pointer must point to a description of a plane.
     pub unsafe fn of_plane(description: *const CUDA_ARRAY_DESCRIPTOR) -> Result<Description, Status> {
         if description.is_null() {
             return Err(INVALID);
@@ -155,7 +155,7 @@ impl Array {
         }))
     }
 
-    /// A mipmap level as an array of its own.
+    /// A mipmap level as an array.
     fn level(self: &Arc<Array>, level: u32) -> Result<Arc<Array>, Status> {
         let mut levels = self.levels.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         while levels.len() <= level as usize {
@@ -173,10 +173,10 @@ impl Array {
         Ok(Arc::clone(&levels[level as usize]))
     }
 
-    /// The side of a copy that begins at a byte of a row of a slice.
+    /// The side of a copy that starts at an offset: byte in the row, row, slice.
     ///
     /// # Errors
-    /// When the box does not lie within.
+    /// If the box is not within the array.
     pub fn side(&self, start: [u64; 3], size: [u64; 3]) -> Result<Side, Status> {
         let whole = self.image.whole(0).ok_or(INVALID)?.size;
         let fits = |i: usize| start[i].checked_add(size[i]).is_some_and(|end| end <= whole[i]);
@@ -190,12 +190,12 @@ impl Array {
         Ok(Side { place: Place::Device(address(start).ok_or(INVALID)?), pitch, slice })
     }
 
-    /// So many bytes of a line.
+    /// Bytes of a one-dimensional array.
     fn line(&self, offset: usize, bytes: usize) -> Result<Place, Status> {
         Ok(self.side([offset as u64, 0, 0], [bytes as u64, 1, 1])?.place)
     }
 
-    /// Takes it, and its levels, away from the program.
+    /// Invalidates the handles of its levels, and removes its allocation.
     fn destroy(&self) {
         for level in self.levels.lock().unwrap_or_else(std::sync::PoisonError::into_inner).drain(..) {
             ARRAYS.remove::<()>(handle_of(&level));
@@ -206,7 +206,7 @@ impl Array {
     }
 }
 
-/// Forgets the arrays of a context.
+/// Removes the arrays of a context.
 pub fn forget(context: u64) {
     for arrays in [&ARRAYS, &MIPMAPPED] {
         arrays.remove_if(|array| array.context == Some(context)).iter().for_each(|array| array.destroy());
@@ -216,7 +216,7 @@ pub fn forget(context: u64) {
 /// The array of a handle.
 ///
 /// # Errors
-/// When it is none.
+/// If the handle is invalid.
 pub fn array(handle: CUarray) -> Result<Arc<Array>, Status> {
     driver()?;
     ARRAYS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
@@ -225,7 +225,7 @@ pub fn array(handle: CUarray) -> Result<Arc<Array>, Status> {
 /// The mipmapped array of a handle.
 ///
 /// # Errors
-/// When it is none.
+/// If the handle is invalid.
 pub fn mipmapped(handle: CUmipmappedArray) -> Result<Arc<Array>, Status> {
     driver()?;
     MIPMAPPED.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
@@ -242,11 +242,11 @@ fn create(result: *mut CUarray, description: Description) -> Result<(), Status> 
     Ok(())
 }
 
-/// Destroys an array when all work that may use it is done.
+/// Destroys an array after all operations that may use it.
 fn destroy<H>(arrays: &Handles<Array>, handle: *mut H) -> Result<(), Status> {
     let context = Context::current()?;
     let array = arrays.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?;
-    // A level goes with the whole.
+    // A level is destroyed with its mipmapped array.
     array.context.ok_or(INVALID)?;
     context.synchronize()?;
     arrays.remove(handle);

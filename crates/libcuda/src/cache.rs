@@ -1,4 +1,4 @@
-//! Compiled PTX, by its text: programs load the same module again and again, one for each process or context.
+//! A cache of compiled PTX, by its text: programs load the same module again for each process or context.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -10,21 +10,21 @@ use crate::config::Config;
 use crate::image::{Refusal, Source, source_file};
 use crate::log::log;
 
-/// So many texts are kept.
+/// The most texts that are kept.
 const MOST: usize = 64;
 
 static CACHE: Mutex<VecDeque<(Vec<u8>, Module)>> = Mutex::new(VecDeque::new());
 
-/// The module of a source.
+/// The compiled module of a source.
 ///
 /// # Errors
-/// Everything that the checker says of it.
+/// All errors of the checker.
 pub fn compiled(source: &Source) -> Result<Module, Refusal> {
     let cache = || CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, module)) = cache().iter().find(|(text, _)| *text == source.text) {
         return Ok(module.clone());
     }
-    // Without the lock: compiling takes a while.
+    // Compiles without holding the lock, because that takes long.
     let options = ptxvm::Options { lenient: Config::get().lenient, ..ptxvm::Options::default() };
     let module = Module::compile(source_file(source), &options).map_err(|error| {
         let message = error.render(Color::Never);
@@ -39,7 +39,7 @@ pub fn compiled(source: &Source) -> Result<Module, Refusal> {
     Ok(module)
 }
 
-/// What a program is told of bad PTX: an unknown version of the language has a number of its own.
+/// The status for PTX with errors: an unknown PTX version has its own.
 fn status(error: &Error) -> Status {
     let versions = error.diagnostics();
     match versions.iter().any(|diagnostic| diagnostic.code == ptxvm::Code::UnsupportedVersion) {

@@ -1,7 +1,7 @@
-//! The GPUs that the devices pretend to be: one real product for each compute capability, with the figures of its data sheet and of the table
+//! The GPUs that the devices emulate: one real product per compute capability, with the figures of its data sheet and of the table
 //! "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide.
 
-/// A GPU, as far as a program can ask.
+/// The properties of a GPU that programs can query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chip {
     /// 10 * major + minor: 90 is sm_90.
@@ -9,9 +9,9 @@ pub struct Chip {
     /// The product.
     pub name: &'static str,
     pub multiprocessors: u32,
-    /// KiB of shared memory of a multiprocessor.
+    /// Shared memory of a multiprocessor in KiB.
     pub shared_of_multiprocessor: u32,
-    /// KiB of shared memory that a block may have if it asks for it (1 KiB of a multiprocessor's is kept for each block from sm_80 on).
+    /// Shared memory that a block may request in KiB (from sm_80 on, 1 KiB of the multiprocessor's is reserved for each block).
     pub shared_opt_in: u32,
     pub threads_of_multiprocessor: u32,
     pub blocks_of_multiprocessor: u32,
@@ -24,7 +24,7 @@ pub struct Chip {
     pub memory: u32,
     /// MiB.
     pub l2_cache: u32,
-    /// How many times faster single precision is than double precision.
+    /// The ratio of single to double precision performance.
     pub double_ratio: u32,
 }
 
@@ -77,33 +77,33 @@ const fn chip(
     }
 }
 
-/// The last attribute that a driver of [`crate::DRIVER_VERSION`] knows; the numbers below have no gap.
+/// The last attribute of the driver of [`crate::DRIVER_VERSION`]; all smaller numbers are attributes, too.
 const LAST_ATTRIBUTE: u32 = 161;
 
 impl Chip {
-    /// The GPU of this capability; of those that no row describes, the next older one under the capability that was asked for.
+    /// The GPU of a capability. If no row has it, the row with the next smaller capability, under the requested number.
     pub fn of_capability(capability: u32) -> Option<Chip> {
         let before = CHIPS.iter().rev().find(|chip| chip.capability <= capability)?;
         (capability <= 121).then_some(Chip { capability, ..*before })
     }
 
-    /// Has the architecture-specific features of `.target sm_NNa`.
+    /// The major number of the compute capability.
     pub fn major(&self) -> u32 {
         self.capability / 10
     }
 
-    /// The digit behind the major number.
+    /// The minor number of the compute capability.
     pub fn minor(&self) -> u32 {
         self.capability % 10
     }
 
-    /// What `cuDeviceGetAttribute` answers, by the number of the attribute (`CUdevice_attribute`), if it is one.
+    /// The answer of `cuDeviceGetAttribute`, by number of the attribute (`CUdevice_attribute`), if it is one.
     pub fn attribute(&self, attribute: u32, ordinal: u32) -> Option<i32> {
         (1..=LAST_ATTRIBUTE).contains(&attribute).then(|| self.value_of(attribute, ordinal))
     }
 
-    /// The value of an attribute. What we know nothing of is 0: NVIDIA's runtime asks for everything that it knows, and gives up at the
-    /// first error.
+    /// The value of an attribute; 0 if it is not modeled. NVIDIA's runtime queries every attribute that it knows, and gives up at the first
+    /// error.
     fn value_of(&self, attribute: u32, ordinal: u32) -> i32 {
         let since = |capability: u32| i32::from(self.capability >= capability);
         let kib = |kib: u32| (kib * 1024) as i32;
@@ -196,7 +196,7 @@ impl Chip {
             76 => self.minor() as i32,
             81 => kib(self.shared_of_multiprocessor),
             87 => self.double_ratio as i32,
-            // Managed memory is the host's own, which both may use at the same time.
+            // Managed memory is host memory, which host and device may access at the same time.
             89 => since(60),
             92..=94 | 122 | 123 => 1,
             95 => since(60),
@@ -222,7 +222,7 @@ impl Chip {
             129 => 1,
             131 => -1,
             134 => 0,
-            // Which allocation class is selected makes no difference.
+            // The selected allocation class makes no difference.
             160 => i32::MAX,
             _ => 0,
         }

@@ -1,6 +1,6 @@
-//! What the environment says about the devices.
+//! The devices that the environment configures.
 //!
-//! A value of a `PTXVM_*` variable that means nothing keeps the driver from starting (`driver.rs`), and is told on stderr.
+//! If a `PTXVM_*` variable has an invalid value, the driver does not start (`driver.rs`) and prints why on stderr.
 
 use std::sync::OnceLock;
 
@@ -9,28 +9,28 @@ use crate::chip::Chip;
 /// The devices of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// What each of them is.
+    /// The GPU that each of them emulates.
     pub chip: Chip,
-    /// Its name, unless the program is to see another.
+    /// Its name, which the environment can override.
     pub name: String,
-    /// How many there are.
+    /// The number of devices.
     pub count: u32,
-    /// Bytes of memory of each.
+    /// The memory of each device in bytes.
     pub memory: u64,
-    /// They take forms of instructions that ptxas rejects and tinygrad emits (`sin.approx.f64`).
+    /// Whether they accept instruction forms that ptxas rejects and tinygrad emits (`sin.approx.f64`).
     pub lenient: bool,
-    /// What is wrong with variables: the driver does not start then.
+    /// What is wrong with variables. If there is anything, the driver does not start.
     pub faults: Vec<String>,
 }
 
 const DEFAULT: u32 = 90;
-/// More are of no use to anybody.
+/// More devices would be of no use.
 const MOST_DEVICES: u32 = 64;
 
 impl Config {
-    /// The configuration of this process: `PTXVM_DEVICE` (`sm_90`), `PTXVM_DEVICE_NAME`, `PTXVM_DEVICE_COUNT`, `PTXVM_DEVICE_MEMORY` (bytes, or
-    /// with `K`, `M`, `G`), `PTXVM_LENIENT=1`, and `CUDA_VISIBLE_DEVICES`: numbers or UUIDs of devices, of which those before the first that does
-    /// not exist are there.
+    /// The configuration of this process: `PTXVM_DEVICE` (`sm_90`), `PTXVM_DEVICE_NAME`, `PTXVM_DEVICE_COUNT`,
+    /// `PTXVM_DEVICE_MEMORY` (bytes, or with `K`, `M`, `G`), `PTXVM_LENIENT=1`, and `CUDA_VISIBLE_DEVICES`. That is a list of device
+    /// numbers or UUIDs: the first one that does not exist ends it.
     pub fn get() -> &'static Config {
         static CONFIG: OnceLock<Config> = OnceLock::new();
         CONFIG.get_or_init(|| Config::of(|name| std::env::var(name).ok()))
@@ -62,14 +62,14 @@ impl Config {
         if let Some(error) = variable("PTXVM_TOOL").and_then(|names| names.parse::<ptxvm::Tools>().err()) {
             faults.push(format!("PTXVM_TOOL: {error}"));
         }
-        // A program that takes all memory of the device must not take all of the host's.
+        // A program that takes all device memory must leave memory for the host.
         let memory = memory.unwrap_or_else(|| (u64::from(chip.memory) << 30).min(host_memory() / 4 * 3));
         let name = variable("PTXVM_DEVICE_NAME").unwrap_or_else(|| chip.name.to_owned());
         Config { chip, name, count, memory, lenient: lenient.unwrap_or(false), faults }
     }
 }
 
-/// What a variable says; an empty one says nothing. That it says nothing that makes sense is a fault.
+/// Reads a variable. An empty value counts as unset; an invalid one is a fault.
 fn read<T>(
     variable: impl Fn(&str) -> Option<String>,
     name: &str,
@@ -85,7 +85,8 @@ fn read<T>(
     value
 }
 
-/// How many devices of these a list of `CUDA_VISIBLE_DEVICES` leaves: those before the first that does not exist, or none if one is there twice.
+/// The number of devices that a list of `CUDA_VISIBLE_DEVICES` leaves visible: those before the first that does not exist, or none if one
+/// occurs twice.
 fn visible(list: &str, count: u32) -> u32 {
     let ordinal = |entry: &str| match entry.trim() {
         uuid if uuid.starts_with("GPU-") => {
@@ -99,7 +100,7 @@ fn visible(list: &str, count: u32) -> u32 {
     if is_twice { 0 } else { there.len() as u32 }
 }
 
-/// The number of `sm_90`, `sm_90a`, `90` or `9.0`.
+/// The capability that `sm_90`, `sm_90a`, `90` or `9.0` names.
 fn capability(name: &str) -> Option<u32> {
     let name = name.trim().trim_start_matches("sm_").trim_end_matches(['a', 'f']);
     match name.split_once('.') {
@@ -110,7 +111,7 @@ fn capability(name: &str) -> Option<u32> {
     }
 }
 
-/// Bytes, as `48K` or `2G`.
+/// A size in bytes, such as `48K` or `2G`.
 fn size(text: &str) -> Option<u64> {
     let text = text.trim();
     let (digits, shift) =
@@ -123,9 +124,9 @@ fn size(text: &str) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Bytes of memory of this machine.
+/// The memory of this machine in bytes.
 fn host_memory() -> u64 {
-    // SAFETY: it reads two numbers of the system.
+    // SAFETY: it reads two parameters of the system.
     let (pages, bytes) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
     let known = u64::try_from(pages).ok().zip(u64::try_from(bytes).ok());
     known.map_or(8 << 30, |(pages, bytes)| pages.saturating_mul(bytes))

@@ -1,4 +1,4 @@
-//! Contexts: what a thread works in, and what fails as a whole.
+//! Contexts: the state in which a thread's calls run, and the unit of failure.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,30 +16,30 @@ use crate::handles::{Handles, handle_of};
 use crate::pointers::write;
 use crate::stream::{self, Stream};
 
-/// Contexts that have not been destroyed.
+/// The contexts that have not been destroyed.
 pub static CONTEXTS: Handles<Context> = Handles::new();
 
 /// A context of a device.
 pub struct Context {
     /// The number of its device.
     pub device: u32,
-    /// No other context had it.
+    /// A number that no other context has had.
     pub id: u64,
     flags: AtomicU32,
-    /// `CUresult` of what broke it, or 0: from then on everything fails so.
+    /// The `CUresult` that broke it, or 0. Once it is broken, every call returns this error.
     failure: AtomicU32,
-    /// It is destroyed.
+    /// Whether it is destroyed.
     destroyed: AtomicBool,
-    /// The default stream that waits for all others, and they for it.
+    /// The default stream that waits for all blocking streams, as they wait for it.
     pub legacy: Arc<Stream>,
-    /// The streams that the program made, and the default streams of threads.
+    /// The streams that the program created, and the default streams of threads.
     streams: Mutex<Vec<Weak<Stream>>>,
     per_thread: Mutex<HashMap<ThreadId, Arc<Stream>>>,
-    /// `CUlimit` values by number.
+    /// The values of limits, by number of the `CUlimit`.
     limits: Mutex<HashMap<u32, usize>>,
     cache_config: AtomicU32,
     shared_config: AtomicU32,
-    /// API version that `cuCtxGetApiVersion` tells.
+    /// The API version that `cuCtxGetApiVersion` returns.
     api_version: u32,
 }
 
@@ -63,10 +63,10 @@ impl Context {
         })
     }
 
-    /// The context in which the calling thread works.
+    /// The current context of the calling thread.
     ///
     /// # Errors
-    /// When there is none, or it is broken.
+    /// If there is none, or it is broken.
     pub fn current() -> Result<Arc<Context>, Status> {
         driver()?;
         let context = top().ok_or(Status::CUDA_ERROR_INVALID_CONTEXT)?;
@@ -74,11 +74,11 @@ impl Context {
         Ok(context)
     }
 
-    /// The context in which something is given back: the current one, or that of what is given back where the thread has none. (The manual
-    /// wants a current one, and programs that close down rely on it that none is needed.)
+    /// The context in which an object is freed: the current one, or the object's own if the thread has none. (The manual requires a
+    /// current context, but programs that shut down rely on none being needed.)
     ///
     /// # Errors
-    /// When there is neither, or it is broken.
+    /// If there is neither, or the context is broken.
     pub fn current_or(owner: Option<u64>) -> Result<Arc<Context>, Status> {
         driver()?;
         let of_owner = || CONTEXTS.find(|context| Some(context.id) == owner);
@@ -87,22 +87,22 @@ impl Context {
         Ok(context)
     }
 
-    /// Whether it still works.
+    /// Checks that it is not broken.
     ///
     /// # Errors
-    /// What broke it.
+    /// The error that broke it.
     pub fn check(&self) -> Result<(), Status> {
         if self.destroyed.load(Ordering::Relaxed) {
             return Err(Status::CUDA_ERROR_CONTEXT_IS_DESTROYED);
         }
         match self.failure.load(Ordering::Relaxed) {
             0 => Ok(()),
-            // SAFETY: it was stored from a status.
+            // SAFETY: `fail` stored the number of a status.
             number => Err(unsafe { std::mem::transmute::<u32, Status>(number) }),
         }
     }
 
-    /// Breaks it: work that is left is not done, and every call fails.
+    /// Breaks it: pending operations do not run, and every call fails.
     pub fn fail(&self, status: Status) {
         let _ = self.failure.compare_exchange(0, status as u32, Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -111,14 +111,14 @@ impl Context {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The streams that there are, but for the legacy default stream.
+    /// The live streams, except for the legacy default stream.
     pub fn live_streams(&self) -> Vec<Arc<Stream>> {
         let mut streams = self.streams();
         streams.retain(|stream| stream.strong_count() > 0);
         streams.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Remembers a stream.
+    /// Adds a stream.
     pub fn add_stream(&self, stream: &Arc<Stream>) {
         self.streams().push(Arc::downgrade(stream));
     }
@@ -134,10 +134,10 @@ impl Context {
         Arc::clone(stream)
     }
 
-    /// Waits until all its work is done.
+    /// Waits until all its operations are done.
     ///
     /// # Errors
-    /// What broke it.
+    /// The error that broke it.
     pub fn synchronize(&self) -> Result<(), Status> {
         let positions = crate::stream_order::everything();
         self.legacy.queue.now().wait();
@@ -150,7 +150,7 @@ impl Context {
         self.check()
     }
 
-    /// Ends it: its work is waited for, and what belongs to it is given back.
+    /// Destroys it: waits for its operations, and frees what belongs to it.
     fn destroy(self: &Arc<Context>, driver: &Driver) {
         let _ = self.synchronize();
         self.destroyed.store(true, Ordering::Relaxed);
@@ -163,7 +163,7 @@ impl Context {
         driver.allocations.free_all(driver, self.id);
     }
 
-    /// A limit, by the number of its `CUlimit`.
+    /// The value of a limit, by number of the `CUlimit`.
     pub fn limit(&self, limit: u32) -> Option<usize> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner).get(&limit).copied()
     }
@@ -187,7 +187,7 @@ struct PrimaryState {
 }
 
 impl Primary {
-    /// Not yet active.
+    /// An inactive primary context.
     pub fn new(device: u32) -> Primary {
         Primary { device, state: Mutex::default() }
     }
@@ -218,7 +218,7 @@ impl Primary {
         Ok(())
     }
 
-    /// Ends it whoever uses it.
+    /// Destroys it regardless of its users.
     fn reset(&self, driver: &Driver) {
         let context = self.state().context.take();
         context.iter().for_each(|context| context.destroy(driver));
@@ -232,11 +232,11 @@ impl Primary {
 }
 
 thread_local! {
-    /// The contexts of the thread; the last is the current one.
+    /// The context stack of the thread; the last one is current.
     static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The thread's current context, working or not.
+/// The thread's current context, even if it is broken.
 pub fn top() -> Option<Arc<Context>> {
     STACK.with_borrow(|stack| stack.last().cloned())
 }
@@ -249,7 +249,7 @@ fn pop() -> Result<Arc<Context>, Status> {
     STACK.with_borrow_mut(Vec::pop).ok_or(Status::CUDA_ERROR_INVALID_CONTEXT)
 }
 
-/// Makes a context the current one instead of that which is.
+/// Replaces the current context.
 pub fn set_current(context: Option<Arc<Context>>) {
     STACK.with_borrow_mut(|stack| {
         stack.pop();
@@ -257,7 +257,7 @@ pub fn set_current(context: Option<Arc<Context>>) {
     });
 }
 
-/// Does something for which the thread has no contexts, as one that the driver keeps for itself; it has them again afterwards.
+/// Runs `work` with an empty context stack, as on a thread of the driver, and restores the stack afterwards.
 pub fn without_contexts<T>(work: impl FnOnce() -> T) -> T {
     let contexts = STACK.take();
     let result = work();
@@ -270,8 +270,8 @@ pub fn context_or_current(handle: CUcontext) -> Result<Arc<Context>, Status> {
     if handle.is_null() { Context::current() } else { context(handle) }
 }
 
-/// The same for functions that had no argument in an earlier version, where some programs look a name up with `_v2` first (numba 0.60): what is no
-/// handle is no argument.
+/// The same for functions that had no argument in an earlier version. Some programs look up the name with `_v2` first (numba 0.60) and
+/// call it without an argument, so an invalid handle counts as no argument.
 fn loosely(handle: CUcontext) -> Result<Arc<Context>, Status> {
     context(handle).or_else(|_| {
         driver()?;
@@ -285,7 +285,7 @@ pub fn context(handle: CUcontext) -> Result<Arc<Context>, Status> {
     CONTEXTS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_CONTEXT)
 }
 
-/// Makes a context and pushes it.
+/// Creates a context and pushes it.
 fn create(result: *mut CUcontext, flags: c_uint, device: CUdevice, api_version: u32) -> Result<(), Status> {
     let driver = driver()?;
     let ordinal = driver.ordinal(device)?;
@@ -306,7 +306,7 @@ fn destroy(handle: CUcontext) -> Result<(), Status> {
     Ok(())
 }
 
-/// Pops the current context, and tells which it was if the program wants to know.
+/// Pops the current context, and returns its handle if the program wants it.
 fn pop_current(result: *mut CUcontext) -> Result<(), Status> {
     driver()?;
     let context = pop()?;
@@ -314,7 +314,7 @@ fn pop_current(result: *mut CUcontext) -> Result<(), Status> {
     if result.is_null() { Ok(()) } else { unsafe { write(result, handle_of(&context)) } }
 }
 
-/// Scheduling (one of 0, 1, 2, 4), mapping host memory, local memory, core dumps, synchronous copies.
+/// Checks flags: scheduling (0, 1, 2 or 4), mapping host memory, local memory, core dumps, synchronous copies.
 fn check_flags(flags: c_uint) -> Result<(), Status> {
     match flags & !0xff == 0 && matches!(flags & 7, 0 | 1 | 2 | 4) {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! Copies and fills: one piece, and boxes of rows.
+//! Copies and fills: of contiguous bytes, and of boxes of rows.
 
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 
@@ -15,26 +15,26 @@ use crate::operation::Operation;
 use crate::stream::{Default, Stream};
 use crate::stream_order::{self, Use};
 
-/// Where bytes are.
+/// Where the bytes of a copy are.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// At an address of the host, which managed and pinned memory have, too.
+    /// At a host address. Managed and pinned memory has one, too.
     Host(u64),
     /// At an address that only the device has.
     Device(u64),
-    /// Copied from the program beforehand.
+    /// In a buffer that was copied from the program beforehand.
     Bytes(std::sync::Arc<[u8]>),
 }
 
 impl Place {
-    /// What a unified address means.
+    /// The place of a unified address.
     fn of(address: u64) -> Place {
         if address >= DEVICE_BASE { Place::Device(address) } else { Place::Host(address) }
     }
 }
 
 impl Place {
-    /// Bytes from an offset on that the machine has in one piece.
+    /// The number of bytes after an offset that the machine holds contiguously.
     fn rest(&self, offset: u64) -> Result<u64, Status> {
         match self {
             Place::Device(address) => Ok(driver()?.allocations.rest(address + offset)),
@@ -43,11 +43,11 @@ impl Place {
     }
 }
 
-/// One side of a copy: rows, and slices of rows.
+/// One side of a copy: slices of rows.
 #[derive(Clone, Debug)]
 pub struct Side {
     pub place: Place,
-    /// Bytes from row to row, and from slice to slice.
+    /// The strides of rows and of slices, in bytes.
     pub pitch: u64,
     pub slice: u64,
 }
@@ -57,27 +57,27 @@ impl Side {
         Side { place, pitch: 0, slice: 0 }
     }
 
-    /// Bytes from its start to the end of a box.
+    /// The number of bytes from its start to the end of a box.
     fn extent(&self, [width, height, depth]: [u64; 3]) -> Option<u64> {
         let rows = self.pitch.checked_mul(height.checked_sub(1)?)?;
         let slices = self.slice.checked_mul(depth.checked_sub(1)?)?;
         rows.checked_add(slices)?.checked_add(width)
     }
 
-    /// Whether a box is allocated, as far as we know: where a pointer of the host leads is the program's affair.
+    /// Checks that a box is allocated. Host memory unknown to the driver is not checked: the program must pass valid pointers.
     fn check(&self, extents: [u64; 3]) -> Result<(), Status> {
         let bytes = self.extent(extents).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
         let allocations = &driver()?.allocations;
         match self.place {
             Place::Device(address) => allocations.check(address, bytes),
-            // No process has memory there.
+            // No process maps this page.
             Place::Host(address) if address < 4096 => Err(Status::CUDA_ERROR_INVALID_VALUE),
             Place::Host(address) if allocations.find(address).is_some() => allocations.check(address, bytes),
             _ => Ok(()),
         }
     }
 
-    /// It is memory of the host that the driver knows nothing of: copies of it are not asynchronous.
+    /// Whether it is host memory that the driver did not allocate: copies of it are not asynchronous.
     fn is_pageable(&self) -> Result<bool, Status> {
         match self.place {
             Place::Host(address) => Ok(driver()?.allocations.find(address).is_none()),
@@ -91,22 +91,22 @@ impl Side {
 pub struct Copy {
     pub from: Side,
     pub to: Side,
-    /// Bytes of a row, rows of a slice, slices.
+    /// Bytes per row, rows per slice, slices.
     pub extents: [u64; 3],
-    /// The call of the program, where somebody wants to know.
+    /// The program's call, if a report may name it.
     pub by: Option<std::sync::Arc<str>>,
 }
 
 impl Copy {
-    /// A copy of so many bytes in one piece.
+    /// A copy of contiguous bytes.
     pub fn linear(to: Place, from: Place, bytes: u64) -> Copy {
         Copy { from: Side::linear(from), to: Side::linear(to), extents: [bytes, 1, 1], by: None }
     }
 
-    /// Checks it.
+    /// Checks both sides.
     ///
     /// # Errors
-    /// When one of its sides is not allocated.
+    /// If one side is not allocated.
     pub fn check(&self) -> Result<(), Status> {
         let pitched = |side: &Side| side.pitch >= self.extents[0] || self.extents[1] == 1;
         if !pitched(&self.from) || !pitched(&self.to) {
@@ -116,10 +116,10 @@ impl Copy {
         self.to.check(self.extents)
     }
 
-    /// The description of the copy, for a program that wants to see it.
+    /// The copy as the driver's structure, for a program that queries it.
     pub fn describe(&self) -> CUDA_MEMCPY3D {
-        // SAFETY: zeros are a description: null pointers, and numbers; of the enumerations, which zero is none of, the next lines
-        // write the value.
+        // SAFETY: all zeros is a valid description: null pointers and numbers. Zero is no value of the enumerations, but the next lines
+        // overwrite them.
         let mut description = std::mem::MaybeUninit::<CUDA_MEMCPY3D>::zeroed();
         let at = description.as_mut_ptr();
         let parts = |side: &Side| match side.place {
@@ -130,7 +130,7 @@ impl Copy {
         let ((from_type, from), (to_type, to)) = (parts(&self.from), parts(&self.to));
         let height = |side: &Side| side.slice.checked_div(side.pitch).unwrap_or(0) as usize;
         let [width, rows, depth] = self.extents.map(|n| n as usize);
-        // SAFETY: these are its fields.
+        // SAFETY: `at` points to the structure, and these are its fields.
         unsafe {
             (*at).srcMemoryType = from_type;
             (*at).dstMemoryType = to_type;
@@ -153,7 +153,7 @@ impl Copy {
         self.extents.contains(&0)
     }
 
-    /// The same for a program that is called now, if it can be that nobody wrote what is copied to the host.
+    /// Adds the program's current call if the copy may bring unwritten memory to the host.
     fn noted(mut self) -> Copy {
         if crate::initialized::is_wanted()
             && matches!((&self.to.place, &self.from.place), (Place::Host(_), Place::Device(_)))
@@ -163,10 +163,10 @@ impl Copy {
         self
     }
 
-    /// Does it.
+    /// Performs the copy.
     ///
     /// # Errors
-    /// When memory is gone meanwhile.
+    /// If memory has been freed in the meantime.
     pub fn perform(&self) -> Result<(), Status> {
         let [width, height, depth] = self.extents;
         let whole = |side: &Side| side.pitch == width && (depth == 1 || side.slice == width * height);
@@ -205,7 +205,7 @@ fn copy_bytes(to: &Place, to_offset: u64, from: &Place, from_offset: u64, bytes:
     let pointer =
         |address: u64, offset: u64| std::ptr::with_exposed_provenance_mut::<u8>((address + offset) as usize);
     let gone = |_| Status::CUDA_ERROR_ILLEGAL_ADDRESS;
-    // SAFETY: what the program says of its memory; the copy was checked, and the device checks its own side.
+    // SAFETY: the program passes valid pointers to its memory. The copy was checked, and the device checks its own side.
     unsafe {
         match (to, from) {
             (Place::Device(to), Place::Device(from)) => {
@@ -240,7 +240,7 @@ fn copy_bytes(to: &Place, to_offset: u64, from: &Place, from_offset: u64, bytes:
     }
 }
 
-/// Does a copy in a stream, and waits for it.
+/// Performs a copy in stream order, and waits for it.
 pub fn copy_now(stream: &Stream, copy: Copy) -> Result<(), Status> {
     if copy.is_empty() {
         return Ok(());
@@ -249,8 +249,8 @@ pub fn copy_now(stream: &Stream, copy: Copy) -> Result<(), Status> {
     stream.submit_and_wait(Operation::Copy(Box::new(copy.noted())))
 }
 
-/// Does a copy in a stream. Memory of the program that is not pinned is read now, and written before this returns (CUDA Driver
-/// API, "API synchronization behavior").
+/// Queues a copy. Pageable memory of the program is read now, and written before this returns (CUDA Driver API, "API
+/// synchronization behavior").
 pub fn copy_later(stream: &Stream, mut copy: Copy) -> Result<(), Status> {
     if copy.is_empty() {
         return Ok(());
@@ -268,32 +268,32 @@ pub fn copy_later(stream: &Stream, mut copy: Copy) -> Result<(), Status> {
     {
         let bytes = copy.from.extent(copy.extents).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
         let start = std::ptr::with_exposed_provenance::<u8>(address as usize);
-        // SAFETY: what the program says of its memory.
+        // SAFETY: the program passes a valid pointer to its memory.
         let bytes = unsafe { std::slice::from_raw_parts(start, bytes as usize) };
         copy.from.place = Place::Bytes(bytes.into());
     }
     stream.submit(Operation::Copy(Box::new(copy)))
 }
 
-/// A fill of a box with elements.
+/// A fill of a box with elements of one value.
 #[derive(Clone, Copy, Debug)]
 pub struct Fill {
     pub address: u64,
-    /// Bytes from row to row.
+    /// The stride of rows in bytes.
     pub pitch: u64,
-    /// Bytes of an element, and its value.
+    /// The size of an element in bytes, and its value.
     pub element: u64,
     pub value: u32,
-    /// Elements of a row, rows.
+    /// Elements per row, and rows.
     pub width: u64,
     pub height: u64,
 }
 
 impl Fill {
-    /// Checks it.
+    /// Checks the destination.
     ///
     /// # Errors
-    /// When its memory is not allocated, or not aligned to its elements.
+    /// If its memory is not allocated, or not aligned to its elements.
     pub fn check(&self) -> Result<(), Status> {
         let row = self.width.checked_mul(self.element).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
         let aligned = |n: u64| n.is_multiple_of(self.element);
@@ -305,10 +305,10 @@ impl Fill {
         driver()?.allocations.check(self.address, rows.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?)
     }
 
-    /// Does it.
+    /// Performs the fill.
     ///
     /// # Errors
-    /// When the memory is gone meanwhile.
+    /// If the memory has been freed in the meantime.
     pub fn perform(&self) -> Result<(), Status> {
         let driver = driver()?;
         let pattern = &self.value.to_le_bytes()[..self.element as usize];
@@ -331,7 +331,7 @@ impl Fill {
     }
 }
 
-/// Fills in a stream, and waits where the manual does: for memory of the host.
+/// Queues a fill, and waits where the manual requires it: for host memory.
 fn fill(stream: &Stream, fill: Fill, wait: bool) -> Result<(), Status> {
     if fill.width == 0 || fill.height == 0 {
         return Ok(());
@@ -348,21 +348,21 @@ fn pitched_fill(address: u64, pitch: usize, element: u64, value: u32, width: usi
     Fill { address, pitch: pitch as u64, element, value, width: width as u64, height: height as u64 }
 }
 
-/// An address of the device, which may be one of managed or pinned memory.
+/// The place of a device address, which may be in managed or pinned memory.
 ///
 /// # Errors
-/// When nothing is allocated there.
+/// If nothing is allocated there.
 pub fn device_place(address: CUdeviceptr) -> Result<Place, Status> {
     driver()?.allocations.check(address, 0)?;
     Ok(Place::of(address))
 }
 
-/// A pointer of the program.
+/// The place of a pointer of the program.
 pub fn host_place(pointer: *const c_void) -> Place {
     Place::of(pointer.expose_provenance() as u64)
 }
 
-/// A side of a box, as the program's structures describe it.
+/// One side of a box, as the program's structures describe it.
 struct Described {
     memory_type: u32,
     host: *const c_void,
@@ -376,7 +376,7 @@ struct Described {
 }
 
 impl Described {
-    /// The side of a copy of so many bytes and rows.
+    /// The side of a copy of `width` bytes, `rows` rows and `slices` slices.
     fn side(&self, [width, rows, slices]: [usize; 3]) -> Result<Side, Status> {
         const HOST: u32 = CUmemorytype::CU_MEMORYTYPE_HOST as u32;
         const DEVICE: u32 = CUmemorytype::CU_MEMORYTYPE_DEVICE as u32;
@@ -411,18 +411,18 @@ impl Described {
     }
 }
 
-/// A field of an enumeration, which the program may have filled with anything.
+/// Reads a field of an enumeration type, which may hold any value.
 macro_rules! number {
     ($place:ident . $field:ident) => {{
-        // SAFETY: the structure is there; any 32 bits are a number.
+        // SAFETY: the pointer is valid, and any 32 bits are a number.
         unsafe { std::ptr::addr_of!((*$place).$field).cast::<u32>().read() }
     }};
 }
 
-/// What `CUDA_MEMCPY2D` describes.
+/// The copy that a `CUDA_MEMCPY2D` describes.
 ///
 /// # Safety
-/// What is not null must point to one.
+/// A non-null pointer must point to a valid structure.
 unsafe fn copy_2d(copy: *const CUDA_MEMCPY2D) -> Result<Copy, Status> {
     if copy.is_null() {
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
@@ -458,16 +458,16 @@ unsafe fn copy_2d(copy: *const CUDA_MEMCPY2D) -> Result<Copy, Status> {
     boxed(&from, &to, [field!(WidthInBytes), field!(Height), 1])
 }
 
-/// What `CUDA_MEMCPY3D` describes; that of peers begins with the same fields, in other places.
+/// The copy that a `CUDA_MEMCPY3D` describes. `CUDA_MEMCPY3D_PEER` has the same fields at other offsets.
 macro_rules! copy_3d {
     ($name:ident, $structure:ty) => {
-        /// What the structure describes.
+        /// The copy that the structure describes.
         ///
         /// # Errors
-        /// When it describes nothing that can be copied.
+        /// If the structure describes no valid copy.
         ///
         /// # Safety
-        /// What is not null must point to one.
+        /// A non-null pointer must point to a valid structure.
         pub unsafe fn $name(copy: *const $structure) -> Result<Copy, Status> {
             if copy.is_null() {
                 return Err(Status::CUDA_ERROR_INVALID_VALUE);
@@ -519,12 +519,12 @@ fn boxed(from: &Described, to: &Described, extents: [usize; 3]) -> Result<Copy, 
     Ok(Copy { from: from.side(lengths)?, to: to.side(lengths)?, extents, by: None })
 }
 
-/// The stream for copies that name none.
+/// The stream of copies that do not name one.
 fn default_stream(default: Default) -> Result<std::sync::Arc<Stream>, Status> {
     default.stream(std::ptr::null_mut())
 }
 
-/// Whether a fill of this memory is waited for: where the host may look at it at once.
+/// Whether a fill of this memory must be waited for, because the host may read it at once.
 fn is_host_memory(address: u64) -> Result<bool, Status> {
     let kind = driver()?.allocations.find(address).map(|allocation| allocation.kind);
     Ok(matches!(kind, Some(Kind::Host(_) | Kind::Registered(_))))

@@ -1,4 +1,4 @@
-//! Devices: what a program may ask about them.
+//! Devices, and the queries of programs about them.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -9,14 +9,14 @@ use crate::api::api;
 use crate::driver::{driver, start};
 use crate::pointers::{text, write};
 
-/// The bytes by which a device is told from others: no real one has them.
+/// The UUID of a device. No real device has it.
 fn uuid(ordinal: u32) -> [u8; 16] {
     let mut bytes = *b"ptxvm-a-gpu-of-0";
     bytes[15] = b'0'.wrapping_add(ordinal as u8);
     bytes
 }
 
-/// The same as `nvidia-smi -L` and `CUDA_VISIBLE_DEVICES` write it: `GPU-70747876-6d2d-612d-6770-752d6f662d30`.
+/// The UUID as `nvidia-smi -L` and `CUDA_VISIBLE_DEVICES` write it: `GPU-70747876-6d2d-612d-6770-752d6f662d30`.
 pub fn uuid_text(ordinal: u32) -> String {
     let part = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let bytes = uuid(ordinal);
@@ -27,7 +27,7 @@ pub fn uuid_text(ordinal: u32) -> String {
 /// Copies a text into a buffer of the program.
 ///
 /// # Safety
-/// The buffer must have so many bytes.
+/// The buffer must have `length` bytes.
 unsafe fn write_text(buffer: *mut c_char, length: c_int, text: &str) -> Result<(), Status> {
     let length = usize::try_from(length).ok().filter(|&length| length > 0 && !buffer.is_null());
     let length = length.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;

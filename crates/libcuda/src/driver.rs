@@ -1,4 +1,4 @@
-//! The driver as a whole: one machine, whose memory all devices share, and the devices.
+//! The driver as a whole: the devices, and one machine whose memory they share.
 
 use std::sync::OnceLock;
 
@@ -7,26 +7,26 @@ use crate::config::Config;
 use crate::context::Primary;
 use crate::memory::Allocations;
 
-/// Everything behind the API.
+/// The state behind the API.
 pub struct Driver {
     /// Configuration of the devices.
     pub config: &'static Config,
-    /// Memory and launches. All devices have the same address space, so that each can reach the memory of the others.
+    /// Memory and launches. All devices share an address space, so that each can access the memory of the others.
     pub machine: vm::Device,
-    /// The same, as the public API has it.
+    /// The same as a type of the public API.
     pub device: ptxvm::Device,
-    /// What was allocated.
+    /// The live allocations.
     pub allocations: Allocations,
-    /// By device: its primary context.
+    /// The primary context of each device.
     pub primaries: Vec<Primary>,
 }
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
 
-/// Starts the driver, if it has not been started.
+/// Starts the driver, unless it is running.
 ///
 /// # Errors
-/// When there is no device, or a variable of the environment has a value that it cannot have.
+/// If there is no device, or an environment variable has an invalid value.
 pub fn start() -> Result<&'static Driver, Status> {
     crate::process::watch_forks();
     vm::report_briefly();
@@ -53,19 +53,19 @@ pub fn start() -> Result<&'static Driver, Status> {
     }))
 }
 
-/// The driver, once it has been started.
+/// The running driver.
 ///
 /// # Errors
-/// Before that.
+/// If it has not been started.
 pub fn driver() -> Result<&'static Driver, Status> {
     DRIVER.get().ok_or(Status::CUDA_ERROR_NOT_INITIALIZED)
 }
 
 impl Driver {
-    /// Checks the number of a device.
+    /// Checks a device number.
     ///
     /// # Errors
-    /// When there is none of this number.
+    /// If there is no such device.
     pub fn ordinal(&self, device: i32) -> Result<u32, Status> {
         let ordinal = u32::try_from(device).ok().filter(|&ordinal| ordinal < self.config.count);
         ordinal.ok_or(Status::CUDA_ERROR_INVALID_DEVICE)
@@ -74,7 +74,7 @@ impl Driver {
     /// The primary context of a device.
     ///
     /// # Errors
-    /// When there is no such device.
+    /// If there is no such device.
     pub fn primary(&self, device: i32) -> Result<&Primary, Status> {
         let ordinal = self.ordinal(device)?;
         self.primaries.get(ordinal as usize).ok_or(Status::CUDA_ERROR_INVALID_DEVICE)

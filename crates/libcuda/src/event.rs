@@ -1,4 +1,4 @@
-//! Events: moments in the work of streams.
+//! Events: points in the operations of streams.
 
 use std::ffi::c_uint;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,7 +18,7 @@ use crate::queue::Point;
 use crate::stream::Stream;
 use crate::stream_order::{self, Position};
 
-/// Events that have not been destroyed.
+/// The events that have not been destroyed.
 pub static EVENTS: Handles<Event> = Handles::new();
 
 const DISABLE_TIMING: c_uint = 2;
@@ -32,20 +32,20 @@ pub struct Event {
     last: Mutex<Option<Record>>,
 }
 
-/// Where it was recorded last.
+/// The last record of an event.
 #[derive(Clone)]
 enum Record {
-    /// In the work of a stream.
+    /// After the operations of a stream.
     Work { point: Point, time: Moment, position: Option<Position> },
-    /// In a graph that a stream recorded.
+    /// In the graph that a stream captured.
     Graph(Captured),
 }
 
-/// When the work before a record was done.
+/// When the operations before a record were done.
 pub type Moment = Arc<OnceLock<Instant>>;
 
 impl Event {
-    /// The moment when it was recorded last.
+    /// The point of the last record.
     pub fn point(&self) -> Option<Point> {
         match self.last()? {
             Record::Work { point, .. } => Some(point),
@@ -53,7 +53,7 @@ impl Event {
         }
     }
 
-    /// What was done before it was recorded last, for racecheck.
+    /// What happens before the last record, for racecheck.
     pub fn position(&self) -> Option<Position> {
         match self.last()? {
             Record::Work { position, .. } => position,
@@ -61,7 +61,7 @@ impl Event {
         }
     }
 
-    /// What it recorded in a capture that goes on.
+    /// What it recorded in a capture that is still in progress.
     pub fn captured(&self) -> Option<Captured> {
         match self.last()? {
             Record::Graph(captured) if !captured.is_over() => Some(captured),
@@ -73,10 +73,11 @@ impl Event {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records what a stream is doing. While that records a graph, the event marks a place in it; an `external` one becomes a node of it.
+    /// Records a point in a stream. If the stream captures a graph, the event marks a place in the graph; an `external` event becomes a
+    /// node.
     ///
     /// # Errors
-    /// When the stream's context is broken, or another one.
+    /// If the stream's context is broken, or is not the event's.
     pub fn record(self: &Arc<Event>, stream: &Stream, external: bool) -> Result<(), Status> {
         if stream.context()?.id != self.context {
             return Err(Status::CUDA_ERROR_INVALID_HANDLE);
@@ -96,7 +97,7 @@ impl Event {
         Ok(())
     }
 
-    /// Whether what was recorded is done.
+    /// Whether all that was recorded is done.
     fn is_past(&self) -> bool {
         let (is_past, position) = match self.last() {
             Some(Record::Work { point, position, .. }) => (point.is_past(), position),
@@ -108,7 +109,7 @@ impl Event {
         is_past
     }
 
-    /// It can be asked about.
+    /// Checks that the event can be queried.
     fn check(&self) -> Result<(), Status> {
         match self.captured() {
             Some(_) => Err(Status::CUDA_ERROR_CAPTURED_EVENT),
@@ -116,7 +117,7 @@ impl Event {
         }
     }
 
-    /// When it was done.
+    /// When the recorded operations were done.
     fn time(&self) -> Result<Instant, Status> {
         let Some(Record::Work { point, time, .. }) = self.last().filter(|_| self.timing) else {
             return Err(Status::CUDA_ERROR_INVALID_HANDLE);
@@ -131,7 +132,7 @@ impl Event {
 /// The event of a handle.
 ///
 /// # Errors
-/// When it is none.
+/// If the handle is invalid.
 pub fn event(handle: CUevent) -> Result<Arc<Event>, Status> {
     driver()?;
     EVENTS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
@@ -152,7 +153,7 @@ api! { API:
     /// Makes an event.
     cuEventCreate 2000 "cuEventCreate" (result: *mut CUevent, flags: c_uint) {
         let context = Context::current()?;
-        // One of several processes has no time.
+        // An interprocess event must not have timing.
         if flags > 7 || flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }

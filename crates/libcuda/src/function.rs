@@ -1,4 +1,4 @@
-//! Kernels: their attributes, and how many of their blocks run at a time.
+//! Kernels: their attributes and their occupancy.
 
 use std::ffi::{c_char, c_int, c_uint};
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::launch::clusters;
 use crate::module::Module;
 use crate::pointers::{read, write};
 
-/// The kernels that the program has handles of.
+/// The kernels for which the program has handles.
 pub static FUNCTIONS: Handles<Function> = Handles::new();
 
-/// Bytes of shared memory that every kernel may have.
+/// Bytes of shared memory that every kernel may use.
 const SHARED_DEFAULT: u64 = 48 * 1024;
 const REGISTERS: u32 = 65536;
-/// Registers are handed out in such portions to a warp.
+/// The registers of a warp are allocated in units of this.
 const REGISTER_UNIT: u32 = 256;
 
 /// A kernel of a loaded module.
@@ -39,7 +39,7 @@ pub struct Function {
     required_cluster: [u32; 3],
     /// `.explicitcluster` or `.reqnctapercluster`
     cluster_must_be_set: bool,
-    /// Bytes of dynamic shared memory that launches may ask for.
+    /// Bytes of dynamic shared memory that a launch may request.
     pub most_dynamic: AtomicU32,
     carveout: AtomicU32,
     non_portable_cluster: AtomicU32,
@@ -66,7 +66,7 @@ impl Function {
         })
     }
 
-    /// Clusters may have more blocks than every GPU has room for.
+    /// Whether clusters may have more blocks than is portable between GPUs.
     pub fn allows_large_clusters(&self) -> bool {
         self.non_portable_cluster.load(Ordering::Relaxed) != 0
     }
@@ -89,7 +89,7 @@ impl Function {
             2 => self.attributes.const_bytes as i32,
             3 => self.attributes.local_bytes as i32,
             4 => self.registers() as i32,
-            // What the manual calls the PTX version is the architecture that the PTX is for: CUB chooses by it.
+            // The manual calls this the PTX version, but it is the target architecture of the PTX: CUB selects by it.
             5 => i32::from(target.number),
             6 => chip.capability as i32,
             7 => 0,
@@ -104,7 +104,7 @@ impl Function {
         })
     }
 
-    /// Does what `cuFuncSetAttribute` asks.
+    /// Performs `cuFuncSetAttribute`.
     pub fn set_attribute(&self, attribute: u32, value: i32, chip: &Chip) -> Result<(), Status> {
         let invalid = Status::CUDA_ERROR_INVALID_VALUE;
         match attribute {
@@ -126,7 +126,7 @@ impl Function {
         Ok(())
     }
 
-    /// Blocks of a multiprocessor that run at a time (CUDA C++ Programming Guide, "Occupancy Calculator").
+    /// The number of blocks that a multiprocessor runs at a time (CUDA C++ Programming Guide, "Occupancy Calculator").
     pub fn active_blocks(&self, chip: &Chip, block: u32, dynamic: u64) -> u32 {
         let reserved = if chip.capability >= 80 { 1024 } else { 0 };
         let shared = self.attributes.shared_bytes + dynamic;
@@ -146,18 +146,18 @@ impl Function {
     }
 }
 
-/// The kernel of a handle, which may be one of a library: then it is that of the current context.
+/// The kernel of a handle. If it is a kernel of a library, the one in the current context.
 ///
 /// # Errors
-/// When it is none.
+/// If the handle is invalid.
 pub fn function(handle: CUfunction) -> Result<Arc<Function>, Status> {
     function_in(handle, Context::current)
 }
 
-/// The same, of the context that is asked for.
+/// The same in a given context.
 ///
 /// # Errors
-/// When it is none, or there is no context.
+/// If the handle is invalid, or there is no context.
 pub fn function_in(
     handle: CUfunction,
     context: impl FnOnce() -> Result<Arc<Context>, Status>,
@@ -168,7 +168,7 @@ pub fn function_in(
     }
 }
 
-/// Writes the most blocks that run at a time.
+/// Writes the number of blocks that a multiprocessor runs at a time.
 fn occupancy(result: *mut c_int, handle: CUfunction, block: c_int, dynamic: usize) -> Result<(), Status> {
     Context::current()?;
     let block =
@@ -178,7 +178,7 @@ fn occupancy(result: *mut c_int, handle: CUfunction, block: c_int, dynamic: usiz
     unsafe { write(result, blocks as c_int) }
 }
 
-/// Finds the block size with the most threads at a time.
+/// Finds the block size that keeps the most threads running.
 ///
 /// # Safety
 /// As for `cuOccupancyMaxPotentialBlockSize`.
@@ -197,12 +197,12 @@ unsafe fn best_block(
     let most = if limit == 0 { most } else { most.min(limit) };
     let sizes = (1..=most.div_ceil(32)).rev().map(|warps| (warps * 32).min(most));
     let threads = |&size: &u32| {
-        // SAFETY: the program gave it for this.
+        // SAFETY: the program passed the function for this call.
         let dynamic = dynamic_of.map_or(dynamic, |of| unsafe { of(size as c_int) });
         let blocks = function.active_blocks(chip, size, dynamic as u64);
         (blocks * size, blocks)
     };
-    // The largest of the best.
+    // The largest of the best sizes.
     let mut best = (0, 0, 0);
     for size in sizes {
         let (count, blocks) = threads(&size);

@@ -1,4 +1,4 @@
-//! Memory that host and device reach at one address, page by page from the host: which pages nobody has touched since.
+//! Host memory with one address for host and device, and which of its pages have never been touched.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -7,19 +7,19 @@ use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of a page; of a host with larger ones nothing is told apart.
+/// The page size. If the host has larger pages, touched and untouched ones are not distinguished.
 const PAGE: u64 = 4096;
-/// Of an entry of the kernel's table of pages (Linux, "pagemap"): the page is there, or has been written to disk.
+/// Bits of an entry of the kernel's page table (Linux, "pagemap"): the page is present, or has been swapped out.
 const TOUCHED: u64 = 3 << 62;
 
-/// Bytes by address: a whole number of pages each.
+/// Address and size of each mapping, in whole pages.
 static PAGES: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
 
 fn pages() -> MutexGuard<'static, BTreeMap<u64, usize>> {
     PAGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// New pages for so many bytes, if the host has them and tells who touches them.
+/// Maps new pages, if the host has them and reports which are touched.
 pub fn map(bytes: u64) -> Option<NonNull<u8>> {
     const PROTECTION: c_int = libc::PROT_READ | libc::PROT_WRITE;
     const FLAGS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -27,30 +27,30 @@ pub fn map(bytes: u64) -> Option<NonNull<u8>> {
     // SAFETY: it asks for new memory at any address.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, PROTECTION, FLAGS, -1, 0) };
     let start = NonNull::new(start.cast::<u8>()).filter(|_| start != libc::MAP_FAILED)?;
-    // SAFETY: the pages are there. One that is touched must not bring others along.
+    // SAFETY: the pages are mapped. Touching one must not make others present.
     unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_NOHUGEPAGE) };
     pages().insert(start.as_ptr().expose_provenance() as u64, bytes);
     Some(start)
 }
 
-/// Memory that begins there is made of such pages.
+/// Whether the memory that begins at an address is such a mapping.
 pub fn has(address: u64) -> bool {
     pages().contains_key(&address)
 }
 
-/// Gives pages back, if there are any.
+/// Unmaps a mapping, if there is one at the address.
 ///
 /// # Safety
-/// Nobody may use them any more.
+/// Nothing may use the pages any more.
 pub unsafe fn unmap(address: u64) {
     if let Some(bytes) = pages().remove(&address) {
         let start = std::ptr::with_exposed_provenance_mut(address as usize);
-        // SAFETY: this is what was mapped; the caller's promise.
+        // SAFETY: this is the mapping from `map`; the caller promises that nothing uses it.
         unsafe { libc::munmap(start, bytes) };
     }
 }
 
-/// Calls `f` with start and size of the pages that somebody may have touched.
+/// Calls `f` with the start and size of the pages that may have been touched.
 pub fn each_touched(mut f: impl FnMut(u64, u64)) {
     let pages = pages();
     if pages.is_empty() {

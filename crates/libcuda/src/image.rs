@@ -1,4 +1,4 @@
-//! What a program hands over to be loaded: PTX text, a fat binary, a wrapper with a pointer to one, or what `cuLinkComplete` returned.
+//! The images that a program loads: PTX text, a fat binary, a wrapper that points to one, or the result of `cuLinkComplete`.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -10,12 +10,12 @@ use crate::cache::compiled;
 use crate::config::Config;
 use crate::log::log;
 
-/// PTX with the name that messages have for it.
+/// PTX text and its name in messages.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub name: String,
     pub text: Vec<u8>,
-    /// Registers that a thread may have, as the program told the compiler. Nothing here needs any; programs ask what became of it.
+    /// The register limit that the program gave the compiler. It has no effect here, but programs query it.
     pub max_registers: u32,
 }
 
@@ -25,10 +25,10 @@ impl Source {
     }
 }
 
-/// Registers that a thread may have at most.
+/// The most registers that a thread may have.
 const MAX_REGISTERS: u32 = 255;
 
-/// Why something could not be loaded, with what there is to say about it.
+/// Why something could not be loaded, with a message.
 #[derive(Debug)]
 pub struct Refusal {
     pub status: Status,
@@ -36,7 +36,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// One that the report tells of.
+    /// A refusal that is also added to the report.
     pub fn noted(status: Status, message: String) -> Refusal {
         crate::report::refused(&message);
         Refusal { status, message }
@@ -49,7 +49,7 @@ impl From<Status> for Refusal {
     }
 }
 
-/// What our own linker returns: this, then each text behind its name, both with a length before, and how many registers it may have.
+/// The image of our own linker starts with this. Each source follows: its name, its text (both with their lengths), and its register limit.
 const LINKED: &[u8; 8] = b"\x01PTXVML\n";
 
 /// Packs sources into one image.
@@ -66,26 +66,26 @@ pub fn pack(sources: &[Source]) -> Vec<u8> {
     image
 }
 
-/// How to get PTX from those who make machine code.
+/// Advice for users whose compiler made only machine code.
 const ADVICE: &str = "ptxvm runs PTX: with nvcc, build with `-gencode arch=compute_80,code=compute_80` (or any other `code=compute_NN`); with \
                       Triton, run the program with `ptxvm exec`";
 
 /// The sources in an image.
 ///
 /// # Errors
-/// When it has no PTX that the device could run.
+/// If it has no PTX that the device can run.
 ///
 /// # Safety
-/// `image` must point to one, whatever its kind.
+/// `image` must point to an image of any kind.
 pub unsafe fn sources(image: *const c_void, name: &str) -> Result<Vec<Source>, Refusal> {
     if image.is_null() {
         return Err(Status::CUDA_ERROR_INVALID_VALUE.into());
     }
     let bytes = image.cast::<u8>();
-    // SAFETY: what can be told apart by four bytes is longer; a text ends in a zero, which the comparison stops at.
+    // SAFETY: every binary image has these bytes; a text ends in a zero, which the comparison does not pass.
     let starts_with =
         |magic: &[u8]| magic.iter().enumerate().all(|(i, byte)| unsafe { bytes.add(i).read() } == *byte);
-    // SAFETY: the first bytes say that these follow.
+    // SAFETY: the first bytes identify the format, and so what follows.
     unsafe {
         if starts_with(&WRAPPER_MAGIC.to_le_bytes()) {
             return wrapped(image, name);
@@ -104,7 +104,7 @@ pub unsafe fn sources(image: *const c_void, name: &str) -> Result<Vec<Source>, R
     }
 }
 
-/// The sources in an image of so many bytes.
+/// The sources in an image whose size is known.
 ///
 /// # Errors
 /// As for [`sources`].
@@ -118,7 +118,7 @@ pub fn sources_of_bytes(image: &[u8], name: &str) -> Result<Vec<Source>, Refusal
     }
     let end = image.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     if is(LINKED) || is(&WRAPPER_MAGIC.to_le_bytes()) {
-        // SAFETY: the caller has the whole image, which tells its own size, and was made here; or it is a wrapper in memory.
+        // SAFETY: the image is complete, contains its own size, and was made here; or it is a wrapper in memory.
         return unsafe { sources(image.as_ptr().cast(), name) };
     }
     Ok(vec![Source::new(name, image[..end].to_vec())])
@@ -128,7 +128,7 @@ fn no_ptx(what: String) -> Refusal {
     Refusal { status: Status::CUDA_ERROR_NO_BINARY_FOR_GPU, message: format!("{what}: {ADVICE}") }
 }
 
-/// Tells the user why there is no PTX.
+/// Prints why there is no PTX, and returns the refusal.
 fn told(refusal: Refusal) -> Refusal {
     if refusal.status == Status::CUDA_ERROR_NO_BINARY_FOR_GPU {
         log!(error, "{}", refusal.message);
@@ -151,7 +151,7 @@ fn fat_binary(bytes: &[u8], name: &str) -> Result<Vec<Source>, Refusal> {
 /// The PTX of a fat binary in memory.
 ///
 /// # Safety
-/// Its header and as many bytes as it says must be there.
+/// Its header must be readable, and as many bytes as the header says.
 unsafe fn from_fat_binary(bytes: *const u8, name: &str) -> Result<Vec<Source>, Refusal> {
     // SAFETY: the caller's promise.
     let header = unsafe { bytes.cast::<[u8; HEADER_BYTES]>().read_unaligned() };
@@ -166,15 +166,15 @@ struct Wrapper {
     magic: u32,
     version: u32,
     data: *const u8,
-    /// Of version 2 (`-rdc=true`): the fat binaries of all objects, up to a null pointer.
+    /// Version 2 (`-rdc=true`): the fat binaries of all objects, ended by a null pointer.
     parts: *const *const u8,
 }
 
-/// The PTX behind a wrapper. With relocatable device code that is several modules, which are linked. The device runtime library comes as machine
-/// code, and only for one architecture as PTX: it is left out.
+/// The PTX behind a wrapper. With relocatable device code there are several modules, which are linked. The device runtime library is
+/// left out: it comes as machine code, with PTX for only one architecture.
 ///
 /// # Safety
-/// It must be one.
+/// `image` must point to a wrapper.
 unsafe fn wrapped(image: *const c_void, name: &str) -> Result<Vec<Source>, Refusal> {
     // SAFETY: the caller's promise.
     unsafe {
@@ -203,7 +203,7 @@ unsafe fn wrapped(image: *const c_void, name: &str) -> Result<Vec<Source>, Refus
     }
 }
 
-/// The library of device-side launches defines these.
+/// Whether PTX is the library of device-side launches, which defines such names.
 fn is_device_runtime(text: &[u8]) -> bool {
     let name = b"cudaCDP2";
     let text = &text[..text.len().min(1 << 16)];
@@ -211,13 +211,13 @@ fn is_device_runtime(text: &[u8]) -> bool {
         && text.windows(9).any(|window| window == b"CNPRT_VER")
 }
 
-/// The sources of an image that [`pack`] made, behind its first bytes.
+/// The sources of an image that [`pack`] made, after its magic number.
 ///
 /// # Safety
-/// It must be one.
+/// `at` must point into such an image.
 unsafe fn unpack(at: *const u8) -> Vec<Source> {
     let mut at = at;
-    // SAFETY: the caller's promise; each length is followed by so many bytes.
+    // SAFETY: the caller's promise; each length is followed by that many bytes.
     let number = |at: &mut *const u8| unsafe {
         let value = at.cast::<u64>().read_unaligned();
         *at = at.add(8);
@@ -245,7 +245,7 @@ unsafe fn unpack(at: *const u8) -> Vec<Source> {
 /// Compiles sources, and links them if there are several.
 ///
 /// # Errors
-/// What the checker or the linker says.
+/// The message of the checker or the linker.
 pub fn compile(sources: &[Source]) -> Result<Module, Refusal> {
     let capability = Config::get().chip.capability;
     let mut modules = Vec::new();

@@ -1,7 +1,7 @@
 //! `PTXVM_TOOL=initcheck`: which bytes of device memory the program, or a kernel, has written.
 //!
-//! All launches of the process share it. What the host does with memory that the device reaches at the same address nobody sees: a page of it
-//! (`host_pages.rs`) counts as written as soon as anybody has touched it.
+//! All launches of the process share this state. The host's accesses to memory that has one address for host and device cannot be
+//! observed: a page of such memory (`host_pages.rs`) counts as written once it has been touched.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ptr::NonNull;
@@ -15,32 +15,32 @@ use crate::memory::Kind;
 
 static MEMORY: LazyLock<Arc<Mutex<GlobalMemory>>> = LazyLock::new(Arc::default);
 
-/// What allocations are called, by their addresses.
+/// The names of allocations, by address.
 static NAMES: Mutex<BTreeMap<u64, String>> = Mutex::new(BTreeMap::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The environment asks for it.
+/// Whether the environment enables initcheck.
 pub fn is_wanted() -> bool {
     static WANTED: OnceLock<bool> = OnceLock::new();
     *WANTED.get_or_init(|| crate::tool::tools().has(Tool::Initcheck))
 }
 
-/// What is known of device memory, for those who watch launches.
+/// The state of device memory, for the checkers of launches.
 pub fn memory() -> Arc<Mutex<GlobalMemory>> {
     Arc::clone(&MEMORY)
 }
 
-/// Does something with it, if anybody wants to know.
+/// Applies `f` to the state, if initcheck is on.
 fn with(f: impl FnOnce(&mut GlobalMemory)) {
     if is_wanted() {
         f(&mut lock(&MEMORY));
     }
 }
 
-/// There is new memory.
+/// New memory has been allocated.
 pub fn allocated(base: u64, bytes: u64, kind: Kind) {
     let is_new = match kind {
         Kind::Device | Kind::Pool | Kind::Mapped => true,
@@ -52,39 +52,39 @@ pub fn allocated(base: u64, bytes: u64, kind: Kind) {
     }
 }
 
-/// Memory that host and device reach at one address, of which it can be told who has touched it, if anybody wants to know.
+/// Memory with one address for host and device whose touched pages can be found; `None` without initcheck.
 pub fn host_memory(bytes: u64) -> Option<NonNull<u8>> {
     is_wanted().then(|| crate::host_pages::map(bytes)).flatten()
 }
 
-/// What the host has touched is written. To be called before anybody asks.
+/// Marks the pages that the host has touched as written. Must be called before the state is queried.
 pub fn look_at_host() {
     with(|memory| {
         crate::host_pages::each_touched(|start, bytes| memory.write(start, bytes));
     });
 }
 
-/// It has a name.
+/// An allocation has a name.
 pub fn named(base: u64, name: &str) {
     if is_wanted() {
         lock(&NAMES).insert(base, name.to_owned());
     }
 }
 
-/// Memory is given back.
+/// Memory is freed.
 pub fn freed(base: u64) {
     tell_unused(base);
     with(|memory| memory.free(base));
 }
 
-/// `PTXVM_TRACK_UNUSED_MEMORY=1`: allocations are told of which nobody has written some bytes when they are freed, or the process ends.
+/// `PTXVM_TRACK_UNUSED_MEMORY=1`: reports allocations with unwritten bytes when they are freed, or when the process ends.
 pub fn tracks_unused() -> bool {
     static WANTED: OnceLock<bool> = OnceLock::new();
     let asks = || std::env::var("PTXVM_TRACK_UNUSED_MEMORY").is_ok_and(|value| !matches!(&*value, "" | "0"));
     is_wanted() && *WANTED.get_or_init(asks)
 }
 
-/// Tells of memory that nobody has written, if that is asked for: compute-sanitizer's `--track-unused-memory`.
+/// Reports the unwritten bytes of an allocation, if requested: compute-sanitizer's `--track-unused-memory`.
 fn tell_unused(base: u64) {
     if !tracks_unused()
         || crate::process::is_forked()
@@ -95,7 +95,7 @@ fn tell_unused(base: u64) {
     look_at_host();
     let Some((count, first)) = lock(&MEMORY).never_written(base) else { return };
     let (names, offset) = (lock(&NAMES), first - base);
-    // What kernels allocate has no name.
+    // An allocation of a kernel has no name.
     let Some(name) = names.get(&base) else { return };
     let code = FindingKind::UnusedMemory.code();
     let message = format!(
@@ -105,7 +105,7 @@ fn tell_unused(base: u64) {
     crate::report::found_by_host(FindingKind::UnusedMemory, &message);
 }
 
-/// The process ends: what it has not given back may be unused, too.
+/// The process ends: reports the allocations that have not been freed, too.
 pub fn end() {
     if tracks_unused() {
         let bases: Vec<u64> = lock(&MEMORY).bases().collect();
@@ -118,7 +118,7 @@ pub fn written(address: u64, bytes: u64) {
     with(|memory| memory.write(address, bytes));
 }
 
-/// So many bytes are about to be copied, for a call from `by`.
+/// Bytes are about to be copied, for a call from `by`.
 pub fn copied(
     (to, to_offset): (&Place, u64),
     (from, from_offset): (&Place, u64),
@@ -142,10 +142,10 @@ pub fn copied(
     }
 }
 
-/// Runs of unwritten bytes that are looked at: of many structures each has its padding.
+/// At most this many runs of unwritten bytes are examined: in an array of structures, each element may have padding.
 const MOST_RUNS: usize = 100_000;
 
-/// The host gets bytes of the device. It is told once for each call in the program that nobody wrote them; what looks like padding is left out.
+/// The host receives bytes of the device. Reports unwritten ones once per call site, except for what looks like padding.
 fn delivered(from: u64, bytes: u64, by: Option<&str>) {
     static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     let end = from + bytes;

@@ -1,4 +1,4 @@
-//! Options of the compiler (`CUjit_option`): those that say where its messages go, and how many registers a thread may have.
+//! Compiler options (`CUjit_option`) that have an effect: where messages go, and the register limit.
 
 use std::ffi::{c_char, c_uint, c_void};
 
@@ -12,7 +12,7 @@ const INFO_LOG_BYTES: u32 = 4;
 const ERROR_LOG: u32 = 5;
 const ERROR_LOG_BYTES: u32 = 6;
 
-/// What the program asks of the compiler.
+/// The compiler options of a program.
 #[derive(Default)]
 pub struct Options {
     max_registers: Option<u32>,
@@ -20,7 +20,7 @@ pub struct Options {
     error: Log,
 }
 
-/// A buffer of the program, and the place where its size stands, where the size of the message goes.
+/// A buffer of the program for messages, and the place where the program stores its size and reads the length of the message.
 #[derive(Default)]
 struct Log {
     buffer: Option<*mut c_char>,
@@ -29,13 +29,13 @@ struct Log {
 }
 
 impl Options {
-    /// What the program passes.
+    /// Reads the options that the program passes.
     ///
     /// # Errors
-    /// When there are options without values.
+    /// If there are options without values.
     ///
     /// # Safety
-    /// There must be as many as it says, of the types that the manual names.
+    /// There must be `count` options and values, of the types that the manual names.
     pub unsafe fn read(
         count: c_uint,
         options: *mut c_uint,
@@ -53,7 +53,7 @@ impl Options {
                 }
                 INFO_LOG | ERROR_LOG => log.buffer = Some(value.cast()),
                 INFO_LOG_BYTES | ERROR_LOG_BYTES => {
-                    // A number, passed as a pointer.
+                    // A number that is passed as a pointer.
                     log.bytes = value.addr() & u32::MAX as usize;
                     log.size = Some(values.wrapping_add(i));
                 }
@@ -63,7 +63,7 @@ impl Options {
         Ok(result)
     }
 
-    /// Sources as they are to be compiled.
+    /// Applies the options to sources.
     pub fn apply(&self, mut sources: Vec<Source>) -> Vec<Source> {
         for source in &mut sources {
             source.max_registers = source.max_registers.min(self.max_registers.unwrap_or(u32::MAX));
@@ -71,10 +71,10 @@ impl Options {
         sources
     }
 
-    /// Writes what a compilation says into the program's buffers.
+    /// Writes the messages of a compilation to the program's buffers.
     ///
     /// # Errors
-    /// That of the compilation.
+    /// The error of the compilation.
     ///
     /// # Safety
     /// As for [`Options::read`].

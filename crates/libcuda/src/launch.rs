@@ -1,4 +1,4 @@
-//! Launches.
+//! Kernel launches.
 
 use std::collections::BTreeSet;
 use std::ffi::{c_int, c_uint, c_void};
@@ -17,7 +17,7 @@ use crate::operation::Operation;
 use crate::pointers::read_all;
 use crate::stream::{Default, Stream};
 
-/// A launch of a kernel, with its parameters as they were when it was asked for.
+/// A launch of a kernel, with a copy of its parameters.
 #[derive(Clone)]
 pub struct KernelLaunch {
     pub function: Arc<Function>,
@@ -26,12 +26,12 @@ pub struct KernelLaunch {
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u32,
     pub cooperative: bool,
-    /// Blocks of a cluster, if the launch says so.
+    /// The cluster dimensions, if the launch sets them.
     pub cluster: Option<[u32; 3]>,
     pub params: Vec<u8>,
 }
 
-/// Whether an overrun is the first one of its instruction: a program that launches in a loop would be told over and over.
+/// Whether an overrun is the first one of its instruction. A program that launches in a loop would otherwise get many reports.
 fn is_new(overrun: &vm::Fault) -> bool {
     static KNOWN: Mutex<BTreeSet<(String, u32)>> = Mutex::new(BTreeSet::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,10 +39,10 @@ fn is_new(overrun: &vm::Fault) -> bool {
 }
 
 impl KernelLaunch {
-    /// Checks what the manual wants checked before anything runs.
+    /// Checks what the manual requires before a launch.
     ///
     /// # Errors
-    /// When the device or the kernel allows no such launch.
+    /// If the device or the kernel does not allow the launch.
     pub fn check(&self) -> Result<(), Status> {
         let invalid = Err(Status::CUDA_ERROR_INVALID_VALUE);
         let [bx, by, bz] = self.block.map(u64::from);
@@ -84,16 +84,16 @@ impl KernelLaunch {
         Ok(())
     }
 
-    /// Runs it. What goes wrong is reported, since the program only gets a number.
+    /// Runs the launch. Reports faults in detail, because the program only gets an error number.
     ///
     /// # Errors
-    /// When a thread faults, or the kernel cannot run here.
+    /// If a thread faults, or the kernel cannot run here.
     pub fn run(self) -> Result<(), Status> {
         let function = Arc::clone(&self.function);
         let launch = function.module.loaded.launch(function.name());
         let launch =
             launch.grid(self.grid).block(self.block).params(self.params).output(crate::output::output());
-        // A GPU lets these go on, and so do we.
+        // A GPU lets such accesses continue, so they do not fail here either.
         let overruns = Arc::<Mutex<Vec<vm::Fault>>>::default();
         let launch = launch.configure(|config| {
             config.overruns = Some(Arc::clone(&overruns));
@@ -130,10 +130,10 @@ impl KernelLaunch {
     }
 }
 
-/// Most blocks of a cluster, unless the kernel allows more (CUDA Programming Guide, "Thread Block Clusters").
+/// The most blocks of a cluster, unless the kernel allows more (CUDA Programming Guide, "Thread Block Clusters").
 pub const PORTABLE_CLUSTER: u32 = 8;
 
-/// What the attribute says of clusters: zeros say nothing.
+/// The cluster dimensions of the attribute; all zeros: none.
 pub fn cluster_of(extents: [u32; 3]) -> Option<[u32; 3]> {
     (extents != [0; 3]).then_some(extents)
 }
@@ -143,7 +143,7 @@ const END: usize = 0;
 const BUFFER: usize = 1;
 const BUFFER_BYTES: usize = 2;
 
-/// The bytes of the parameters: of pointers to each, or of one buffer.
+/// The bytes of the parameters, from a pointer to each or from one buffer.
 ///
 /// # Safety
 /// As for `cuLaunchKernel`.
@@ -174,7 +174,7 @@ pub unsafe fn params(
     }
     let (mut buffer, mut size) = (std::ptr::null::<u8>(), 0);
     for i in (0..8).step_by(2) {
-        // SAFETY: the caller's promise: pairs up to an end.
+        // SAFETY: the caller's promise: pairs of key and value up to the end key.
         unsafe {
             let value = || extra.add(i + 1).read();
             match extra.add(i).read().addr() {
@@ -189,7 +189,7 @@ pub unsafe fn params(
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
     }
     let count = size.min(bytes.len());
-    // SAFETY: the program says that its buffer has so many.
+    // SAFETY: the program says that its buffer has this many bytes.
     unsafe { std::ptr::copy_nonoverlapping(buffer, bytes.as_mut_ptr(), count) };
     Ok(bytes)
 }
@@ -204,10 +204,10 @@ pub fn submit(stream: &Stream, launch: KernelLaunch) -> Result<(), Status> {
 const COOPERATIVE: u32 = 2;
 const CLUSTER: u32 = 4;
 
-/// The clusters that the attributes of a launch ask for.
+/// The cluster dimensions among the attributes of a launch.
 ///
 /// # Safety
-/// There must be as many attributes as it says.
+/// `config.attrs` must point to `config.numAttrs` attributes.
 pub unsafe fn clusters(config: &CUlaunchConfig) -> Option<[u32; 3]> {
     let count = if config.attrs.is_null() { 0 } else { config.numAttrs as usize };
     (0..count).find_map(|i| {
@@ -221,7 +221,7 @@ pub unsafe fn clusters(config: &CUlaunchConfig) -> Option<[u32; 3]> {
     })
 }
 
-/// What `cuLaunchKernelEx` describes.
+/// Performs `cuLaunchKernelEx`.
 ///
 /// # Safety
 /// As for `cuLaunchKernelEx`.
@@ -251,7 +251,7 @@ unsafe fn launch_ex(
         }
         for i in 0..config.numAttrs as usize {
             let attribute = config.attrs.add(i);
-            // Anything could stand there.
+            // Any number could be there.
             let id = std::ptr::addr_of!((*attribute).id).cast::<u32>().read();
             let value = std::ptr::addr_of!((*attribute).value);
             if id == COOPERATIVE {

@@ -1,4 +1,4 @@
-//! `PTXVM_TOOL=leakcheck`: memory that the program has from the driver and does not give back, told when its context or the process ends.
+//! `PTXVM_TOOL=leakcheck`: reports driver memory that the program has not freed when its context or the process ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -8,24 +8,24 @@ use ptxvm::{FindingKind, Tool, Tools};
 use crate::log::log;
 use crate::memory::Kind;
 
-/// Which call made an allocation, by its address.
+/// The call that made each allocation, by address.
 static ORIGINS: Mutex<BTreeMap<u64, String>> = Mutex::new(BTreeMap::new());
 
-/// The environment asks for it.
+/// Whether the environment enables leakcheck.
 pub fn is_wanted() -> bool {
     static WANTED: OnceLock<bool> = OnceLock::new();
-    // What is wrong in the variable `tool.rs` says.
+    // `tool.rs` reports an invalid value of the variable.
     *WANTED.get_or_init(|| Tools::from_environment().is_ok_and(|tools| tools.has(Tool::Leakcheck)))
 }
 
-/// Remembers who made an allocation.
+/// Records the origin of an allocation.
 pub fn note(address: u64, origin: impl FnOnce() -> String) {
     if is_wanted() {
         ORIGINS.lock().unwrap_or_else(PoisonError::into_inner).insert(address, origin());
     }
 }
 
-/// Tells of everything that is live: of a context, or of all. Allocations of one place in the program are one finding.
+/// Reports all live allocations of a context, or of all contexts. The allocations of one call site are one finding.
 pub fn tell(context: Option<u64>) {
     let Ok(driver) = crate::driver::driver() else { return };
     if !is_wanted()

@@ -1,9 +1,9 @@
-//! A CUDA driver without a GPU: `libcuda.so.1` on top of ptxvm. Programs that open it find the functions of the CUDA Driver API; their
-//! kernels run on the CPU, and what goes wrong in them is reported on stderr with source line, thread and allocation.
+//! A CUDA driver without a GPU: `libcuda.so.1` on top of ptxvm. It has the functions of the CUDA Driver API. Kernels run on the CPU, and
+//! faults in them are reported on stderr with source line, thread and allocation.
 //!
-//! Each file has a group of functions of the manual, declared with `api!`, and what they stand for. `docs/libcuda.md` lists them all.
+//! Each file has a group of functions of the manual, declared with `api!`, and their implementation. `docs/libcuda.md` lists them all.
 //!
-//! What the environment says: see `config` (devices) and `log` (messages).
+//! For the environment variables see `config` (devices) and `log` (messages).
 
 mod api;
 mod array;
@@ -56,10 +56,10 @@ mod virtual_memory;
 pub use api::{Function, functions};
 pub use cudarc::driver::sys::CUresult as Status;
 
-/// The CUDA version that the driver tells: 13.5, the newest whose functions it knows.
+/// The CUDA version that the driver reports: 13.5, the newest one whose functions it knows.
 pub const DRIVER_VERSION: i32 = 13050;
 
-/// The functions, a table for each file.
+/// The functions, one table per file.
 static TABLES: &[&[&[Function]]] = &[
     array::API,
     context::API,

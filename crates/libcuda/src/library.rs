@@ -1,4 +1,4 @@
-//! Libraries and their kernels: modules without a context, which are loaded where they are used.
+//! Libraries and their kernels: modules without a context. Each context that uses one loads it.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
@@ -17,7 +17,7 @@ use crate::jit::Options;
 use crate::module::{MODULES, Module, name};
 use crate::pointers::{text, write};
 
-/// Libraries that have not been unloaded, and their kernels.
+/// The libraries that have not been unloaded, and their kernels.
 static LIBRARIES: Handles<Library> = Handles::new();
 static KERNELS: Handles<Kernel> = Handles::new();
 
@@ -26,7 +26,7 @@ pub struct Library {
     sources: Vec<Source>,
     names: Vec<String>,
     kernels: Mutex<HashMap<String, Arc<Kernel>>>,
-    /// By number of the context.
+    /// The loaded modules, by context number.
     modules: Mutex<HashMap<u64, Arc<Module>>>,
 }
 
@@ -34,7 +34,7 @@ pub struct Library {
 pub struct Kernel {
     library: Arc<Library>,
     name: CString,
-    /// Attributes that were set, for the functions of contexts that come later.
+    /// The attributes set so far. They also apply to functions of later contexts.
     attributes: Mutex<Vec<(u32, i32)>>,
 }
 
@@ -45,7 +45,7 @@ impl Library {
         Ok(Arc::new(Library { sources, names, kernels: Mutex::default(), modules: Mutex::default() }))
     }
 
-    /// The module in a context.
+    /// The library's module in a context.
     fn module(&self, context: &Context) -> Result<Arc<Module>, Status> {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(module) = modules.get(&context.id) {
@@ -78,7 +78,7 @@ impl Kernel {
     /// The kernel in a context.
     ///
     /// # Errors
-    /// When its library cannot be loaded there.
+    /// If its library cannot be loaded there.
     pub fn function(&self, context: &Context) -> Result<Arc<Function>, Status> {
         let function = self.library.module(context)?.function(self.name.to_str().unwrap_or_default())?;
         let attributes = self.attributes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +90,7 @@ impl Kernel {
     }
 }
 
-/// Forgets what belongs to a context.
+/// Removes what belongs to a context.
 pub fn forget(context: u64) {
     LIBRARIES.for_each(|library| {
         library.modules.lock().unwrap_or_else(PoisonError::into_inner).remove(&context);
@@ -105,7 +105,7 @@ fn library(handle: CUlibrary) -> Result<Arc<Library>, Status> {
 /// The kernel of a handle.
 ///
 /// # Errors
-/// When it is none.
+/// If the handle is invalid.
 pub fn kernel(handle: CUkernel) -> Result<Arc<Kernel>, Status> {
     driver()?;
     KERNELS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)

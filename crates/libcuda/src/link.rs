@@ -1,4 +1,4 @@
-//! The linker: PTX and fat binaries become one image.
+//! The linker: combines PTX and fat binaries into one image.
 
 use std::ffi::{c_char, c_uint, c_void};
 use std::sync::{Mutex, PoisonError};
@@ -15,15 +15,15 @@ use crate::pointers::{text, write};
 
 static LINKERS: Handles<Linker> = Handles::new();
 
-/// A linker with what it was given so far.
+/// A linker and its inputs so far.
 struct Linker {
     options: Options,
     inputs: Mutex<Vec<Source>>,
-    /// What it made; it lives as long as the linker.
+    /// The image that it made. It lives as long as the linker.
     image: Mutex<Option<Box<[u8]>>>,
 }
 
-// SAFETY: the program lets only one thread at a time use a linker and its buffers, as the manual wants.
+// SAFETY: as the manual requires, the program uses a linker and its buffers on one thread at a time.
 unsafe impl Send for Linker {}
 // SAFETY: as above.
 unsafe impl Sync for Linker {}
@@ -35,10 +35,10 @@ fn linker(handle: CUlinkState) -> Result<std::sync::Arc<Linker>, Status> {
 
 impl Linker {
     /// # Safety
-    /// The buffers of its options must still be there.
+    /// The buffers of its options must still be valid.
     unsafe fn add(&self, bytes: &[u8], name: &str) -> Result<(), Status> {
         let sources = sources_of_bytes(bytes, name).and_then(|sources| {
-            // What does not compile is refused here.
+            // PTX that does not compile fails here.
             sources.iter().try_for_each(|source| crate::cache::compiled(source).map(drop))?;
             Ok(self.options.apply(sources))
         });
@@ -49,7 +49,7 @@ impl Linker {
     }
 }
 
-/// A library of host objects has no PTX of its own that anybody needs: the device runtime is built in.
+/// Whether a path names a library of host objects. It has no PTX that is needed: the device runtime is built in.
 fn is_library(path: &str) -> bool {
     std::path::Path::new(path).extension().is_some_and(|extension| extension == "a")
 }

@@ -1,8 +1,9 @@
-//! The report of a process that may end at any moment, by `_exit`, `abort` or a signal: beside the report lies a file that has all of it so far, and goes
-//! when the report is written. `ptxvm exec` reads it (crates/command/src/exec/live.rs).
+//! The report of a process that may end at any moment, by `_exit`, `abort` or a signal. A file beside the report holds all data so far;
+//! it is removed when the report is written. `ptxvm exec` reads it (crates/command/src/exec/live.rs).
 //!
-//! It begins with pairs of numbers, how often and how many nanoseconds, in memory that the process shares with the file: of all calls, of errors, and of each
-//! kernel. Then come lines of JSON, an object each: what is told once. A kernel is one when it is first launched, so the pairs are in the order of these lines.
+//! The file begins with pairs of numbers (a count, and nanoseconds) in memory that the process shares with it: for all calls, for
+//! errors, and for each kernel. Lines of JSON follow, one object per event that happens once. A kernel gets a line at its first launch;
+//! the pairs of kernels are in the order of these lines.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -19,9 +20,9 @@ use serde_json::Value;
 pub enum Pair {
     /// Calls of the driver.
     Calls,
-    /// Faults, and what tools found and call an error.
+    /// Faults, and tool findings that are errors.
     Errors,
-    /// Launches of the kernel that was the so-manieth to be launched first.
+    /// Launches of a kernel, by the order of first launches.
     Kernel(usize),
 }
 
@@ -33,13 +34,13 @@ pub struct Live {
 }
 
 impl Live {
-    /// A file for the report that goes to `path`.
+    /// Creates the file for the report at `path`.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn begin(path: &str) -> std::io::Result<Live> {
         let bytes = PAIRS * size_of::<[AtomicU64; 2]>();
-        // A process may be another program later, which begins anew.
+        // A process may run another program later (`exec`), which uses another file.
         let mut number = 0;
         let (path, file) = loop {
             let path = PathBuf::from(format!("{path}.{number}.live"));
@@ -48,13 +49,13 @@ impl Live {
                 opened => break (path, opened?),
             }
         };
-        // Pages that have no room in the file end the process when they are touched. So they have it now.
+        // Touching a page without space in the file would end the process, so the space is allocated now.
         // SAFETY: the descriptor is the file's.
         let mut error = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as libc::off_t) };
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let mut memory = libc::MAP_FAILED;
         if error == 0 {
-            // SAFETY: it maps new pages, of a file that nobody makes shorter.
+            // SAFETY: it maps new pages of a file that is never truncated.
             memory = unsafe {
                 libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
             };
@@ -66,12 +67,12 @@ impl Live {
             let _ = std::fs::remove_file(&path);
             return Err(std::io::Error::from_raw_os_error(error));
         }
-        // SAFETY: the pages are of this size, hold zeros, and stay for good; nobody touches them in this process but by these atomics.
+        // SAFETY: the pages have this size, hold zeros and stay mapped; this process accesses them only by these atomics.
         let pairs = unsafe { std::slice::from_raw_parts(memory.cast::<[AtomicU64; 2]>(), PAIRS) };
         Ok(Live { path, file, pairs })
     }
 
-    /// Counts one more.
+    /// Adds one to a count.
     pub fn count(&self, pair: Pair, time: Duration) {
         let index = match pair {
             Pair::Calls => CALLS,
@@ -83,13 +84,13 @@ impl Live {
         nanoseconds.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Adds a line. What cannot be written is in the report all the same, if the process comes to write it.
+    /// Adds a line. If that fails, the data is still in the report, if the process writes it.
     pub fn tell(&self, what: &Value) {
-        // At once, so that no other thread's line is between.
+        // One call, so that no other thread's line comes in between.
         let _ = (&self.file).write_all(format!("{what}\n").as_bytes());
     }
 
-    /// The report is written.
+    /// Removes the file: the report has been written.
     pub fn end(&self) {
         let _ = std::fs::remove_file(&self.path);
     }

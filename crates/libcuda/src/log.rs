@@ -1,14 +1,14 @@
-//! What the driver tells on stderr: `PTXVM_LOG=error|warn|info|trace`, and nothing but faults if it is not set.
+//! The driver's messages on stderr: `PTXVM_LOG=error|warn|info|trace`; only faults if it is not set.
 
 use std::io::Write;
 use std::sync::OnceLock;
 
-/// How much is told.
+/// How much is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Reports of faults, and defects of the driver itself.
     Error,
-    /// What the program asked for and does not get.
+    /// Requests of the program that are not fulfilled.
     Warn,
     /// Every call that fails.
     Info,
@@ -16,7 +16,7 @@ pub enum Level {
     Trace,
 }
 
-/// The level that was asked for.
+/// The level that the environment sets.
 pub fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
@@ -26,7 +26,7 @@ pub fn level() -> Level {
 }
 
 impl Level {
-    /// The level of this name.
+    /// The level with this name.
     pub fn of(name: &str) -> Option<Level> {
         Some(match name {
             "trace" => Level::Trace,
@@ -38,12 +38,12 @@ impl Level {
     }
 }
 
-/// Writes a line to stderr; where that is closed there is nobody to tell.
+/// Writes a line to stderr. If stderr is closed, the line is lost.
 pub fn say(message: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr().lock(), "ptxvm: {message}");
 }
 
-/// Tells something if the level asks for it.
+/// Prints a message if the level includes it.
 macro_rules! log {
     (error, $($message:tt)*) => { $crate::log::say(format_args!($($message)*)) };
     (warn, $($message:tt)*) => { $crate::log::log!(@ Warn, $($message)*) };

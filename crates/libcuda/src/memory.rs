@@ -1,8 +1,8 @@
-//! What is allocated, and what a program may ask about it.
+//! Allocations, and the queries of programs about them.
 //!
-//! All devices share an address space. Device addresses lie above those of the host ([`DEVICE_BASE`]), so an address tells whose it is;
-//! managed and pinned memory has one address for both. What `cuMemMap` maps lies in a region of its own, piece by piece
-//! (`virtual_memory.rs`). [`Allocations`] knows what is live, and copies and fills are checked there before they are queued.
+//! All devices share an address space. Device addresses are above those of the host ([`DEVICE_BASE`]), so an address shows whose it is;
+//! managed and pinned memory has one address for both. Memory that `cuMemMap` maps is in a region of its own, piece by piece
+//! (`virtual_memory.rs`). [`Allocations`] holds the live allocations; copies and fills are checked against it before they are queued.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
@@ -19,23 +19,23 @@ use crate::driver::{Driver, driver};
 use crate::operation::Operation;
 use crate::pointers::{read_all, write};
 
-/// Addresses from here on are the device's alone; those below are pointers of the host.
+/// Addresses from here on belong to the device alone; lower ones are host pointers.
 pub const DEVICE_BASE: u64 = 1 << 48;
 
-/// What kind of memory it is.
+/// The kind of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The device's.
+    /// Device memory.
     Device,
-    /// The same, for the driver itself: `.const` memory of a module, values of graphs. It goes with what it is for.
+    /// Device memory of the driver itself: the `.const` memory of a module, the values of graphs. It is freed with its owner.
     Internal,
-    /// The device's, from a pool: given back in the order of a stream.
+    /// Device memory from a pool, freed in stream order.
     Pool,
-    /// Managed: host and device reach it at one address.
+    /// Managed memory: host and device access it at one address.
     Managed,
-    /// Pinned memory of the host, with the flags it was made with.
+    /// Pinned host memory, with its allocation flags.
     Host(c_uint),
-    /// Memory of the program that it registered.
+    /// Host memory that the program registered.
     Registered(c_uint),
     /// A variable of a module.
     Variable,
@@ -55,7 +55,7 @@ pub struct Allocation {
     pub device: u32,
     /// The number of its context.
     pub context: u64,
-    /// No other allocation has it.
+    /// A number that no other allocation has had.
     pub id: u64,
 }
 
@@ -63,7 +63,7 @@ pub struct Allocation {
 #[derive(Default)]
 pub struct Allocations {
     live: RwLock<BTreeMap<u64, Allocation>>,
-    /// Addresses of graphs where there will be memory, and bytes.
+    /// Memory that graphs will have: address and size.
     promised: RwLock<BTreeMap<u64, u64>>,
     /// Bytes of device memory in use.
     used: AtomicU64,
@@ -71,14 +71,14 @@ pub struct Allocations {
 }
 
 impl Kind {
-    /// It takes memory of the device.
+    /// Whether it takes device memory.
     fn is_of_device(self) -> bool {
         !matches!(self, Kind::Host(_) | Kind::Registered(_))
     }
 }
 
 impl Allocations {
-    /// Remembers an allocation.
+    /// Adds an allocation.
     pub fn insert(&self, base: u64, bytes: u64, kind: Kind, context: &Context) {
         let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let allocation = Allocation { base, bytes, kind, device: context.device, context: context.id, id };
@@ -89,7 +89,7 @@ impl Allocations {
         crate::initialized::allocated(base, bytes, kind);
     }
 
-    /// Forgets the allocation that begins here, if it is of a kind.
+    /// Removes the allocation at `base`, if it is of a given kind.
     pub fn remove(&self, base: u64, kind: impl Fn(Kind) -> bool) -> Option<Allocation> {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
         let allocation = *live.get(&base).filter(|allocation| kind(allocation.kind))?;
@@ -101,44 +101,44 @@ impl Allocations {
         Some(allocation)
     }
 
-    /// All of them.
+    /// All live allocations.
     pub fn live(&self) -> Vec<Allocation> {
         self.live.read().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
     }
 
-    /// The allocation that an address lies in.
+    /// The allocation that contains an address.
     pub fn find(&self, address: u64) -> Option<Allocation> {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
         let (_, allocation) = live.range(..=address).next_back()?;
         (address - allocation.base < allocation.bytes.max(1)).then_some(*allocation)
     }
 
-    /// Notes that there will be memory at an address.
+    /// Records that there will be memory at an address.
     pub fn promise(&self, base: u64, bytes: u64) {
         self.promised.write().unwrap_or_else(PoisonError::into_inner).insert(base, bytes);
     }
 
-    /// Takes that back.
+    /// Removes such a record.
     pub fn break_promise(&self, base: u64) {
         self.promised.write().unwrap_or_else(PoisonError::into_inner).remove(&base);
     }
 
-    /// There will be memory from this address on, or there is already.
+    /// Whether there will be memory at this address, or is already.
     pub fn is_promised(&self, base: u64) -> bool {
         self.promised.read().unwrap_or_else(PoisonError::into_inner).contains_key(&base)
     }
 
-    /// The bytes from an address on of memory that is there, or will be.
+    /// The number of bytes from an address on that a graph has or will have.
     fn promised(&self, address: u64) -> Option<u64> {
         let promised = self.promised.read().unwrap_or_else(PoisonError::into_inner);
         let (base, bytes) = promised.range(..=address).next_back()?;
         bytes.checked_sub(address - base).filter(|&rest| rest > 0)
     }
 
-    /// Whether so many bytes at an address are allocated, or will be when a graph is launched. Mapped pieces may follow each other.
+    /// Checks that these bytes are allocated, or will be when a graph is launched. They may span adjacent mapped pieces.
     ///
     /// # Errors
-    /// When they are not.
+    /// If they are not.
     pub fn check(&self, address: u64, bytes: u64) -> Result<(), Status> {
         if self.promised(address).is_some_and(|rest| bytes <= rest) {
             return Ok(());
@@ -155,7 +155,7 @@ impl Allocations {
         }
     }
 
-    /// Bytes from an address to the end of its allocation: mapped pieces that follow each other are apart in the machine.
+    /// The number of bytes from an address to the end of its allocation. Adjacent mapped pieces are not contiguous in the machine.
     pub fn rest(&self, address: u64) -> u64 {
         self.find(address).map_or(u64::MAX, |allocation| allocation.base + allocation.bytes - address)
     }
@@ -165,7 +165,7 @@ impl Allocations {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Gives everything back that belongs to a context.
+    /// Frees everything that belongs to a context.
     pub fn free_all(&self, driver: &Driver, context: u64) {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
         live.retain(|_, allocation| {
@@ -188,7 +188,7 @@ impl Allocations {
 /// Allocates device memory.
 ///
 /// # Errors
-/// When there is not enough.
+/// If there is not enough.
 pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Result<u64, Status> {
     let driver = driver()?;
     let bytes = bytes as u64;
@@ -210,7 +210,7 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
     let base = match kind {
         Kind::Managed | Kind::Host(_) if let Some(start) = crate::initialized::host_memory(bytes) => {
             let address = start.as_ptr().expose_provenance() as u64;
-            // SAFETY: these pages are unmapped when the memory has been freed.
+            // SAFETY: the pages stay mapped until the memory has been freed.
             let mapped = unsafe { driver.machine.map_at(address, start, bytes, name) };
             mapped.map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
             address
@@ -232,10 +232,10 @@ fn owner(address: u64) -> Result<Option<u64>, Status> {
     Ok(driver()?.allocations.find(address).map(|allocation| allocation.context))
 }
 
-/// Gives memory back that [`allocate`] returned.
+/// Frees memory that [`allocate`] returned.
 ///
 /// # Errors
-/// When it did not.
+/// If [`allocate`] did not return it.
 pub fn free(address: u64) -> Result<(), Status> {
     let driver = driver()?;
     let is_ours = |kind| matches!(kind, Kind::Device | Kind::Internal | Kind::Managed | Kind::Pool);
@@ -244,15 +244,15 @@ pub fn free(address: u64) -> Result<(), Status> {
     give_back(driver, address)
 }
 
-/// Gives memory back to the machine, and to the host what is its own.
+/// Frees memory in the machine, and unmaps its host pages.
 fn give_back(driver: &Driver, address: u64) -> Result<(), Status> {
     let freed = driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE);
-    // SAFETY: all work that may use it is done, as for all that is freed.
+    // SAFETY: as for all freed memory, all operations that may use it are done.
     unsafe { crate::host_pages::unmap(address) };
     freed
 }
 
-/// Rows of a pitched allocation begin at multiples of this.
+/// The rows of a pitched allocation are aligned to this.
 const PITCH: usize = 512;
 
 const HOST_FLAGS: c_uint = 7;
@@ -269,7 +269,7 @@ fn allocate_host(result: *mut *mut c_void, bytes: usize, flags: c_uint) -> Resul
     unsafe { write(result, std::ptr::with_exposed_provenance_mut(address as usize)) }
 }
 
-/// The allocation of host memory that a pointer lies in.
+/// The allocation of host memory that contains a pointer.
 fn host_allocation(pointer: *mut c_void) -> Result<Allocation, Status> {
     Context::current()?;
     let found = driver()?.allocations.find(pointer.addr() as u64);
@@ -279,7 +279,7 @@ fn host_allocation(pointer: *mut c_void) -> Result<Allocation, Status> {
     found.filter(is_host).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
 }
 
-/// Answers what `cuPointerGetAttribute` asks. `cuPointerGetAttributes` wants zeros instead of errors where the pointer is none of ours.
+/// Answers `cuPointerGetAttribute`. For an unknown pointer it fails; `cuPointerGetAttributes` returns zeros instead.
 ///
 /// # Safety
 /// `data` must point to a place for the attribute.
@@ -334,7 +334,7 @@ unsafe fn pointer_attribute(data: *mut c_void, attribute: u32, address: u64) -> 
     }
 }
 
-/// Bytes that a pointer attribute takes.
+/// The size of a pointer attribute in bytes.
 fn attribute_bytes(attribute: u32) -> usize {
     use CUpointer_attribute as A;
     let large = [
@@ -357,10 +357,11 @@ fn attribute_bytes(attribute: u32) -> usize {
     }
 }
 
-/// Answers `cuMemRangeGetAttribute` for managed memory, which lies with the host and is as near to everybody: no advice is kept.
+/// Answers `cuMemRangeGetAttribute` for managed memory. That memory is in host memory, equally near to all devices, so advice has no
+/// effect and is not kept.
 ///
 /// # Safety
-/// `data` must have so many bytes.
+/// `data` must have `bytes` bytes.
 unsafe fn range_attribute(
     data: *mut c_void,
     bytes: usize,
@@ -375,7 +376,7 @@ unsafe fn range_attribute(
         return Err(invalid);
     }
     allocations.check(address, count as u64)?;
-    // Read mostly; preferred location, accessed by, last prefetch: nowhere (-2); the newer forms that tell kind and number apart.
+    // Read mostly; preferred location, accessed by, last prefetch: nowhere (-2); then the newer attributes with separate kind and number.
     let (value, fits): (c_int, bool) = match attribute {
         1 => (0, bytes == 4),
         2 | 4 => (-2, bytes == 4),
@@ -591,7 +592,7 @@ api! { API:
 }
 
 impl Driver {
-    /// The handle of the context of this number.
+    /// The handle of the context with this number.
     fn context_of(&self, id: u64) -> Option<*mut c_void> {
         crate::context::CONTEXTS
             .find(|context| context.id == id)

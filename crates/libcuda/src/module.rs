@@ -1,4 +1,4 @@
-//! Modules: what is loaded, its functions and variables.
+//! Modules: loaded code, with its functions and variables.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_uint, c_void};
@@ -19,26 +19,26 @@ use crate::jit::Options;
 use crate::memory::{Kind, allocate};
 use crate::pointers::{text, write};
 
-/// Modules that have not been unloaded.
+/// The modules that have not been unloaded.
 pub static MODULES: Handles<Module> = Handles::new();
 
 /// A module in a context.
 pub struct Module {
     pub loaded: Loaded,
-    /// What its kernels do, instruction by instruction, if that is wanted.
+    /// The execution profile of its kernels, instruction by instruction, if requested.
     pub profile: Option<crate::profile::Shared>,
     /// The number of its context.
     pub context: u64,
-    /// Registers that a thread of its kernels may have.
+    /// The most registers that a thread of its kernels may have.
     pub max_registers: u32,
     functions: Mutex<HashMap<String, Arc<Function>>>,
-    /// Its `.global` variables, which are allocations.
+    /// The addresses of its `.global` variables, which are allocations.
     globals: Vec<u64>,
-    /// Where the host finds its `.const` memory: each module has it in the same window, and the host must tell them apart.
+    /// A device allocation for its `.const` memory. Every module has `.const` memory in the same window; the host needs distinct addresses.
     constants: Option<Constants>,
 }
 
-/// Memory that stands for the `.const` memory of a module.
+/// Device memory that represents the `.const` memory of a module to the host.
 #[derive(Clone, Copy)]
 struct Constants {
     address: u64,
@@ -49,7 +49,7 @@ struct Constants {
 static WITH_CONSTANTS: RwLock<Vec<(Constants, Weak<Module>)>> = RwLock::new(Vec::new());
 static HOW_MANY: AtomicUsize = AtomicUsize::new(0);
 
-/// Something was written to device memory: what stands for `.const` memory is handed on.
+/// The host wrote device memory: copies what represents `.const` memory to the module.
 pub fn written(address: u64, bytes: u64) {
     if HOW_MANY.load(Ordering::Relaxed) == 0 {
         return;
@@ -72,10 +72,10 @@ pub fn written(address: u64, bytes: u64) {
 }
 
 impl Module {
-    /// Loads sources.
+    /// Loads a module from sources.
     ///
     /// # Errors
-    /// When they are wrong, or there is no memory for their variables.
+    /// If the sources have errors, or there is no memory for their variables.
     pub fn load(context: &Context, sources: &[Source]) -> Result<Arc<Module>, Refusal> {
         let module = compile(sources)?;
         let driver = driver()?;
@@ -130,7 +130,7 @@ impl Module {
     /// A kernel of the module.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// If there is none with this name.
     pub fn function(self: &Arc<Module>, name: &str) -> Result<Arc<Function>, Status> {
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(function) = functions.get(name) {
@@ -147,10 +147,10 @@ impl Module {
         self.loaded.module().kernels().map(|kernel| kernel.name.clone()).collect()
     }
 
-    /// Address and size of a variable, as the host uses it.
+    /// The address and size of a variable, as the host uses it.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// If there is none with this name.
     pub fn variable(&self, name: &str) -> Result<(u64, u64), Status> {
         let (address, bytes) = self.loaded.variable(name).map_err(|_| Status::CUDA_ERROR_NOT_FOUND)?;
         let is_const = (vm::CONST_WINDOW..vm::CONST_WINDOW + vm::WINDOW_BYTES).contains(&address);
@@ -160,7 +160,7 @@ impl Module {
         }
     }
 
-    /// Takes it away from the program. What runs keeps what it needs.
+    /// Invalidates the handles of its kernels, and removes its allocations. Running kernels keep what they need.
     pub fn unload(&self) {
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, function) in functions.drain() {
@@ -190,7 +190,7 @@ pub fn forget(context: u64) {
 /// The module of a handle.
 ///
 /// # Errors
-/// When it is none.
+/// If the handle is invalid.
 pub fn module(handle: CUmodule) -> Result<Arc<Module>, Status> {
     Context::current()?;
     MODULES.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
@@ -199,7 +199,7 @@ pub fn module(handle: CUmodule) -> Result<Arc<Module>, Status> {
 /// A name that the program passes.
 ///
 /// # Safety
-/// What is not null must end in a zero.
+/// A non-null pointer must point to a zero-terminated string.
 pub unsafe fn name<'a>(name: *const c_char) -> Result<&'a str, Status> {
     // SAFETY: the caller's promise.
     let bytes = unsafe { text(name) }?;

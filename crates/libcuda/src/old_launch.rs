@@ -1,4 +1,4 @@
-//! The way to launch a kernel from before CUDA 4: block shape and parameters are set one by one, then the grid is launched. Some programs still
+//! Launches in the style before CUDA 4: the program sets the block shape and each parameter, then launches a grid. Some programs still
 //! set the block shape before every launch (PyCUDA).
 
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use crate::stream::Default as DefaultStream;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
-/// What was set for a kernel.
+/// The settings of a kernel.
 #[derive(Clone, Default)]
 struct Settings {
     block: [u32; 3],
@@ -24,7 +24,7 @@ struct Settings {
     params: Vec<u8>,
 }
 
-/// By handle of the kernel.
+/// By kernel handle.
 static SETTINGS: LazyLock<Mutex<HashMap<usize, Settings>>> = LazyLock::new(Mutex::default);
 
 fn settings() -> MutexGuard<'static, HashMap<usize, Settings>> {
@@ -36,7 +36,7 @@ fn known(handle: CUfunction) -> Result<Arc<Function>, Status> {
     function(handle)
 }
 
-/// Sets a part of the parameters.
+/// Sets some bytes of the parameters.
 fn set(handle: CUfunction, offset: c_int, bytes: &[u8]) -> Result<(), Status> {
     let most = known(handle)?.attributes.param_bytes as usize;
     let start = usize::try_from(offset).map_err(|_| INVALID)?;

@@ -1,4 +1,4 @@
-//! What streams do.
+//! The operations of streams.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::queue::Point;
 use crate::stream::{Callback, HostFunction, Stream};
 use crate::stream_value::Value;
 
-/// A piece of work of a stream.
+/// A unit of work of a stream.
 #[derive(Clone)]
 pub enum Operation {
     /// Runs a kernel.
@@ -21,32 +21,32 @@ pub enum Operation {
     Copy(Box<Copy>),
     /// Fills memory.
     Fill(Fill),
-    /// Gives memory back.
+    /// Frees memory.
     Free(u64),
-    /// Has memory of a graph.
+    /// Allocates memory of a graph.
     Allocate(Arc<GraphMemory>),
-    /// Does what a value says that kernels set.
+    /// Runs the graph that a value selects; kernels set the value.
     Choice(Box<Choice>),
     /// Calls a function of the program.
     Host(HostFunction),
-    /// Calls a function of the program, whatever happened before.
+    /// Calls a function of the program, even if earlier operations failed.
     Callback(Callback),
     /// Waits for a value in memory.
     WaitValue(Value),
     /// Writes a value to memory.
     WriteValue(Value),
-    /// Notes the time.
+    /// Records the time.
     Stamp(Moment),
     /// Waits for another stream.
     Wait(Point),
     /// Keeps a stream alive until its work is done.
     Keep(#[expect(dead_code, reason = "it is only kept")] Arc<Stream>),
-    /// Nothing.
+    /// Does nothing.
     Nothing,
 }
 
 impl Operation {
-    /// Does it, unless the context is broken; a failure breaks it, and so does a panic.
+    /// Performs the operation, unless the context is broken. A failure breaks the context, and so does a panic.
     pub fn perform_in(self, context: &Context) {
         if let Err(message) = vm::caught(|| self.perform_unless_broken(context)) {
             context.fail(crate::status::of_panic("the work of a stream", &message));
@@ -73,10 +73,10 @@ impl Operation {
         }
     }
 
-    /// Does it at once.
+    /// Performs the operation now.
     ///
     /// # Errors
-    /// When it fails.
+    /// If it fails.
     pub fn perform(self, context: &Context) -> Result<(), Status> {
         #[cfg(test)]
         crate::planted::panic_below(&self, context);

@@ -1,7 +1,6 @@
-//! Where in the program a call of the driver came from, for reports of what it allocated.
+//! Finds the place in the program that called the driver, for reports about what the call allocated.
 //!
-//! The name of an allocation, which reports of faults have, names the first function on the stack that is neither the driver's nor the
-//! runtime's.
+//! The name of an allocation in fault reports includes the first function on the stack that is in neither the driver nor the runtime.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int, c_void};
@@ -9,7 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Of the unwinder that Rust's own panics use.
+/// The context of the unwinder that Rust's panics use.
 #[repr(C)]
 struct UnwindContext {
     _private: [u8; 0],
@@ -25,13 +24,13 @@ unsafe extern "C-unwind" {
     fn _Unwind_GetIP(context: *mut UnwindContext) -> usize;
 }
 
-/// So many functions are looked at: the driver's and the runtime's own are less.
+/// At most this many functions are examined: the driver and the runtime have fewer on the stack.
 const DEEPEST: usize = 32;
 
-/// So many places of calls are remembered.
+/// At most this many call sites are kept.
 const MOST_KNOWN: usize = 10_000;
 
-/// The addresses of this library. Nothing if it is a part of the program itself, whose functions cannot be told from ours.
+/// The addresses of this library; `None` if it is linked into the program, whose functions then cannot be distinguished from ours.
 fn own_addresses() -> Option<Range<usize>> {
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _bytes: usize, found: *mut c_void) -> c_int {
         // SAFETY: the dynamic linker passes a description with as many headers as it says, and our own argument.
@@ -57,14 +56,14 @@ fn own_addresses() -> Option<Range<usize>> {
     static OWN: OnceLock<Option<Range<usize>>> = OnceLock::new();
     let own = OWN.get_or_init(|| {
         let mut found = None;
-        // SAFETY: the argument is a place for what the function finds.
+        // SAFETY: the argument points to a place for what `visit` finds.
         unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
         found
     });
     own.clone()
 }
 
-/// What a walk up the stack is looking for.
+/// The state of a walk up the stack.
 struct Walk {
     own: Range<usize>,
     seen: usize,
@@ -72,7 +71,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Looks at a function that is to go on at an address. Says whether the walk is over.
+    /// Examines the function that contains a return address. Returns true if the walk is over.
     fn look_at(&mut self, address: usize) -> bool {
         self.seen += 1;
         if self.own.contains(&address) {
@@ -90,28 +89,28 @@ impl Walk {
     }
 }
 
-/// What [`describe`] says, which takes longer to find out than everything else here.
+/// The cached result of [`describe`], which is slow compared with the rest of the walk.
 fn known(address: usize) -> Option<String> {
     static KNOWN: Mutex<BTreeMap<usize, Option<String>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    // A program that makes code while it runs calls from ever new places.
+    // A program that generates code at run time calls from ever new addresses.
     if known.len() > MOST_KNOWN {
         known.clear();
     }
     known.entry(address).or_insert_with(|| describe(address)).clone()
 }
 
-/// The function and the file that an address is in.
+/// The function and the file that contain an address.
 fn describe(address: usize) -> Option<String> {
-    // SAFETY: all zeros are a value of it.
+    // SAFETY: all zeros is a valid value.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: it looks the address up and touches nothing there.
+    // SAFETY: the call only looks the address up, and does not access memory there.
     if unsafe { libc::dladdr(std::ptr::without_provenance(address), &raw mut info) } == 0
         || info.dli_fname.is_null()
     {
         return None;
     }
-    // SAFETY: the dynamic linker's texts end in a zero and stay as long as the library.
+    // SAFETY: the dynamic linker's strings are zero-terminated and live as long as the library.
     let text = |text| unsafe { CStr::from_ptr(text) }.to_string_lossy();
     let path = text(info.dli_fname);
     let file = Path::new(&*path).file_name().map_or(path.clone(), |name| name.to_string_lossy());
@@ -122,16 +121,16 @@ fn describe(address: usize) -> Option<String> {
     })
 }
 
-/// The call of the program that led here, as `addr2line -e FILE OFFSET` takes it: the first on the stack that is neither in this library nor in
-/// the runtime. Nothing where that cannot be told.
+/// The call site in the program, in the form that `addr2line -e FILE OFFSET` takes: the first return address on the stack in neither
+/// this library nor the runtime. `None` if it cannot be determined.
 pub fn caller() -> Option<String> {
     unsafe extern "C-unwind" fn visit(context: *mut UnwindContext, walk: *mut c_void) -> c_int {
-        // SAFETY: the unwinder passes its own context, and our argument.
+        // SAFETY: the unwinder passes its own context and our argument.
         let (address, walk) = unsafe { (_Unwind_GetIP(context), &mut *walk.cast::<Walk>()) };
         if walk.look_at(address) { STOP } else { GO_ON }
     }
     let mut walk = Walk { own: own_addresses()?, seen: 0, found: None };
-    // SAFETY: the argument is what the function expects.
+    // SAFETY: the argument has the type that `visit` expects.
     unsafe { _Unwind_Backtrace(visit, (&raw mut walk).cast()) };
     walk.found
 }

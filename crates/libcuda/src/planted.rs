@@ -1,5 +1,5 @@
-//! Panics that the tests below plant under the doors of the driver: a launch, a copy, a fill, what the program gives to be called, a graph.
-//! Each must be an error that stays, a fault that is counted, and a line on stderr.
+//! Panics that the tests below plant behind the driver's entry points: a launch, a copy, a fill, a host function, a graph. Each must
+//! become an error that stays, a counted fault, and a line on stderr.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -9,20 +9,21 @@ use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{CUcontext, CUfunction, CUmodule, CUstream};
-use ptxvm::{AccessEvent, Launch, LaunchObserver};
+use ptxvm::observe::AccessEvent;
+use ptxvm::{Launch, LaunchObserver};
 
 use crate::context::Context;
 use crate::operation::Operation;
 
-/// Contexts whose copies, fills and launches panic.
+/// The contexts whose copies, fills and launches panic.
 static CONTEXTS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// The launch that this thread makes next is watched by somebody who panics.
+    /// Whether an observer that panics watches the thread's next launch.
     static WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Panics below an operation, if that is planted in its context; below a launch when its threads store something.
+/// Panics below an operation, if its context is planted. Below a launch, the panic comes when a thread stores.
 pub fn panic_below(operation: &Operation, context: &Context) {
     if !CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).contains(&context.id) {
         return;
@@ -34,7 +35,7 @@ pub fn panic_below(operation: &Operation, context: &Context) {
     }
 }
 
-/// Lets somebody watch who panics, if that is planted.
+/// Adds the observer that panics, if that is planted.
 pub fn watch(launch: Launch) -> Launch {
     match WATCHED.take() {
         true => launch.observe(Arc::new(Mutex::new(Panics))),
@@ -118,7 +119,7 @@ impl Place {
     fn new() -> Place {
         let mut place = Place { context: null_mut(), function: null_mut(), stream: null_mut(), memory: 0 };
         let mut module = null_mut();
-        // SAFETY: every pointer is good for its call.
+        // SAFETY: every pointer is valid for its call.
         unsafe {
             assert_eq!(cuInit(0), 0);
             assert_eq!(cuCtxCreate_v2(&raw mut place.context, 0, 0), 0);
@@ -134,7 +135,7 @@ impl Place {
         let mut at = self.memory;
         let mut params = [(&raw mut at).cast::<c_void>()];
         let params = params.as_mut_ptr();
-        // SAFETY: every pointer is good for its call.
+        // SAFETY: every pointer is valid for its call.
         unsafe { cuLaunchKernel(self.function, blocks, 1, 1, 32, 1, 1, 0, self.stream, params, null_mut()) }
     }
 }
@@ -147,26 +148,26 @@ extern "C-unwind" fn panicking_callback(_: CUstream, _: u32, _: *mut c_void) {
     panic!("planted in a callback")
 }
 
-/// Its name, and what a program does there.
+/// The name of an entry point, and a use of it.
 type Door = (&'static str, fn(&Place) -> u32);
 
-/// What a program does, by the door: the work is queued without an error, or done with one.
+/// The uses. Each either queues the operation without an error, or returns one after it ran.
 const DOORS: [Door; 8] = [
     ("launch", |place| place.launch(1)),
     ("large launch", |place| place.launch(1000)),
-    // SAFETY: every pointer is good for its call.
+    // SAFETY: every pointer is valid for its call.
     ("copy", |place| unsafe { cuMemcpyDtoDAsync_v2(place.memory, place.memory + 32, 32, place.stream) }),
-    // SAFETY: every pointer is good for its call.
+    // SAFETY: every pointer is valid for its call.
     ("copy that is waited for", |place| unsafe {
         cuMemcpyHtoD_v2(place.memory, [0u8; 64].as_ptr().cast(), 64)
     }),
-    // SAFETY: every pointer is good for its call.
+    // SAFETY: every pointer is valid for its call.
     ("fill", |place| unsafe { cuMemsetD32Async(place.memory, 1, 16, place.stream) }),
-    // SAFETY: every pointer is good for its call.
+    // SAFETY: every pointer is valid for its call.
     ("host function", |place| unsafe { cuLaunchHostFunc(place.stream, panicking_function, null_mut()) }),
-    // SAFETY: every pointer is good for its call.
+    // SAFETY: every pointer is valid for its call.
     ("callback", |place| unsafe { cuStreamAddCallback(place.stream, panicking_callback, null_mut(), 0) }),
-    // SAFETY: every pointer is good for its call.
+    // SAFETY: every pointer is valid for its call.
     ("graph", |place| unsafe {
         let (mut graph, mut exec) = (null_mut(), null_mut());
         assert_eq!(cuStreamBeginCapture_v2(place.stream, 1), 0);
@@ -177,7 +178,7 @@ const DOORS: [Door; 8] = [
     }),
 ];
 
-/// It is a test like any other, and a program for the next one.
+/// An ordinary test, and also the program that the next test runs.
 #[test]
 fn a_panic_below_any_door_is_an_error_that_stays() {
     const LAUNCH_FAILED: u32 = 719;
@@ -188,12 +189,12 @@ fn a_panic_below_any_door_is_an_error_that_stays() {
         let (status, mut word) = (door(&place), 0u32);
         let waits = name == "copy that is waited for";
         assert_eq!(status, if waits { LAUNCH_FAILED } else { 0 }, "{name}");
-        // SAFETY: every pointer is good for its call.
+        // SAFETY: every pointer is valid for its call.
         unsafe {
             assert_eq!(cuStreamSynchronize(place.stream), LAUNCH_FAILED, "{name}");
             assert_eq!(cuCtxSynchronize(), LAUNCH_FAILED, "{name}");
             assert_eq!(cuMemcpyDtoH_v2((&raw mut word).cast(), place.memory, 4), LAUNCH_FAILED, "{name}");
-            // Another context goes on.
+            // Another context still works.
             assert_eq!(cuCtxSetCurrent(other.context), 0);
             assert_eq!(other.launch(1), 0);
             assert_eq!(cuCtxSynchronize(), 0);

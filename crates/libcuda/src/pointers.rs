@@ -1,14 +1,14 @@
-//! Pointers that the program passes.
+//! Access through pointers that the program passes.
 
 use crate::Status;
 
-/// Writes a result where the program wants it.
+/// Writes a result to a place of the program.
 ///
 /// # Errors
-/// When that is nowhere.
+/// If the pointer is null.
 ///
 /// # Safety
-/// What is not null must point to a place for a `T`.
+/// A non-null pointer must point to a place for a `T`.
 pub unsafe fn write<T>(place: *mut T, value: T) -> Result<(), Status> {
     if place.is_null() {
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
@@ -21,10 +21,10 @@ pub unsafe fn write<T>(place: *mut T, value: T) -> Result<(), Status> {
 /// Reads a value of the program.
 ///
 /// # Errors
-/// When there is none.
+/// If the pointer is null.
 ///
 /// # Safety
-/// What is not null must point to a `T`.
+/// A non-null pointer must point to a `T`.
 pub unsafe fn read<T: Copy>(place: *const T) -> Result<T, Status> {
     if place.is_null() {
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
@@ -33,13 +33,13 @@ pub unsafe fn read<T: Copy>(place: *const T) -> Result<T, Status> {
     Ok(unsafe { place.read() })
 }
 
-/// Reads so many values of the program.
+/// Reads `count` values of the program.
 ///
 /// # Errors
-/// When there are some, and they are nowhere.
+/// If the pointer is null and `count` is not 0.
 ///
 /// # Safety
-/// What is not null must point to so many.
+/// A non-null pointer must point to `count` values.
 pub unsafe fn read_all<T: Copy>(place: *const T, count: usize) -> Result<Vec<T>, Status> {
     match count {
         0 => Ok(Vec::new()),
@@ -49,13 +49,13 @@ pub unsafe fn read_all<T: Copy>(place: *const T, count: usize) -> Result<Vec<T>,
     }
 }
 
-/// Bytes of a text of the program, without the zero at its end.
+/// The bytes of a string of the program, without the zero at its end.
 ///
 /// # Errors
-/// When there is none.
+/// If the pointer is null.
 ///
 /// # Safety
-/// What is not null must end in a zero.
+/// A non-null pointer must point to a zero-terminated string.
 pub unsafe fn text<'a>(place: *const std::ffi::c_char) -> Result<&'a [u8], Status> {
     if place.is_null() {
         return Err(Status::CUDA_ERROR_INVALID_VALUE);

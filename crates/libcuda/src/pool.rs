@@ -1,4 +1,4 @@
-//! Memory in the order of streams, and the pools that it comes from (CUDA Driver API, "Stream Ordered Memory Allocator").
+//! Stream-ordered memory, and the pools that provide it (CUDA Driver API, "Stream Ordered Memory Allocator").
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -22,28 +22,28 @@ use crate::stream::Stream;
 
 static POOLS: Handles<Pool> = Handles::new();
 
-/// A pool. What it keeps of the memory that is given back is only counted: the host gets that back at once.
+/// A pool. Freed memory that it keeps is only counted: the host gets it back at once.
 #[derive(Default)]
 pub struct Pool {
     /// The number of its device.
     device: u32,
-    /// Reuse policies, on unless switched off.
+    /// Reuse policies, on by default.
     settings: Mutex<HashMap<u32, bool>>,
     memory: Mutex<Memory>,
 }
 
-/// Bytes by which NVIDIA's driver makes a pool larger and smaller.
+/// The unit by which NVIDIA's driver grows and shrinks a pool, in bytes.
 const CHUNK: u64 = 32 << 20;
 
-/// What a pool has of memory, and how much it had at most, in bytes.
+/// The memory of a pool now and at most, in bytes.
 #[derive(Clone, Copy, Default)]
 struct Memory {
     used: u64,
     most_used: u64,
-    /// What it has of the device, in whole chunks.
+    /// Device memory that it holds, in whole chunks.
     reserved: u64,
     most_reserved: u64,
-    /// What it keeps at a synchronisation, used or not.
+    /// What it keeps at a synchronization even if unused.
     threshold: u64,
 }
 
@@ -55,13 +55,13 @@ impl Memory {
         self.most_reserved = self.most_reserved.max(self.reserved);
     }
 
-    /// Gives back what it does not use, but keeps so many bytes.
+    /// Releases unused memory down to `keep` bytes.
     fn trim(&mut self, keep: u64) {
         self.reserved = self.reserved.min(in_chunks(self.used.max(keep)));
     }
 }
 
-/// The bytes of the chunks that so many bytes take.
+/// Rounds up to whole chunks.
 fn in_chunks(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(CHUNK).unwrap_or(u64::MAX)
 }
@@ -74,7 +74,7 @@ const RESERVED_HIGH: u32 = 6;
 const USED: u32 = 7;
 const USED_HIGH: u32 = 8;
 
-/// The pools of the devices, by number: the default one, and the one that is used now.
+/// By device number: its default pool and its current pool.
 static OF_DEVICES: LazyLock<Mutex<HashMap<u32, PoolsOfDevice>>> = LazyLock::new(Mutex::default);
 type PoolsOfDevice = (Arc<Pool>, Arc<Pool>);
 
@@ -92,7 +92,7 @@ impl Pool {
         pool
     }
 
-    /// Default and current pool of a device.
+    /// The default and current pool of a device.
     fn of_device(device: u32) -> (Arc<Pool>, Arc<Pool>) {
         let mut pools = lock(&OF_DEVICES);
         let (default, current) = pools.entry(device).or_insert_with(|| {
@@ -108,19 +108,19 @@ impl Pool {
         Ok(address)
     }
 
-    /// Counts an allocation as its own.
+    /// Counts an allocation as part of the pool.
     fn count(self: &Arc<Pool>, address: u64, bytes: u64) {
         lock(&self.memory).take(bytes);
         lock(&OWNERS).insert(address, Arc::clone(self));
     }
 }
 
-/// A graph has memory of a device again.
+/// A graph uses memory of a device again.
 pub fn used_by_graph(device: u32, address: u64, bytes: u64) {
     Pool::of_device(device).0.count(address, bytes);
 }
 
-/// An allocation was given back.
+/// An allocation was freed.
 pub fn released(address: u64, bytes: u64) {
     if let Some(pool) = lock(&OWNERS).remove(&address) {
         let mut memory = lock(&pool.memory);
@@ -128,7 +128,7 @@ pub fn released(address: u64, bytes: u64) {
     }
 }
 
-/// Bytes of the device that pools keep and do not use.
+/// Bytes of device memory that pools keep without using them.
 pub fn kept() -> u64 {
     let kept = Cell::new(0);
     POOLS.for_each(|pool| {
@@ -138,7 +138,7 @@ pub fn kept() -> u64 {
     kept.get()
 }
 
-/// A stream, an event or a context was waited for: pools give back what they have above their thresholds.
+/// A stream, an event or a context was waited for: pools release what exceeds their thresholds.
 pub fn synchronized() {
     POOLS.for_each(|pool| {
         let mut memory = lock(&pool.memory);
@@ -152,15 +152,15 @@ fn pool(handle: CUmemoryPool) -> Result<Arc<Pool>, Status> {
     POOLS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
 }
 
-/// The number of the device of a location.
+/// The device number of a location.
 ///
 /// # Safety
-/// What is not null must point to one.
+/// A non-null pointer must point to a location.
 unsafe fn device_of(location: *const CUmemLocation) -> Result<u32, Status> {
     if location.is_null() {
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
     }
-    // SAFETY: two 32-bit numbers: what it is, and which.
+    // SAFETY: a location is two 32-bit numbers: the kind and the id.
     let [kind, id] = unsafe { location.cast::<[c_int; 2]>().read() };
     match kind {
         1 => driver()?.ordinal(id),
@@ -168,7 +168,7 @@ unsafe fn device_of(location: *const CUmemLocation) -> Result<u32, Status> {
     }
 }
 
-/// Allocates from a pool, for a stream.
+/// Allocates from a pool in stream order.
 fn allocate_in(
     result: *mut CUdeviceptr,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! How a program finds the functions of the driver.
+//! How a program looks up the driver's functions.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
@@ -12,16 +12,17 @@ use crate::log::log;
 use crate::pointers::{text, write};
 use crate::stream::Default;
 
-/// Flags: which default stream.
+/// Flags that select the default stream.
 const LEGACY_STREAM: u64 = 1;
 const PER_THREAD_STREAM: u64 = 2;
 
-/// What is told of a look-up (`CUdriverProcAddressQueryResult`).
+/// The results of a look-up (`CUdriverProcAddressQueryResult`).
 const FOUND: u32 = 0;
 const NOT_FOUND: u32 = 1;
 const VERSION_TOO_OLD: u32 = 2;
 
-/// The tables that NVIDIA's runtime asks for first, as seen with its releases 12.9 and 13.5. NVRTC asks for another one, and does without.
+/// The tables that NVIDIA's runtime requests first, as observed with its releases 12.9 and 13.5. NVRTC requests another one, but works
+/// without it.
 const RUNTIME_TABLES: [[u8; 16]; 2] = [
     0xf8cf_f951_2146_8b4e_b9e2_fb46_9e7c_0dd9_u128.to_be_bytes(),
     0x6bd5_fb6c_5bf4_e74a_8987_d939_12fd_9df9_u128.to_be_bytes(),
@@ -41,7 +42,7 @@ fn table() -> &'static HashMap<&'static str, Vec<&'static Function>> {
 /// The newest version of a function that a program of this CUDA version knows.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason if there is none.
 fn find(name: &[u8], version: i32, flags: u64) -> Result<&'static Function, u32> {
     let name = std::str::from_utf8(name).map_err(|_| NOT_FOUND)?;
     let versions = table().get(name).ok_or(NOT_FOUND)?;
@@ -75,7 +76,7 @@ unsafe fn look_up(
         };
         write(result, address)?;
         match found {
-            // The newer form tells it beside, and fails only for a bad question.
+            // The newer function returns this separately, and fails only for invalid arguments.
             Some(found) if !found.is_null() => write(found, told),
             _ => match function {
                 Ok(_) => Ok(()),

@@ -1,17 +1,18 @@
-//! `PTXVM_PROFILE=1`: the report of the process (`report.rs`) tells what each instruction of its kernels did. `ptxvm exec --profile` asks for it.
+//! `PTXVM_PROFILE=1`: the report of the process (`report.rs`) includes a profile of each instruction of its kernels.
+//! `ptxvm exec --profile` enables it.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ptxvm::{Counts, Module, Profile, SourceFile};
 use serde_json::{Value, json};
 
-/// What the launches of a loaded module add to.
+/// The profile to which the launches of a loaded module add.
 pub type Shared = Arc<Mutex<Profile>>;
 
-/// Every module that was loaded: what its kernels did outlasts it.
+/// Every loaded module: its profile outlives it.
 static LOADED: Mutex<Vec<(Module, Shared)>> = Mutex::new(Vec::new());
 
-/// A profile for a module that is loaded, if the environment asks for one.
+/// A profile for a module that is being loaded, if the environment enables profiles.
 pub fn begin(module: &Module) -> Option<Shared> {
     static WANTED: OnceLock<bool> = OnceLock::new();
     let wanted = *WANTED.get_or_init(|| std::env::var("PTXVM_PROFILE").is_ok_and(|value| value == "1"));

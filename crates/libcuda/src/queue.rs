@@ -1,4 +1,4 @@
-//! Work that is done in order, beside the threads that ask for it.
+//! Queues: operations that run in order, on a thread of their own.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,34 +10,34 @@ use crate::log::log;
 /// A piece of work.
 pub type Work = Box<dyn FnOnce() + Send>;
 
-/// A queue of work. A thread of its own does it; whoever waits for it helps instead of sleeping, so that a launch that is waited for at
-/// once does not wait for another thread to wake.
+/// A queue of work. It has a thread, but a thread that waits for the queue runs work itself instead of sleeping. A launch that is
+/// waited for at once then does not depend on another thread waking up.
 #[derive(Default)]
 pub struct Queue {
     state: Mutex<State>,
-    /// Something is done, or there is more to do.
+    /// Signals that work is done or has been added.
     changed: Condvar,
-    /// The pieces that are done.
+    /// The number of completed pieces of work.
     done: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
     work: VecDeque<Work>,
-    /// The pieces that came so far.
+    /// The number of submitted pieces of work.
     submitted: u64,
-    /// Somebody does one.
+    /// Whether some thread runs a piece now.
     busy: bool,
-    /// There is a thread for it.
+    /// Whether the queue has a thread.
     thread: bool,
-    /// The thread sleeps.
+    /// Whether that thread sleeps.
     asleep: bool,
 }
 
-/// For so long a thread without work waits for more before it ends.
+/// How long an idle thread waits for more work before it ends.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// A moment in the work of a queue: when everything that was submitted up to then is done.
+/// A point in a queue: it is past when everything submitted before it is done.
 #[derive(Clone)]
 pub struct Point {
     queue: Arc<Queue>,
@@ -45,7 +45,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// It has come.
+    /// Whether everything before the point is done.
     pub fn is_past(&self) -> bool {
         let is_past = || self.queue.done.load(Ordering::Acquire) >= self.number;
         is_past() || {
@@ -54,7 +54,7 @@ impl Point {
         }
     }
 
-    /// Waits until it comes.
+    /// Waits until everything before the point is done.
     pub fn wait(&self) {
         self.queue.wait_for(self.number);
     }
@@ -62,11 +62,11 @@ impl Point {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Work runs without the lock.
+        // Work runs without holding the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a piece of work, to be done some time.
+    /// Adds a piece of work.
     pub fn push(self: &Arc<Queue>, work: Work) {
         let mut state = self.lock();
         state.work.push_back(work);
@@ -75,14 +75,14 @@ impl Queue {
         let asleep = std::mem::replace(&mut state.asleep, false);
         drop(state);
         if !has_thread {
-            // Where the host has no more threads, whoever waits or asks does the work.
+            // If the host has no more threads, threads that wait or poll do the work.
             let _ = self.start();
         } else if asleep {
             self.changed.notify_all();
         }
     }
 
-    /// Starts the thread that [`State::thread`] says is there; false, and that it is not, if the host has no more.
+    /// Starts the thread whose existence [`State::thread`] claims. If the host has no more threads, clears the flag and returns false.
     fn start(self: &Arc<Queue>) -> bool {
         let queue = Arc::clone(self);
         let thread = std::thread::Builder::new().name("ptxvm stream".to_owned());
@@ -93,7 +93,7 @@ impl Queue {
         started
     }
 
-    /// Sees to it that somebody does what there is to do, for whoever asks again and again whether it is done.
+    /// Ensures progress for a caller that polls: starts a thread, or else runs one piece of work.
     fn see_to_it(self: &Arc<Queue>) {
         let mut state = self.lock();
         if state.thread || state.busy || state.work.is_empty() {
@@ -109,7 +109,7 @@ impl Queue {
         }
     }
 
-    /// Does a piece of work after all that was submitted before, and waits for it.
+    /// Adds a piece of work and waits until it is done.
     pub fn push_and_wait(self: &Arc<Queue>, work: Work) {
         let number = {
             let mut state = self.lock();
@@ -120,25 +120,25 @@ impl Queue {
         self.wait_for(number);
     }
 
-    /// The moment when all that was submitted so far is done.
+    /// The point after everything submitted so far.
     pub fn now(self: &Arc<Queue>) -> Point {
         Point { queue: Arc::clone(self), number: self.lock().submitted }
     }
 
-    /// Nothing is left to do.
+    /// Whether all work is done.
     pub fn is_idle(self: &Arc<Queue>) -> bool {
         self.see_to_it();
         let state = self.lock();
         !state.busy && state.work.is_empty()
     }
 
-    /// Does one piece of work.
+    /// Runs one piece of work.
     fn step<'q>(&'q self, mut state: MutexGuard<'q, State>) -> MutexGuard<'q, State> {
         let Some(work) = state.work.pop_front() else { return state };
         state.busy = true;
         drop(state);
         if let Err(message) = vm::caught(work) {
-            // Operations report their failures themselves, panics among them.
+            // Operations report their own failures, including panics.
             log!(error, "ptxvm itself failed, which is a defect of it: {message}");
         }
         let mut state = self.lock();
@@ -161,7 +161,7 @@ impl Queue {
         }
     }
 
-    /// Does what is there, and what comes within some time.
+    /// Runs all work until none has arrived for some time.
     fn run(&self) {
         let mut state = self.lock();
         loop {

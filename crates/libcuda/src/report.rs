@@ -1,7 +1,7 @@
-//! What the process did, as JSON, written when it ends to the file that `PTXVM_REPORT` names (`%p` in the name is the number of the
-//! process): `ptxvm exec` asks for it.
+//! The report: what the process did, as JSON. It is written when the process ends, to the file that `PTXVM_REPORT` names (`%p` in the
+//! name is the process number). `ptxvm exec` requests it.
 //!
-//! It has launches, calls, times and faults. A process that ends without exit handlers leaves what `live.rs` keeps.
+//! It has launches, calls, times and faults. For a process that ends without running exit handlers, `live.rs` keeps the same data.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,37 +16,37 @@ use crate::config::Config;
 use crate::live::{Live, Pair};
 use crate::log::log;
 
-/// What the report says of a kernel.
+/// The report's entry of a kernel.
 #[derive(Default)]
 struct Kernel {
-    /// It was launched first after so many others.
+    /// The number of kernels that were launched before its first launch.
     number: usize,
     launches: u64,
     time: Duration,
 }
 
-/// What is known so far.
+/// What the report has so far.
 #[derive(Default)]
 struct Known {
     kernels: BTreeMap<String, Kernel>,
     faults: Vec<Value>,
     findings: Vec<Value>,
-    /// Faults, and what tools found and call an error.
+    /// The number of faults, and of tool findings that are errors.
     errors: u64,
     unsupported: Vec<String>,
     /// Why modules were not loaded.
     refused: Vec<String>,
 }
 
-/// The calls of the program so far, and how long they took together.
+/// The number of calls of the program so far, and their total time.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 static CALL_NANOSECONDS: AtomicU64 = AtomicU64::new(0);
 
-/// A call of a function of the driver, whose end is noted if a report is wanted.
+/// A call of a driver function. Its end is recorded if a report is wanted.
 pub struct Call(Option<Instant>);
 
 impl Call {
-    /// It begins.
+    /// Starts a call.
     pub fn begin() -> Call {
         Call(path().map(|_| Instant::now()))
     }
@@ -69,7 +69,7 @@ fn known() -> MutexGuard<'static, Option<Known>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is there if the process does not come to write the report.
+/// The data that remains if the process does not write the report.
 static LIVE: OnceLock<Live> = OnceLock::new();
 
 fn live(tell: impl FnOnce(&Live)) {
@@ -78,7 +78,7 @@ fn live(tell: impl FnOnce(&Live)) {
     }
 }
 
-/// Where the report goes, if one is wanted.
+/// The path of the report, if one is wanted.
 fn path() -> Option<&'static str> {
     static PATH: OnceLock<Option<String>> = OnceLock::new();
     let path = PATH.get_or_init(|| {
@@ -88,10 +88,10 @@ fn path() -> Option<&'static str> {
     path.as_deref()
 }
 
-/// Sees to it that the report is written when the process ends.
+/// Makes the process write the report when it ends.
 pub fn begin() {
     extern "C" fn at_exit() {
-        // A panic must not leave a function of C.
+        // A panic must not unwind into C.
         let told = vm::caught(|| {
             crate::leak::tell(None);
             crate::initialized::end();
@@ -114,14 +114,14 @@ pub fn begin() {
             }
         }
         if path().is_some() || crate::leak::is_wanted() || crate::initialized::tracks_unused() {
-            // SAFETY: it registers a function, which stays as long as this library does.
+            // SAFETY: it registers a function that exists as long as this library.
             unsafe { libc::atexit(at_exit) };
         }
     });
 }
 
 fn write() {
-    // A child that was forked knows what its parent did, which the parent tells.
+    // A forked child has its parent's data, which the parent reports.
     if crate::process::is_forked() {
         return;
     }
@@ -132,7 +132,7 @@ fn write() {
     }
 }
 
-/// Whose report it is.
+/// The process and its device.
 fn of_process() -> Value {
     let config = Config::get();
     json!({ "process": std::process::id(), "device": config.name, "capability": config.chip.capability })
@@ -159,7 +159,7 @@ fn render(known: &Known) -> Value {
     report
 }
 
-/// Notes a launch that began at `start` and has ended.
+/// Records a launch that began at `start` and has ended.
 pub fn launched(kernel: &str, start: Instant) {
     if path().is_some()
         && let Some(known) = known().as_mut()
@@ -179,7 +179,7 @@ pub fn launched(kernel: &str, start: Instant) {
     }
 }
 
-/// Adds to a list, of the report and of what is there without it.
+/// Adds an entry to a list of the report, and to the live file.
 fn add<T: Clone + Into<Value>>(list: impl FnOnce(&mut Known) -> &mut Vec<T>, name: &str, what: T) {
     if let Some(known) = known().as_mut() {
         let list = list(known);
@@ -190,13 +190,13 @@ fn add<T: Clone + Into<Value>>(list: impl FnOnce(&mut Known) -> &mut Vec<T>, nam
     }
 }
 
-/// Notes what went wrong below a call or a launch.
+/// Records a failure below a call or a launch.
 pub fn failed(what: &str, message: &str) {
     count_error();
     add(|known| &mut known.faults, "fault", json!({ "kernel": what, "message": message }));
 }
 
-/// Notes what went wrong in a launch, which was said in these words.
+/// Records a fault in a launch, with the message that was printed.
 pub fn faulted(kernel: &str, error: &Error, message: &str) {
     let mut noted = json!({ "kernel": kernel, "message": message });
     let source = match error {
@@ -220,7 +220,7 @@ pub fn faulted(kernel: &str, error: &Error, message: &str) {
     add(|known| &mut known.faults, "fault", noted);
 }
 
-/// Notes what a tool has found in a launch.
+/// Records what a tool has found in a launch.
 pub fn found(found: &Located) {
     if found.finding.kind.severity() == Severity::Error {
         count_error();
@@ -230,7 +230,7 @@ pub fn found(found: &Located) {
     add(|known| &mut known.findings, "finding", noted);
 }
 
-/// Notes what a tool has found outside of launches, in these words.
+/// Records what a tool has found outside of launches, with its message.
 pub fn found_by_host(kind: FindingKind, message: &str) {
     let severity = kind.severity();
     if severity == Severity::Error {
@@ -243,7 +243,7 @@ pub fn found_by_host(kind: FindingKind, message: &str) {
     add(|known| &mut known.findings, "finding", noted);
 }
 
-/// Counts what is wrong.
+/// Counts an error.
 fn count_error() {
     if let Some(known) = known().as_mut() {
         known.errors += 1;
@@ -251,12 +251,12 @@ fn count_error() {
     }
 }
 
-/// Notes that the program called a function that is not supported.
+/// Records that the program called an unsupported function.
 pub fn missed(function: &str) {
     add(|known| &mut known.unsupported, "not_supported", function.to_owned());
 }
 
-/// Notes why a module was not loaded.
+/// Records why a module was not loaded.
 pub fn refused(message: &str) {
     add(|known| &mut known.refused, "not_loaded", message.trim_end().to_owned());
 }

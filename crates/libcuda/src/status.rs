@@ -1,14 +1,14 @@
-//! What the functions return.
+//! The status that functions return.
 
 use ptxvm::{Error, FaultKind};
 
 use crate::Status;
 use crate::log::log;
 
-/// Names and descriptions, by number.
+/// Defines names and descriptions, by number.
 macro_rules! statuses {
     ($($name:ident $text:literal,)*) => {
-        /// The name of a status, and what it means; nothing if the number is none.
+        /// The name and the description of a status; `None` if the number is no status.
         pub fn describe(number: u32) -> Option<(&'static std::ffi::CStr, &'static std::ffi::CStr)> {
             const ALL: &[(u32, &std::ffi::CStr, &std::ffi::CStr)] = &[$((
                 Status::$name as u32,
@@ -112,7 +112,7 @@ statuses! {
     CUDA_ERROR_UNKNOWN c"unknown error",
 }
 
-/// What a program is told of an error of the engine.
+/// The status for an error of the engine.
 pub fn of_error(error: &Error) -> Status {
     match error {
         Error::Bad { .. } => Status::CUDA_ERROR_INVALID_PTX,
@@ -129,7 +129,7 @@ pub fn of_error(error: &Error) -> Status {
     }
 }
 
-/// What a program is told of a panic below something that it asked for: what a launch that failed tells. It is said on stderr, and counted.
+/// The status for a panic below a call: that of a failed launch. The panic is printed on stderr, and counted.
 pub fn of_panic(what: &str, message: &str) -> Status {
     let message = format!("{what} panicked: {message}");
     log!(error, "{message}");
@@ -137,7 +137,7 @@ pub fn of_panic(what: &str, message: &str) -> Status {
     Status::CUDA_ERROR_LAUNCH_FAILED
 }
 
-/// What a program is told of a fault (CUDA Driver API, "CUresult").
+/// The status for a fault (CUDA Driver API, "CUresult").
 fn of_fault(kind: FaultKind) -> Status {
     match kind {
         FaultKind::Misaligned => Status::CUDA_ERROR_MISALIGNED_ADDRESS,

@@ -1,11 +1,11 @@
 //! Streams: work in order, and the order between streams (CUDA C++ Programming Guide, "Streams").
 //!
-//! A piece of work is an [`Operation`]. A stream that records a graph makes a node of it instead of queueing it (`graph/capture.rs`);
-//! launching a graph queues the operations of its nodes in order. A queue has a thread, and whoever waits for it helps (`queue.rs`). The
-//! legacy default stream and blocking streams wait for points of each other's queues.
+//! A unit of work is an [`Operation`]. A stream that captures a graph adds a node instead of queueing the operation
+//! (`graph/capture.rs`); launching a graph queues the operations of its nodes in order. Each queue has a thread, and threads that wait
+//! for the queue help with its work (`queue.rs`). The legacy default stream and blocking streams wait for points in each other's queues.
 //!
-//! A failure is stored in the context, and all calls return it from then on. A panic is such a failure, told on stderr and counted in the
-//! report; `planted.rs` plants some under every door.
+//! A failure is stored in the context, and all later calls return it. A panic counts as a failure; it is also printed on stderr and
+//! counted in the report. `planted.rs` plants some behind every entry point.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ use crate::queue::Queue;
 use crate::status::of_panic;
 use crate::stream_order;
 
-/// Streams that the program made and has not destroyed.
+/// The streams that the program has created and not destroyed.
 pub static STREAMS: Handles<Stream> = Handles::new();
 
 /// The best priority; 0 is the worst.
@@ -34,21 +34,21 @@ pub const GREATEST_PRIORITY: c_int = -5;
 
 const NON_BLOCKING: c_uint = 1;
 
-/// What a null handle means.
+/// Which default stream a null handle names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Default {
-    /// The one stream that waits for all others.
+    /// The stream that waits for all blocking streams, as they wait for it.
     Legacy,
-    /// A stream of each thread.
+    /// A stream per thread.
     PerThread,
 }
 
 impl Default {
-    /// The stream of a handle. A default stream is one of the current context; others know their own, and need none to be current (Dr.Jit
-    /// relies on it).
+    /// The stream of a handle. A default stream belongs to the current context. Other streams know their context, so none needs to be
+    /// current (Dr.Jit relies on it).
     ///
     /// # Errors
-    /// When it is none, or a default stream without a current context, or its context is broken.
+    /// If the handle is invalid, if it names a default stream and no context is current, or if the context is broken.
     pub fn stream(self, handle: CUstream) -> Result<Arc<Stream>, Status> {
         // The handles of the default streams (`CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`).
         match handle.addr() {
@@ -65,27 +65,27 @@ impl Default {
     }
 }
 
-/// How a stream and the legacy default stream wait for each other.
+/// Whether a stream and the legacy default stream wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// It is the legacy default stream.
+    /// This is the legacy default stream.
     Legacy,
-    /// They do.
+    /// They wait for each other.
     Blocking,
-    /// They don't.
+    /// They do not.
     NonBlocking,
 }
 
 /// A stream.
 pub struct Stream {
-    /// Its work.
+    /// Its pending work.
     pub queue: Arc<Queue>,
     context: Weak<Context>,
     kind: Kind,
     priority: c_int,
-    /// No other stream has it.
+    /// A number that no other stream has had.
     pub id: u64,
-    /// The graph that it records, if it does.
+    /// The graph that it captures, if any.
     pub capture: Mutex<Option<CaptureState>>,
 }
 
@@ -101,7 +101,7 @@ impl Stream {
         Stream::new(context, Kind::Legacy, 0)
     }
 
-    /// A default stream of a thread.
+    /// The default stream of a thread.
     pub fn per_thread(context: Weak<Context>) -> Arc<Stream> {
         Stream::new(context, Kind::Blocking, 0)
     }
@@ -109,25 +109,25 @@ impl Stream {
     /// Its context.
     ///
     /// # Errors
-    /// When it has been destroyed.
+    /// If the context has been destroyed.
     pub fn context(&self) -> Result<Arc<Context>, Status> {
         self.context.upgrade().ok_or(Status::CUDA_ERROR_CONTEXT_IS_DESTROYED)
     }
 
-    /// Whether it is one of this context.
+    /// Whether it belongs to this context.
     pub fn belongs_to(&self, context: &Arc<Context>) -> bool {
         std::ptr::eq(self.context.as_ptr(), Arc::as_ptr(context))
     }
 
-    /// It is the legacy default stream.
+    /// Whether it is the legacy default stream.
     pub fn is_legacy(&self) -> bool {
         self.kind == Kind::Legacy
     }
 
-    /// Lets what comes next wait for the streams that the rules of the legacy default stream name.
+    /// Makes later work wait for other streams as the rules of the legacy default stream require.
     ///
     /// # Errors
-    /// When one of these records a graph.
+    /// If one of these streams captures a graph.
     fn keep_order(&self, context: &Context) -> Result<(), Status> {
         let wait_for = |other: &Stream| {
             if let Some(position) = stream_order::position(other) {
@@ -153,10 +153,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Adds work, to be done when everything before is.
+    /// Queues an operation after all earlier ones.
     ///
     /// # Errors
-    /// When the context is broken.
+    /// If the context is broken.
     pub fn submit(&self, operation: Operation) -> Result<(), Status> {
         let context = self.context()?;
         context.check()?;
@@ -169,10 +169,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Does work when everything before is done, and waits for it.
+    /// Queues an operation after all earlier ones, and waits for it.
     ///
     /// # Errors
-    /// When the context is broken, or breaks.
+    /// If the context is broken, or breaks in the meantime.
     pub fn submit_and_wait(&self, operation: Operation) -> Result<(), Status> {
         let context = self.context()?;
         context.check()?;
@@ -188,16 +188,16 @@ impl Stream {
         context.check()
     }
 
-    /// Waits until everything is done.
+    /// Waits until all operations are done.
     ///
     /// # Errors
-    /// When the context is broken.
+    /// If the context is broken.
     pub fn synchronize(&self) -> Result<(), Status> {
         let context = self.context()?;
         self.refuse_capture()?;
         let mut positions = vec![stream_order::position(self)];
         if self.kind == Kind::Legacy {
-            // What would be submitted now would wait for these.
+            // An operation submitted now would wait for these streams.
             for stream in context.live_streams().iter().filter(|stream| stream.kind == Kind::Blocking) {
                 positions.push(stream_order::position(stream));
                 stream.queue.now().wait();
@@ -210,10 +210,10 @@ impl Stream {
         context.check()
     }
 
-    /// Lets what comes next wait for the last record of an event.
+    /// Makes later work wait for the last record of an event.
     ///
     /// # Errors
-    /// When the context is broken.
+    /// If the context is broken.
     pub fn wait(&self, event: &Event) -> Result<(), Status> {
         if let Some(captured) = event.captured() {
             return self.join(&captured);
@@ -250,35 +250,35 @@ pub struct HostFunction {
     argument: *mut c_void,
 }
 
-// SAFETY: the program knows that its function is called by another thread.
+// SAFETY: the API lets another thread call the function, and the program knows it.
 unsafe impl Send for HostFunction {}
 // SAFETY: as above.
 unsafe impl Sync for HostFunction {}
 
 impl HostFunction {
-    /// What the program passed.
+    /// The function and argument that the program passed.
     ///
     /// # Errors
-    /// When there is no function.
+    /// If there is no function.
     pub fn new(function: CUhostFn, argument: *mut c_void) -> Result<HostFunction, Status> {
         let function = function.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
         Ok(HostFunction { function, argument })
     }
 
-    /// What the program passed.
+    /// The function and argument that the program passed.
     pub fn parts(self) -> (CUhostFn, *mut c_void) {
         (Some(self.function), self.argument)
     }
 
-    /// Calls it. It must not find a context, whichever thread does the work of the stream.
+    /// Calls the function. No context is current during the call, whichever thread works on the stream.
     ///
     /// # Errors
-    /// When it panicked.
+    /// If the function panics.
     pub fn call(self) -> Result<(), Status> {
-        // SAFETY: types of functions of C differ only in whether they may unwind. This one may: what comes out of it ends here.
+        // SAFETY: the two types of C functions differ only in whether the function may unwind. This one may: the unwinding ends here.
         let function: unsafe extern "C-unwind" fn(*mut c_void) =
             unsafe { std::mem::transmute(self.function) };
-        // SAFETY: the program gave it to be called with this argument.
+        // SAFETY: the program passed the function to be called with this argument.
         let called = without_contexts(|| vm::caught(|| unsafe { function(self.argument) }));
         called.map_err(|message| of_panic("a host function", &message))
     }
@@ -292,21 +292,21 @@ pub struct Callback {
     argument: *mut c_void,
 }
 
-// SAFETY: the program knows that its function is called by another thread.
+// SAFETY: the API lets another thread call the function, and the program knows it.
 unsafe impl Send for Callback {}
 // SAFETY: as above.
 unsafe impl Sync for Callback {}
 
 impl Callback {
-    /// Calls it, also when something before it failed.
+    /// Calls the function, even if earlier work has failed.
     ///
     /// # Errors
-    /// When it panicked.
+    /// If the function panics.
     pub fn call(self, status: Status) -> Result<(), Status> {
         // SAFETY: as in `HostFunction::call`.
         let function: unsafe extern "C-unwind" fn(CUstream, Status, *mut c_void) =
             unsafe { std::mem::transmute(self.function) };
-        // SAFETY: the program gave it to be called so.
+        // SAFETY: the program passed the function to be called with these arguments.
         let called =
             without_contexts(|| vm::caught(|| unsafe { function(self.stream, status, self.argument) }));
         called.map_err(|message| of_panic("a callback of a stream", &message))

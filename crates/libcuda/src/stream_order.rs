@@ -1,11 +1,11 @@
-//! `PTXVM_TOOL=racecheck`: whether streams use memory of `cuMemAllocAsync` behind its allocation and before it is given back (CUDA Driver
+//! `PTXVM_TOOL=racecheck`: finds streams that use memory of `cuMemAllocAsync` before its allocation or after its release (CUDA Driver
 //! API, "Stream Ordered Memory Allocator"; compute-sanitizer's `--track-stream-ordered-races`).
 //!
-//! What happens before what is read off the calls that order work (streams, events, what the host waits for), never off what was done
-//! first: each stream has a vector clock. All threads of the program count as one, and a stream that waits for a value in memory as one
-//! that knows everything, so that nothing is said of work that the program orders in its own way.
+//! The order comes from the calls that order operations (streams, events, waits of the host), never from the time at which they ran.
+//! Each stream has a vector clock. All threads of the program count as one. A stream that waits for a value in memory counts as
+//! knowing everything, so that a program with its own synchronization gets no false findings.
 //!
-//! The checker of a launch is asked which of the streams' allocations the launch has accessed (`tool.rs`).
+//! For kernels, the checker of the launch reports which allocations the launch has accessed (`tool.rs`).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,11 +17,11 @@ use crate::log::log;
 use crate::operation::Operation;
 use crate::stream::Stream;
 
-/// What happens before something: so many pieces of work of each stream, by its id.
+/// What happens before a position: for each stream id, a number of operations.
 #[derive(Clone, Default)]
 struct Clock {
     streams: BTreeMap<u64, u64>,
-    /// Everything may: whoever writes a value in memory that a stream waits for is not known.
+    /// Everything may happen before: the writer of a value that a stream waited for is unknown.
     all: bool,
 }
 
@@ -41,24 +41,24 @@ impl Clock {
     }
 }
 
-/// A place in the work of a stream.
+/// A position in the operations of a stream.
 #[derive(Clone)]
 pub struct Position {
     stream: u64,
     is_legacy: bool,
-    /// The pieces of work up to here.
+    /// The number of operations up to here.
     number: u64,
-    /// What happens before, in other streams.
+    /// What happens before it in other streams.
     before: Arc<Clock>,
 }
 
 impl Position {
-    /// What happens up to another position happens before this one, or is of the same stream.
+    /// Whether the other position happens before this one or is in the same stream.
     fn knows(&self, other: &Position) -> bool {
         self.stream == other.stream || self.before.knows(other.stream, other.number)
     }
 
-    /// Its stream in words.
+    /// The name of its stream in messages.
     fn name(&self) -> String {
         if self.is_legacy { "the default stream".to_owned() } else { format!("stream {}", self.stream) }
     }
@@ -67,10 +67,10 @@ impl Position {
 /// Memory that a stream allocated.
 struct Allocation {
     bytes: u64,
-    /// Who asked for it.
+    /// The call that allocated it.
     origin: String,
     allocated: Position,
-    /// The last use by each stream, and what used it.
+    /// The last use by each stream.
     uses: HashMap<u64, (Position, Use)>,
     freed: Option<Position>,
 }
@@ -78,14 +78,14 @@ struct Allocation {
 /// A use of memory.
 #[derive(Clone)]
 pub struct Use {
-    /// Who uses it: `kernel `add``, `a copy`.
+    /// The user: `kernel `add``, `a copy`.
     pub who: String,
-    /// Where in a kernel, and what is done there.
+    /// The place in the kernel, and what it does.
     pub place: Option<String>,
 }
 
 impl Use {
-    /// A use by something that is no kernel.
+    /// A use by an operation other than a kernel.
     pub fn by(who: &str) -> Use {
         Use { who: who.to_owned(), place: None }
     }
@@ -95,7 +95,7 @@ impl Use {
 struct Order {
     /// By id.
     streams: HashMap<u64, Position>,
-    /// What happens before whatever the program asks for next.
+    /// What happens before the next call of the program.
     host: Clock,
     /// By address.
     allocations: BTreeMap<u64, Allocation>,
@@ -104,7 +104,7 @@ struct Order {
 static ORDER: LazyLock<Mutex<Order>> = LazyLock::new(Mutex::default);
 
 thread_local! {
-    /// The work that this thread does for a stream.
+    /// The position of the operation that this thread runs for a stream.
     static CURRENT: RefCell<Option<Position>> = const { RefCell::new(None) };
 }
 
@@ -112,17 +112,17 @@ fn order() -> MutexGuard<'static, Order> {
     ORDER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The environment asks for it.
+/// Whether the environment enables racecheck.
 pub fn is_wanted() -> bool {
     static WANTED: OnceLock<bool> = OnceLock::new();
     *WANTED.get_or_init(|| crate::tool::tools().has(Tool::Racecheck))
 }
 
-/// What is wrong between two positions.
+/// A pair of positions that nothing orders.
 struct Mistake {
     kind: FindingKind,
     message: String,
-    /// It is told once for each use and each call that allocates.
+    /// Each combination of use and allocating call is reported once.
     key: (FindingKind, String, String),
 }
 
@@ -147,14 +147,14 @@ impl Allocation {
         Mistake { kind, message, key: (kind, who.clone(), origin.clone()) }
     }
 
-    /// Notes a use, and what is wrong with it.
+    /// Records a use. Returns the mistake if it is not ordered.
     fn note(&mut self, address: u64, by: &Position, of: Use) -> Option<Mistake> {
         let allocated = &self.allocated;
         let mistake = match &self.freed {
             _ if !by.knows(allocated) => {
                 Some(self.mistake(address, FindingKind::StreamUseBeforeAlloc, by, &of, allocated))
             }
-            // A use that surely comes behind faults by itself.
+            // A use that is ordered after the release faults by itself.
             Some(freed) if !freed.knows(by) && !by.knows(freed) => {
                 Some(self.mistake(address, FindingKind::StreamUseAfterFree, by, &of, freed))
             }
@@ -164,7 +164,7 @@ impl Allocation {
         mistake
     }
 
-    /// Notes that it is given back, and what is wrong with that.
+    /// Records the release. Returns the uses that are not ordered before it.
     fn free(&mut self, address: u64, by: Position) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         if !by.knows(&self.allocated) {
@@ -180,7 +180,7 @@ impl Allocation {
     }
 }
 
-/// Says what is wrong, unless it was said before.
+/// Reports mistakes that have not been reported before.
 fn tell(mistakes: impl IntoIterator<Item = Mistake>) {
     static TOLD: Mutex<Option<HashSet<(FindingKind, String, String)>>> = Mutex::new(None);
     for Mistake { kind, message, key } in mistakes {
@@ -194,7 +194,7 @@ fn tell(mistakes: impl IntoIterator<Item = Mistake>) {
 }
 
 impl Order {
-    /// Where a stream is now, after all that the program has waited for.
+    /// The current position of a stream, after all that the program has waited for.
     fn position(&mut self, stream: &Stream) -> &mut Position {
         let position = self.streams.entry(stream.id).or_insert_with(|| Position {
             stream: stream.id,
@@ -212,7 +212,7 @@ impl Order {
     }
 
     fn allocate(&mut self, address: u64, bytes: u64, origin: String, allocated: Position) {
-        // What the program knows is given back nobody can use any more without a fault.
+        // Once the program knows of a release, a later use faults.
         let host = &self.host;
         let is_over = |freed: &Position| host.knows(freed.stream, freed.number);
         self.allocations.retain(|_, allocation| !allocation.freed.as_ref().is_some_and(is_over));
@@ -221,7 +221,7 @@ impl Order {
     }
 }
 
-/// A stream is to do something: its position from then on.
+/// Submits an operation to a stream. Returns its position.
 pub fn submitted(stream: &Stream, operation: &Operation) -> Option<Position> {
     if !is_wanted() {
         return None;
@@ -235,7 +235,7 @@ pub fn submitted(stream: &Stream, operation: &Operation) -> Option<Position> {
     Some(position.clone())
 }
 
-/// A stream allocates memory, for a call with this name.
+/// A stream allocates memory for the call named `what`.
 pub fn allocated(stream: &Stream, address: u64, bytes: u64, what: &str) {
     if let Some(position) = submitted(stream, &Operation::Nothing) {
         let caller = crate::origin::caller();
@@ -244,26 +244,26 @@ pub fn allocated(stream: &Stream, address: u64, bytes: u64, what: &str) {
     }
 }
 
-/// The work that this thread does allocates memory of a graph.
+/// The operation that this thread runs allocates memory of a graph.
 pub fn allocated_by_graph(address: u64, bytes: u64, name: &str) {
     if let Some(position) = CURRENT.with_borrow(Clone::clone) {
         order().allocate(address, bytes, name.to_owned(), position);
     }
 }
 
-/// The work that this thread does gives memory back.
+/// The operation that this thread runs frees memory.
 pub fn freed(address: u64) {
     let Some(position) = CURRENT.with_borrow(Clone::clone) else { return };
     let mistakes = order().allocations.get_mut(&address).map(|allocation| allocation.free(address, position));
     tell(mistakes.into_iter().flatten());
 }
 
-/// Where a stream is now.
+/// The current position of a stream.
 pub fn position(stream: &Stream) -> Option<Position> {
     is_wanted().then(|| order().position(stream).clone())
 }
 
-/// What a stream does next comes behind a position of another one.
+/// Orders the next operations of a stream after a position in another one.
 pub fn stream_waits(stream: &Stream, position: &Position) {
     let mut order = order();
     let before = Arc::make_mut(&mut order.position(stream).before);
@@ -271,7 +271,7 @@ pub fn stream_waits(stream: &Stream, position: &Position) {
     before.raise(position.stream, position.number);
 }
 
-/// What the program asks for next comes behind these positions.
+/// Orders the next calls of the program after these positions.
 pub fn host_waits(positions: impl IntoIterator<Item = Position>) {
     let mut positions = positions.into_iter().peekable();
     if positions.peek().is_some() {
@@ -283,14 +283,14 @@ pub fn host_waits(positions: impl IntoIterator<Item = Position>) {
     }
 }
 
-/// Where all streams are now, for who waits for them all.
+/// The current positions of all streams, for a wait for all of them.
 pub fn everything() -> Vec<Position> {
     if is_wanted() { order().streams.values().cloned().collect() } else { Vec::new() }
 }
 
-/// Does the work of a stream that brought it to a position.
+/// Runs the operation that brought its stream to a position.
 pub fn perform<T>(position: Option<Position>, work: impl FnOnce() -> T) -> T {
-    /// Puts back what the thread did before, however the work ends.
+    /// Restores the thread's previous position, even if the operation panics.
     struct Restore(Option<Position>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -301,12 +301,12 @@ pub fn perform<T>(position: Option<Position>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// A function of the program has been called: the program may learn of all that came before.
+/// A function of the program was called in a stream: the program may learn of all earlier operations.
 pub fn told_host() {
     host_waits(CURRENT.with_borrow(Clone::clone));
 }
 
-/// Memory that streams have allocated: addresses and bytes.
+/// The memory that streams have allocated: address and size.
 pub fn allocations() -> Vec<(u64, u64)> {
     if CURRENT.with_borrow(Option::is_none) {
         return Vec::new();
@@ -314,7 +314,7 @@ pub fn allocations() -> Vec<(u64, u64)> {
     order().allocations.iter().map(|(&address, allocation)| (address, allocation.bytes)).collect()
 }
 
-/// The work that this thread does uses memory.
+/// The operation that this thread runs uses memory.
 pub fn uses(address: u64, bytes: u64, of: impl FnOnce() -> Use) {
     let Some(position) = CURRENT.with_borrow(Clone::clone) else { return };
     let mut order = order();

@@ -1,4 +1,4 @@
-//! Streams that wait for values in memory, and write them.
+//! Streams that wait for values in memory and write values to memory.
 
 use std::ffi::c_uint;
 use std::time::Duration;
@@ -22,11 +22,11 @@ pub struct Value {
     pub address: u64,
     pub bytes: usize,
     pub value: u64,
-    /// How it is compared (`CUstreamWaitValue_flags`): at least, cyclically; equal; any bit; not all bits.
+    /// The comparison (`CUstreamWaitValue_flags`): at least (cyclic), equal, any bit, not all bits.
     pub comparison: u32,
 }
 
-/// How often a value is looked at.
+/// The polling interval.
 const PERIOD: Duration = Duration::from_micros(20);
 
 impl Value {
@@ -45,10 +45,10 @@ impl Value {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Waits until memory has it, or the context is broken.
+    /// Waits until memory has the value, or the context is broken.
     ///
     /// # Errors
-    /// When the memory is gone.
+    /// If the memory has been freed.
     pub fn wait(&self, context: &Context) -> Result<(), Status> {
         let shift = 64 - 8 * self.bytes as u32;
         while context.check().is_ok() {
@@ -67,10 +67,10 @@ impl Value {
         Ok(())
     }
 
-    /// Writes it.
+    /// Writes the value.
     ///
     /// # Errors
-    /// When the memory is gone.
+    /// If the memory has been freed.
     pub fn write(&self) -> Result<(), Status> {
         let bytes = self.value.to_le_bytes();
         let written = driver()?.machine.write(self.address, &bytes[..self.bytes]);
@@ -84,7 +84,7 @@ impl Value {
     }
 }
 
-/// Flag: what is waited for must be seen by work of others, which it is.
+/// Flag: operations of others must see the awaited value. They always do.
 const FLUSH: c_uint = 1 << 30;
 
 fn wait(stream: &Stream, address: u64, bytes: usize, value: u64, flags: c_uint) -> Result<(), Status> {

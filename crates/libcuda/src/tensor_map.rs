@@ -1,8 +1,7 @@
-//! Tensor maps: what copies of boxes of tensors need to know (CUDA Driver API, "Tensor Map Object Management").
+//! Tensor maps: descriptions of tensors for copies of boxes (CUDA Driver API, "Tensor Map Object Management").
 //!
-//! The requirement of the manual that a program does not meet is told under `PTXVM_LOG=info`.
-//!
-//! `sem::tensormap` checks the requirements one after the other, and lays out the map.
+//! `sem::tensormap` checks the requirements in order, and defines the layout of a map. `PTXVM_LOG=info` reports the requirement that a
+//! program violates.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -19,7 +18,7 @@ use crate::pointers::{read, read_all, write};
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
-/// The devices have the unit that copies boxes.
+/// Checks that the devices have the unit that copies boxes.
 fn is_supported(capability: u32) -> Result<(), Status> {
     Context::current()?;
     if driver()?.config.chip.capability >= capability {
@@ -34,7 +33,7 @@ fn refuse(unmet: &str) -> Status {
     INVALID
 }
 
-/// Numbers that stand for something, as the program passes them.
+/// Enumeration values as the program passes them.
 #[derive(Clone, Copy)]
 struct Kinds {
     element: c_uint,
@@ -44,7 +43,7 @@ struct Kinds {
     fill: c_uint,
 }
 
-/// A tensor as the program describes it, whatever is taken of it.
+/// A tensor as the program describes it, for every kind of map.
 struct Tensor {
     rank: c_uint,
     address: *mut c_void,
@@ -55,10 +54,10 @@ struct Tensor {
 }
 
 impl Tensor {
-    /// The map of it. What is taken is not checked yet.
+    /// The tensor's map. The mode is not checked yet.
     ///
     /// # Safety
-    /// What is not null must point to as many numbers as there are dimensions, or one less.
+    /// Non-null pointers must point to as many numbers as there are dimensions; for strides, one less.
     unsafe fn map(&self, mode: Mode) -> Result<TensorMap, Status> {
         let rank = self.rank as usize;
         if !(1..=MOST_DIMENSIONS).contains(&rank) {
@@ -99,7 +98,7 @@ impl Tensor {
 /// Checks a map and writes it.
 ///
 /// # Safety
-/// What is not null must have room for a map.
+/// A non-null pointer must have room for a map.
 unsafe fn finish(result: *mut c_void, map: &TensorMap) -> Result<(), Status> {
     map.check().map_err(refuse)?;
     if result.is_null() || !result.addr().is_multiple_of(64) {
@@ -109,10 +108,10 @@ unsafe fn finish(result: *mut c_void, map: &TensorMap) -> Result<(), Status> {
     unsafe { write(result.cast::<[u8; BYTES]>(), map.to_bytes()) }
 }
 
-/// Corners of the bounding box as the program has them; there are two less than dimensions.
+/// Corners of the bounding box as the program passes them: two fewer than dimensions.
 ///
 /// # Safety
-/// What is not null must point to as many.
+/// A non-null pointer must point to that many.
 unsafe fn corners(place: *const c_int, rank: c_uint) -> Result<[i32; 3], Status> {
     let count = (rank as usize).saturating_sub(2).min(3);
     let mut corners = [0; 3];
@@ -186,7 +185,7 @@ api! { API:
 /// The map that a program has.
 ///
 /// # Safety
-/// What is not null must point to 128 bytes.
+/// A non-null pointer must point to 128 bytes.
 unsafe fn existing(place: *const c_void) -> Result<TensorMap, Status> {
     if !place.addr().is_multiple_of(64) {
         return Err(refuse("it is at a multiple of 64 bytes"));

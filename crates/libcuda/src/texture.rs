@@ -1,4 +1,4 @@
-//! Texture and surface objects, and the references of modules.
+//! Texture and surface objects, and the texture and surface references of modules.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_uint};
@@ -28,19 +28,19 @@ const SRGB: u32 = 0x10;
 const SEAMLESS_CUBEMAP: u32 = 0x40;
 const FLAGS: u32 = READ_AS_INTEGER | NORMALIZED_COORDINATES | SRGB | 0x20 | SEAMLESS_CUBEMAP;
 
-/// What a texture is made of.
+/// The memory of a texture.
 #[derive(Clone)]
 enum Source {
-    /// An array, with all its levels.
+    /// An array with all its levels.
     Array(Arc<Array>),
-    /// Numbers at an address of the device, in a line or in rows.
+    /// Device memory at an address, as a line or as rows.
     Memory(u64, ImageDescriptor),
 }
 
-/// A live texture object, as it was described.
+/// A live texture object and its description.
 struct TextureObject {
     _texture: Texture,
-    /// Memory of the array stays as long.
+    /// Keeps the memory of the array alive.
     _source: Source,
     resource: CUDA_RESOURCE_DESC,
     description: CUDA_TEXTURE_DESC,
@@ -53,12 +53,12 @@ struct SurfaceObject {
     resource: CUDA_RESOURCE_DESC,
 }
 
-// SAFETY: pointers in descriptions are handles, which are only given back.
+// SAFETY: pointers in descriptions are handles; they are only returned to the program.
 unsafe impl Send for TextureObject {}
 // SAFETY: as above.
 unsafe impl Send for SurfaceObject {}
 
-/// By handle, which kernels have.
+/// By the handle that kernels use.
 static TEXTURES: LazyLock<Mutex<HashMap<u64, TextureObject>>> = LazyLock::new(Mutex::default);
 static SURFACES: LazyLock<Mutex<HashMap<u64, SurfaceObject>>> = LazyLock::new(Mutex::default);
 
@@ -74,10 +74,10 @@ fn failed(error: ptxvm::Error) -> Status {
 }
 
 impl Source {
-    /// Is a view of it one of the whole in its own format (Dr.Jit asks for such)?
+    /// Whether a resource view covers the whole in its own format (Dr.Jit uses such views).
     ///
     /// # Safety
-    /// It must be one.
+    /// `view` must point to a description.
     unsafe fn is_viewed_as_it_is(&self, view: *const CUDA_RESOURCE_VIEW_DESC) -> bool {
         // SAFETY: the caller's promise; the format is read as a number.
         let (format, extents, firsts, lasts) = unsafe {
@@ -95,7 +95,7 @@ impl Source {
         };
         let Source::Array(array) = self else { return format == 0 };
         let (own, image) = (&array.description, array.image.descriptor());
-        // The formats of views (`CUresourceViewFormat`): one, two and four channels each of these formats of arrays.
+        // The formats of views (`CUresourceViewFormat`): for each of these array formats, one with one, two and four channels.
         const FORMATS: [u32; 8] = [1, 8, 2, 9, 3, 10, 16, 32];
         let is_own = format.checked_sub(1).is_some_and(|at| {
             FORMATS.get(at as usize / 3) == Some(&own.format) && [1, 2, 4][at as usize % 3] == own.channels
@@ -106,15 +106,15 @@ impl Source {
         format == 0 || is_own && is_whole && has_all
     }
 
-    /// What a resource description says.
+    /// The source that a resource description specifies.
     ///
     /// # Safety
-    /// It must be one.
+    /// A non-null pointer must point to a description.
     unsafe fn of(resource: *const CUDA_RESOURCE_DESC) -> Result<Source, Status> {
         if resource.is_null() {
             return Err(INVALID);
         }
-        // SAFETY: the caller's promise; which member of the union it is, its kind says, and formats are read as numbers.
+        // SAFETY: the caller's promise; the kind selects the member of the union, and formats are read as numbers.
         unsafe {
             let kind = (&raw const (*resource).resType).cast::<u32>().read();
             let member = &raw const (*resource).res;
@@ -186,10 +186,10 @@ fn filter(number: u32) -> Result<Filter, Status> {
     }
 }
 
-/// What a texture description says.
+/// The sampler that a texture description specifies.
 ///
 /// # Safety
-/// It must be one.
+/// A non-null pointer must point to a description.
 unsafe fn sampler(description: *const CUDA_TEXTURE_DESC) -> Result<Sampler, Status> {
     if description.is_null() {
         return Err(INVALID);
@@ -217,13 +217,13 @@ unsafe fn sampler(description: *const CUDA_TEXTURE_DESC) -> Result<Sampler, Stat
     }
 }
 
-/// References of a module that the program has handles of.
+/// The references of modules for which the program has handles.
 static TEXTURE_REFERENCES: Handles<TextureReference> = Handles::new();
 static SURFACE_REFERENCES: Handles<SurfaceReference> = Handles::new();
 
-/// A `.texref` variable, and what it was told so far.
+/// A `.texref` variable, and its settings so far.
 struct TextureReference {
-    /// None of one that `cuTexRefCreate` made.
+    /// `None` if `cuTexRefCreate` made the reference.
     variable: Option<(Arc<Module>, String)>,
     state: Mutex<ReferenceState>,
 }
@@ -254,7 +254,7 @@ impl TextureReference {
         Arc::new(TextureReference { variable, state: Mutex::new(state) })
     }
 
-    /// Changes what it is told, and binds the variable anew.
+    /// Changes its settings, and binds the variable again.
     fn change(&self, change: impl FnOnce(&mut ReferenceState) -> Result<(), Status>) -> Result<(), Status> {
         let mut state = lock(&self.state);
         let mut new = state.clone();
@@ -319,7 +319,7 @@ api! { API:
             return Err(INVALID);
         }
         let Source::Array(array) = Source::of(resource)? else { return Err(INVALID) };
-        // NVIDIA's driver takes arrays that were not made for it (slang-rhi relies on it).
+        // NVIDIA's driver also accepts arrays that were not created for surfaces (slang-rhi relies on it).
         if array.image.descriptor().levels > 1 {
             return Err(INVALID);
         }

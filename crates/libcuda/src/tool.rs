@@ -1,4 +1,4 @@
-//! `PTXVM_TOOL=racecheck,synccheck`: tools watch every launch of the process, and say on stderr what they find, each thing once.
+//! `PTXVM_TOOL=racecheck,synccheck`: tools watch every launch of the process, and print each finding once on stderr.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -8,11 +8,11 @@ use ptxvm::{Checker, Color, LaunchFilter, Located, Module, Suppressions, Tool, T
 use crate::log::log;
 use crate::stream_order::Use;
 
-/// The tools that the environment asks for.
+/// The tools that the environment enables.
 pub fn tools() -> Tools {
     static TOOLS: OnceLock<Tools> = OnceLock::new();
     *TOOLS.get_or_init(|| {
-        // What one kernel allocates another one may free.
+        // Another kernel may free what one kernel allocates.
         Tools::from_environment().map(|tools| tools.without(Tool::Leakcheck)).unwrap_or_else(|message| {
             log!(error, "PTXVM_TOOL: {message}");
             Tools::default()
@@ -20,16 +20,16 @@ pub fn tools() -> Tools {
     })
 }
 
-/// What watches a launch.
+/// The checker of a launch.
 pub struct Check {
     pub checker: Arc<Mutex<Checker>>,
-    /// Memory of streams, which the launch may use: addresses and bytes.
+    /// Stream-ordered memory that the launch may use: address and size.
     watched: Vec<(u64, u64)>,
-    /// What it finds is told.
+    /// Whether its findings are reported.
     pub is_told: bool,
 }
 
-/// A checker for a launch, if the environment asks for one.
+/// A checker for a launch, if the environment enables one.
 pub fn check(kernel: &str) -> Option<Check> {
     static FILTER: OnceLock<LaunchFilter> = OnceLock::new();
     let tools = tools();
@@ -43,7 +43,7 @@ pub fn check(kernel: &str) -> Option<Check> {
         })
     });
     let is_told = filter.admits(kernel);
-    // What kernels write that are not checked is written for others nevertheless.
+    // initcheck also follows unchecked kernels, because checked ones may read what they write.
     let tools = match is_told {
         true => tools,
         false if tools.has(Tool::Initcheck) => Tools::default().with(Tool::Initcheck),
@@ -56,7 +56,7 @@ pub fn check(kernel: &str) -> Option<Check> {
     Some(Check { checker: Arc::new(Mutex::new(checker)), watched, is_told })
 }
 
-/// The findings that are not told: those of the file that `PTXVM_SUPPRESSIONS` names.
+/// The findings to suppress, from the file that `PTXVM_SUPPRESSIONS` names.
 pub fn suppressions() -> &'static Suppressions {
     static SUPPRESSIONS: OnceLock<Suppressions> = OnceLock::new();
     SUPPRESSIONS.get_or_init(|| {
@@ -69,7 +69,7 @@ pub fn suppressions() -> &'static Suppressions {
     })
 }
 
-/// Tells which memory of streams a launch has used.
+/// Records which stream-ordered memory a launch has used.
 pub fn tell_uses(kernel: &str, module: &Module, check: &Check) {
     let checker = check.checker.lock().unwrap_or_else(PoisonError::into_inner);
     for (index, &(address, bytes)) in check.watched.iter().enumerate() {
@@ -85,10 +85,10 @@ pub fn tell_uses(kernel: &str, module: &Module, check: &Check) {
     }
 }
 
-/// What makes findings the same: the kernel, the kind, and the places.
+/// Findings with the same key are the same: kernel, kind, and places.
 type Key = (String, &'static str, u32, Option<u32>);
 
-/// Says what was found, unless it was said before.
+/// Prints the findings that have not been printed before.
 pub fn tell(kernel: &str, mut findings: Vec<Located>) {
     static SAID: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
     findings.retain(|found| !suppressions().has(found));

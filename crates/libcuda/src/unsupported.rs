@@ -1,9 +1,9 @@
-//! The functions that are not supported: they return `CUDA_ERROR_NOT_SUPPORTED`, and say so once under `PTXVM_LOG=warn`.
+//! The functions that are not supported: they return `CUDA_ERROR_NOT_SUPPORTED`, and report that once under `PTXVM_LOG=warn`.
 
 use crate::api::not_supported;
 
-// The symbols without a version of functions that have one since CUDA 3.2 took addresses of 32 bits, which no address here fits. NVIDIA's
-// library still has them, and programs look them up without calling them.
+// Functions that have a versioned symbol since CUDA 3.2 also have one without a version, which took 32-bit addresses. No address here
+// fits into these. NVIDIA's library still has the symbols, and programs look them up without calling them.
 
 not_supported! { API:
     cuArray3DCreate 2000 "cuArray3DCreate"

@@ -1,4 +1,4 @@
-//! Virtual memory management: ranges of addresses, physical memory, and what is mapped where.
+//! Virtual memory management: reserved address ranges, physical memory, and mappings.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -18,7 +18,7 @@ use crate::pointers::write;
 
 /// Sizes and addresses are multiples of this: 2 MiB, as on GPUs.
 const GRANULARITY: u64 = 2 << 20;
-/// Bytes between reserved ranges.
+/// The distance between reserved ranges in bytes.
 const GAP: u64 = 1 << 32;
 
 /// Physical memory.
@@ -26,11 +26,11 @@ struct Physical {
     start: NonNull<u8>,
     bytes: usize,
     properties: CUmemAllocationProp,
-    /// It has been mapped somewhere.
+    /// Whether it has ever been mapped.
     is_used: AtomicBool,
 }
 
-// SAFETY: it is plain bytes; who maps them knows who uses them.
+// SAFETY: it is plain memory; whoever maps it synchronizes its users.
 unsafe impl Send for Physical {}
 // SAFETY: as above.
 unsafe impl Sync for Physical {}
@@ -48,14 +48,14 @@ impl Physical {
 
 impl Drop for Physical {
     fn drop(&mut self) {
-        // SAFETY: this is what was mapped, and whoever used it is done.
+        // SAFETY: this is the mapping from `mmap`, and nothing uses it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
 static PHYSICAL: Handles<Physical> = Handles::new();
 
-/// The reserved ranges: by their start, size and what is mapped in them, by address.
+/// The reserved ranges: by start, the size and the mappings by address.
 static RANGES: Mutex<BTreeMap<u64, Range>> = Mutex::new(BTreeMap::new());
 
 #[derive(Default)]
@@ -84,7 +84,7 @@ fn physical(handle: c_ulonglong) -> Result<Arc<Physical>, Status> {
     PHYSICAL.get(std::ptr::without_provenance_mut::<()>(handle as usize)).ok_or(INVALID)
 }
 
-/// Forgets the mappings of a range of addresses. Work that uses them must be done.
+/// Removes the mappings in a range of addresses. Operations that use them must be done.
 fn unmap(address: u64, bytes: u64) -> Result<(), Status> {
     let mut ranges = ranges();
     let (_, range) = ranges.range_mut(..=address).next_back().ok_or(INVALID)?;
@@ -184,7 +184,7 @@ api! { API:
         let is_used = physical.is_used.swap(true, Ordering::Relaxed);
         range.mapped.insert(address, Mapping { bytes: bytes as u64, physical: Arc::clone(&physical) });
         if is_used {
-            // What is written at one of several addresses is not seen at the others: all count as written.
+            // initcheck does not follow a write through one address to the others, so all count as written.
             let mappings = ranges.values().flat_map(|range| &range.mapped);
             for (&at, mapping) in mappings.filter(|(_, mapping)| Arc::ptr_eq(&mapping.physical, &physical)) {
                 crate::initialized::written(at, mapping.bytes);

@@ -1,4 +1,4 @@
-//! How the functions of the runtime are declared: once, for the symbols that both libraries export and for the documentation.
+//! How the runtime's functions are declared: once, for the symbols that both libraries export and for the documentation.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,32 +9,32 @@ use crate::log::log;
 
 /// A function of the runtime.
 pub struct Function {
-    /// Its path in this crate: the libraries export a jump to it.
+    /// Its path in this crate. The libraries export a jump to it.
     pub module: &'static str,
-    /// Its name there.
+    /// Its name in this crate.
     pub name: &'static str,
-    /// The major versions that have it, each with the symbol that they export it under.
+    /// The major versions that have it, each with its exported symbol.
     pub symbols: &'static [(u32, &'static str)],
-    /// It does what the manual says; otherwise it returns `cudaErrorNotSupported`.
+    /// Whether it does what the manual says. Otherwise it returns `cudaErrorNotSupported`.
     pub supported: bool,
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub summary: &'static str,
 }
 
-/// Which stream a null handle means.
+/// Which default stream a null handle names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Default {
-    /// The one stream that waits for all others.
+    /// The stream that waits for all blocking streams, as they wait for it.
     Legacy,
-    /// A stream of each thread: functions whose symbol ends in `_ptsz` or `_ptds`.
+    /// A stream per thread: functions whose symbol ends in `_ptsz` or `_ptds`.
     PerThread,
 }
 
-/// Handle of the default stream of a thread (`cudaStreamPerThread`).
+/// The handle of a thread's default stream (`cudaStreamPerThread`).
 const PER_THREAD: usize = 2;
 
 impl Default {
-    /// The stream that a handle means.
+    /// The stream that a handle names.
     pub fn of(self, stream: crate::Handle) -> crate::Handle {
         match self {
             Default::PerThread if stream.is_null() => std::ptr::without_provenance_mut(PER_THREAD),
@@ -43,7 +43,7 @@ impl Default {
     }
 }
 
-/// What every call does before and after its own work. No panic of ours reaches the program; a failure is the thread's last error.
+/// Runs the body of an API function. No panic of ours reaches the program; a failure becomes the thread's last error.
 pub(crate) fn call(name: &'static str, work: impl FnOnce() -> Result<(), Error>) -> c_int {
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         log!(error, "{name}: ptxvm itself failed, which is a defect of it");
@@ -62,7 +62,7 @@ pub(crate) fn call(name: &'static str, work: impl FnOnce() -> Result<(), Error>)
     }
 }
 
-/// What a function that is not supported does.
+/// The body of an unsupported function.
 pub(crate) fn unsupported(name: &str, told: &AtomicBool) -> c_int {
     if !told.swap(true, Ordering::Relaxed) {
         log!(warn, "{name} is not supported");
@@ -71,16 +71,16 @@ pub(crate) fn unsupported(name: &str, told: &AtomicBool) -> c_int {
     Error::NOT_SUPPORTED.0 as c_int
 }
 
-/// Declares functions, each with what it does in a line. After a `/` stands the variant whose default stream is each thread's own; `$default`
-/// is bound to which of both was called. In brackets stand the major versions that have the function, both if there are none, and `as` what
-/// symbol it has there. Functions that return something else than an error are declared with `fn`.
+/// Declares functions, each with a summary line. After a `/` comes the variant with per-thread default streams; `$default` is bound to the
+/// default stream of the called variant. Brackets list the major versions that have the function (without brackets: both), and `as` gives
+/// its symbol there. Functions that return no error are declared with `fn`.
 macro_rules! api {
     ($table:ident: $($rest:tt)*) => {
         $crate::api::declare! { $table [] $($rest)* }
     };
 }
 
-/// Takes one function after the other from `api!`, and collects their entries of the table.
+/// Takes the functions of `api!` one by one, and collects their table entries.
 macro_rules! declare {
     ($table:ident [$($entry:expr;)*]) => {
         /// The functions of this file.
@@ -139,7 +139,7 @@ macro_rules! function {
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name($($arg: $ty),*) -> std::ffi::c_int {
             $crate::api::call(stringify!($name), || {
-                // SAFETY: what the manual asks of the caller of this function; what the body does with its pointers is in line with that.
+                // SAFETY: the caller meets the manual's requirements for this function, and the body uses its pointers accordingly.
                 #[allow(unused_unsafe)]
                 unsafe { $body }
             })
@@ -147,7 +147,7 @@ macro_rules! function {
     };
 }
 
-/// What the table has of a function.
+/// The table entry of a function.
 macro_rules! entry {
     ($summary:literal, $name:ident, [$($major:literal $($symbol:ident)?,)*]) => {
         $crate::api::Function {
@@ -160,7 +160,7 @@ macro_rules! entry {
     };
 }
 
-/// Under which symbols which versions have a function.
+/// The versions that have a function, each with its symbol.
 macro_rules! symbols {
     ($name:ident []) => { &[(12, stringify!($name)), (13, stringify!($name))] };
     ($name:ident [$($major:literal $($symbol:ident)?,)*]) => {
@@ -177,7 +177,7 @@ macro_rules! symbol {
     };
 }
 
-/// Functions that do nothing but say so. Whatever they are called with, they look at nothing, which the calling convention of C allows.
+/// Declares functions that only report that they are not supported. They ignore their arguments, which C's calling convention allows.
 macro_rules! not_supported {
     ($table:ident: $($name:ident $([$($major:literal),*])?)*) => {
         $(

@@ -1,4 +1,4 @@
-//! Arrays (CUDA Runtime API, "Memory Management"): the driver's, whose elements the runtime describes by the bits of their channels.
+//! Arrays (CUDA Runtime API, "Memory Management"): those of the driver. The runtime describes an element by the bits of its channels.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -17,16 +17,16 @@ const UNSIGNED: c_int = 1;
 const FLOAT: c_int = 2;
 const NONE: c_int = 3;
 
-/// What the driver calls elements.
+/// The driver's description of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// Of a channel.
+    /// The format of a channel.
     pub format: CUarray_format,
-    /// How many there are.
+    /// The number of channels.
     pub channels: c_uint,
 }
 
-/// Both names of formats.
+/// The runtime's kind and bits of a channel, and the driver's format.
 const FORMATS: [(c_int, c_int, CUarray_format); 8] = [
     (UNSIGNED, 8, CUarray_format::CU_AD_FORMAT_UNSIGNED_INT8),
     (UNSIGNED, 16, CUarray_format::CU_AD_FORMAT_UNSIGNED_INT16),
@@ -38,10 +38,10 @@ const FORMATS: [(c_int, c_int, CUarray_format); 8] = [
     (FLOAT, 32, CUarray_format::CU_AD_FORMAT_FLOAT),
 ];
 
-/// The driver's name of elements.
+/// The driver's description of an element.
 ///
 /// # Errors
-/// When there are no such elements.
+/// If there is no such element.
 pub fn format_of(desc: ChannelDesc) -> Result<Format, Error> {
     let bits = [desc.x, desc.y, desc.z, desc.w];
     let channels = bits.iter().take_while(|&&bits| bits != 0).count();
@@ -56,7 +56,7 @@ pub fn format_of(desc: ChannelDesc) -> Result<Format, Error> {
     }
 }
 
-/// The runtime's description of elements.
+/// The runtime's description of an element.
 pub fn desc_of(format: CUarray_format, channels: c_uint) -> ChannelDesc {
     let Some(&(kind, bits, _)) = FORMATS.iter().find(|(.., other)| *other == format) else {
         return ChannelDesc { kind: NONE, ..ChannelDesc::default() };
@@ -65,30 +65,30 @@ pub fn desc_of(format: CUarray_format, channels: c_uint) -> ChannelDesc {
     ChannelDesc { x: of(0), y: of(1), z: of(2), w: of(3), kind }
 }
 
-/// What the driver knows of an array.
+/// The driver's description of an array.
 fn descriptor(array: Handle) -> Result<CUDA_ARRAY3D_DESCRIPTOR, Error> {
     let mut descriptor = std::mem::MaybeUninit::<CUDA_ARRAY3D_DESCRIPTOR>::uninit();
-    // SAFETY: it is passed what it wants, and fills it unless it fails.
+    // SAFETY: the arguments meet the function's requirements, and it fills the structure unless it fails.
     unsafe {
         cu!(cuArray3DGetDescriptor_v2(descriptor.as_mut_ptr(), array))?;
         Ok(descriptor.assume_init())
     }
 }
 
-/// Bytes of an element of an array.
+/// The size of an element of an array in bytes.
 ///
 /// # Errors
-/// When it is none.
+/// If the handle is no array.
 pub fn element_bytes(array: Handle) -> Result<usize, Error> {
     let descriptor = descriptor(array)?;
     let ChannelDesc { x, .. } = desc_of(descriptor.Format, descriptor.NumChannels);
     Ok((x / 8) as usize * descriptor.NumChannels as usize)
 }
 
-/// Bytes of a row of an array.
+/// The size of a row of an array in bytes.
 ///
 /// # Errors
-/// When it is none.
+/// If the handle is no array.
 pub fn row_bytes(array: Handle) -> Result<usize, Error> {
     Ok(element_bytes(array)? * descriptor(array)?.Width)
 }
@@ -96,7 +96,7 @@ pub fn row_bytes(array: Handle) -> Result<usize, Error> {
 /// The driver's description of a new array.
 ///
 /// # Safety
-/// What is not null must be one.
+/// A non-null pointer must point to a description.
 unsafe fn described(
     desc: *const ChannelDesc,
     extent: Extent,

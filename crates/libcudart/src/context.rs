@@ -1,5 +1,5 @@
-//! The context in which a thread works: that which it made current with the driver's functions, or else the primary one of its device, which the
-//! first call makes (CUDA C++ Programming Guide, "Initialization").
+//! The current context of a thread: the one that it selected with the driver's functions, or else its device's primary context, which
+//! the first call creates (CUDA C++ Programming Guide, "Initialization").
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -9,7 +9,7 @@ use crate::driver::cu;
 use crate::error::Error;
 use crate::{Handle, NULL};
 
-/// By device: its primary context, if the runtime uses it.
+/// By device: its primary context, once the runtime has retained it.
 static PRIMARIES: Mutex<Vec<Option<usize>>> = Mutex::new(Vec::new());
 
 fn primaries() -> MutexGuard<'static, Vec<Option<usize>>> {
@@ -17,38 +17,38 @@ fn primaries() -> MutexGuard<'static, Vec<Option<usize>>> {
 }
 
 thread_local! {
-    /// The device that the thread asked for.
+    /// The device that the thread selected.
     static DEVICE: Cell<c_int> = const { Cell::new(0) };
-    /// The primary context that was made current here, and its device.
+    /// The primary context that the runtime made current on this thread, and its device.
     static BOUND: Cell<(usize, c_int)> = const { Cell::new((0, 0)) };
 }
 
-/// Starts the driver, once.
+/// Initializes the driver once.
 ///
 /// # Errors
-/// When there is none, or no device.
+/// If there is no driver, or no device.
 pub fn start() -> Result<(), Error> {
     static STARTED: OnceLock<Result<(), Error>> = OnceLock::new();
-    // SAFETY: it is passed what it wants.
+    // SAFETY: the arguments meet the requirements of the function.
     *STARTED.get_or_init(|| unsafe { cu!(cuInit(0)) })
 }
 
-/// How many devices there are.
+/// The number of devices.
 ///
 /// # Errors
 /// As for [`start`].
 pub fn device_count() -> Result<c_int, Error> {
     start()?;
     let mut count = 0;
-    // SAFETY: it is passed what it wants.
+    // SAFETY: the arguments meet the requirements of the function.
     unsafe { cu!(cuDeviceGetCount(&raw mut count)) }?;
     Ok(count)
 }
 
-/// Checks the number of a device.
+/// Checks a device number.
 ///
 /// # Errors
-/// When there is none of this number.
+/// If there is no such device.
 pub fn check_device(device: c_int) -> Result<(), Error> {
     if (0..device_count()?).contains(&device) { Ok(()) } else { Err(Error::INVALID_DEVICE) }
 }
@@ -56,7 +56,7 @@ pub fn check_device(device: c_int) -> Result<(), Error> {
 /// The primary context of a device.
 ///
 /// # Errors
-/// When there is no such device.
+/// If there is no such device.
 pub fn primary(device: c_int) -> Result<Handle, Error> {
     check_device(device)?;
     let mut primaries = primaries();
@@ -68,33 +68,33 @@ pub fn primary(device: c_int) -> Result<Handle, Error> {
         return Ok(std::ptr::with_exposed_provenance_mut(context));
     }
     let mut context = NULL;
-    // SAFETY: it is passed what it wants.
+    // SAFETY: the arguments meet the requirements of the function.
     unsafe { cu!(cuDevicePrimaryCtxRetain(&raw mut context, device)) }?;
     primaries[index] = Some(context.expose_provenance());
     Ok(context)
 }
 
-/// Makes the primary context of a device the current one.
+/// Makes the primary context of a device current.
 ///
 /// # Errors
-/// When there is no such device.
+/// If there is no such device.
 pub fn bind(device: c_int) -> Result<(), Error> {
     let context = primary(device)?;
-    // SAFETY: it is passed what it wants.
+    // SAFETY: the arguments meet the requirements of the function.
     unsafe { cu!(cuCtxSetCurrent(context)) }?;
     DEVICE.set(device);
     BOUND.set((context.addr(), device));
     Ok(())
 }
 
-/// What every function needs that works in a context: afterwards there is a current one.
+/// Ensures that the thread has a current context. Every function that needs a context calls this first.
 ///
 /// # Errors
-/// When there is no device.
+/// If there is no device.
 pub fn enter() -> Result<(), Error> {
     start()?;
     let mut context = NULL;
-    // SAFETY: it is passed what it wants.
+    // SAFETY: the arguments meet the requirements of the function.
     unsafe { cu!(cuCtxGetCurrent(&raw mut context)) }?;
     let (bound, device) = BOUND.get();
     // Another thread may have reset the device.
@@ -106,30 +106,30 @@ pub fn enter() -> Result<(), Error> {
     }
 }
 
-/// The device of the current context, or that which the thread asked for.
+/// The device of the current context, or else the one that the thread selected.
 ///
 /// # Errors
-/// When there is no device.
+/// If there is no device.
 pub fn device() -> Result<c_int, Error> {
     start()?;
     let mut device = 0;
-    // SAFETY: it is passed what it wants.
+    // SAFETY: the arguments meet the requirements of the function.
     match unsafe { cu!(cuCtxGetDevice(&raw mut device)) } {
         Ok(()) => Ok(device),
         Err(_) => Ok(DEVICE.get()),
     }
 }
 
-/// Ends the primary context of the thread's device, with all that belongs to it.
+/// Resets the primary context of the thread's device, and frees all that belongs to it.
 ///
 /// # Errors
-/// When there is no device.
+/// If there is no device.
 pub fn reset() -> Result<(), Error> {
     let device = device()?;
     if let Some(context) = primaries().get_mut(device as usize) {
         *context = None;
     }
-    // SAFETY: it is passed what it wants.
+    // SAFETY: the arguments meet the requirements of the function.
     unsafe {
         cu!(cuDevicePrimaryCtxReset_v2(device))?;
         if BOUND.replace((0, 0)).0 != 0 {

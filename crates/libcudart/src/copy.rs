@@ -18,13 +18,13 @@ const HOST_TO_HOST: c_int = 0;
 const HOST_TO_DEVICE: c_int = 1;
 const DEVICE_TO_HOST: c_int = 2;
 const DEVICE_TO_DEVICE: c_int = 3;
-/// The addresses tell it.
+/// The addresses determine the direction.
 pub const BY_ADDRESS: c_int = 4;
 
-/// When a copy is done.
+/// When a copy runs.
 #[derive(Clone, Copy)]
 struct When {
-    /// In the order of this stream, or before the function returns.
+    /// In the order of this stream; `None`: before the function returns.
     stream: Option<Handle>,
     default: Default,
 }
@@ -38,7 +38,7 @@ impl When {
         When { stream: Some(stream), default }
     }
 
-    /// The stream, unless the driver's synchronous function does the same.
+    /// The stream to submit to; `None` if the driver's synchronous function does the same.
     fn stream(self) -> Option<Handle> {
         match (self.stream, self.default) {
             (None, Default::Legacy) => None,
@@ -46,10 +46,10 @@ impl When {
         }
     }
 
-    /// What is left to do when the copy has been submitted.
+    /// Waits for a submitted copy that must be done before the function returns.
     fn finish(self) -> Result<(), Error> {
         match (self.stream, self.default) {
-            // SAFETY: it is passed what it wants.
+            // SAFETY: the arguments meet the requirements of the function.
             (None, Default::PerThread) => unsafe { cu!(cuStreamSynchronize(self.default.of(NULL))) },
             _ => Ok(()),
         }
@@ -86,7 +86,7 @@ unsafe fn copy(
     when.finish()
 }
 
-/// The place in a variable.
+/// The address of bytes in a variable.
 fn inside(symbol: *const c_void, offset: usize, bytes: usize) -> Result<*mut c_void, Error> {
     let (address, size) = variable(symbol)?;
     if offset.checked_add(bytes).is_none_or(|end| end > size) {
@@ -129,7 +129,7 @@ unsafe fn copy_from_symbol(
     unsafe { copy(to, inside(symbol, offset, bytes)?, bytes, kind, when) }
 }
 
-/// One side of a copy of slices.
+/// One side of a three-dimensional copy.
 #[derive(Clone, Copy)]
 enum Side {
     Linear(PitchedPtr),
@@ -149,7 +149,7 @@ impl Side {
         Side::Linear(PitchedPtr { pointer: pointer.cast_mut(), pitch, width: pitch, height: 0 })
     }
 
-    /// What the driver is told of it, if it is linear.
+    /// The driver's memory type, pointer and array of this side. `is_host` and `by_address` matter for linear memory.
     fn memory(self, is_host: bool, by_address: bool) -> (CUmemorytype, PitchedPtr, Handle) {
         let nowhere = PitchedPtr { pointer: NULL, pitch: 0, width: 0, height: 0 };
         match self {
@@ -161,11 +161,11 @@ impl Side {
     }
 }
 
-/// The driver's description of a copy of slices. Where an array takes part, positions and widths are elements of it in the runtime's terms, and
-/// bytes in the driver's.
+/// The driver's description of a three-dimensional copy. If an array takes part, the runtime counts positions and widths in elements;
+/// the driver always counts them in bytes.
 ///
 /// # Errors
-/// When the direction is none, or something is too large.
+/// If the direction is invalid, or something is too large.
 fn slices(
     to: (Side, Extent),
     from: (Side, Extent),
@@ -216,7 +216,7 @@ fn slices(
     })
 }
 
-/// The driver's description of what the program describes.
+/// The driver's description of a copy that the program describes.
 ///
 /// # Errors
 /// As for [`slices`].
@@ -287,7 +287,7 @@ unsafe fn rows(
 ) -> Result<(), Error> {
     enter()?;
     let at = |[x, y]: [usize; 2]| Extent { width: x, height: y, depth: 0 };
-    // Widths and offsets of these functions are bytes, also in arrays.
+    // These functions count widths and offsets in bytes, even for arrays.
     let mut copy = slices((to.0, Extent::default()), (from.0, Extent::default()), at([0, height]), kind)?;
     (copy.WidthInBytes, copy.Depth) = (width, 1);
     (copy.dstXInBytes, copy.dstY) = (to.1[0], to.1[1]);
@@ -296,7 +296,7 @@ unsafe fn rows(
     unsafe { perform(Ok(copy), when) }
 }
 
-/// Copies bytes to or from rows of an array, which is described as one piece, then what is left.
+/// Copies contiguous bytes to or from an array, row by row from a position on.
 ///
 /// # Safety
 /// As for `cudaMemcpyToArray`.
@@ -335,7 +335,7 @@ unsafe fn copy_peer(copy: *const Memcpy3DPeer, when: When) -> Result<(), Error> 
     crate::context::check_device(copy.to_device)?;
     let to = (Side::of(copy.to_array, copy.to)?, copy.to_position);
     let from = (Side::of(copy.from_array, copy.from)?, copy.from_position);
-    // Addresses are unified: they tell the device, too.
+    // Addresses are unified, so they determine the device, too.
     // SAFETY: the caller's promise.
     unsafe { perform(slices(to, from, copy.extent, BY_ADDRESS), when) }
 }

@@ -8,14 +8,14 @@ use crate::driver::cu;
 use crate::error::Error;
 use crate::{Handle, NULL, write};
 
-/// `cudaRuntimeGetVersion` of the libraries: what the headers say whose functions they have.
+/// The versions that the libraries report: those of the headers whose functions they have.
 pub const VERSION_12: c_int = 12090;
 #[allow(missing_docs)]
 pub const VERSION_13: c_int = 13050;
 
 /// Sets the flags of the primary context of a device.
 fn set_flags(device: c_int, flags: c_uint) -> Result<(), Error> {
-    // SAFETY: it is passed what it wants.
+    // SAFETY: the arguments meet the requirements of the function.
     unsafe { cu!(cuDevicePrimaryCtxSetFlags_v2(device, flags)) }
 }
 
@@ -258,7 +258,7 @@ api! { API:
     }
 }
 
-/// Functions of programs whose default stream is each thread's own get such functions, unless they ask for others.
+/// Programs with per-thread default streams get the matching functions, unless they request others.
 fn flags_of(flags: u64, default: crate::api::Default) -> u64 {
     const PER_THREAD_STREAM: u64 = 2;
     match (flags, default) {

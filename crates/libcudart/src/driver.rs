@@ -1,7 +1,7 @@
-//! The driver below: `libcuda.so.1`, whose public functions are all that the runtime uses.
+//! The driver below: `libcuda.so.1`. The runtime uses only its public functions.
 //!
-//! `cu!` takes its arguments from cudarc's declaration and compares their sizes. Since all state is the driver's, programs that use both
-//! libraries see one state.
+//! All state is the driver's, so a program that uses both libraries sees one state. `cu!` takes the types of arguments from cudarc's
+//! declarations and compares their sizes.
 
 use std::ffi::{CStr, CString, c_void};
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use crate::error::Error;
 use crate::log::log;
 
-/// The section tells `ptxvm exec` whose runtime a program has inside.
+/// From this section, `ptxvm exec` recognizes our runtime inside a program.
 #[unsafe(link_section = ".ptxvm.cudart")]
 static NAME_BYTES: [u8; 13] = *b"libcuda.so.1\0";
 const NAME: &CStr = match CStr::from_bytes_with_nul(&NAME_BYTES) {
@@ -24,17 +24,17 @@ const NAME: &CStr = match CStr::from_bytes_with_nul(&NAME_BYTES) {
 /// The library, which stays open until the process ends.
 struct Library(*mut c_void);
 
-// SAFETY: the dynamic linker locks what it does with it.
+// SAFETY: the dynamic linker synchronizes accesses to the handle.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
 
-/// The driver that the program has loaded already, or the one beside this library, or the one that the dynamic linker finds.
+/// The driver that the program has already loaded, or the one in the same folder as this library, or the one that the dynamic linker finds.
 fn library() -> Result<&'static Library, Error> {
     static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
     let library = LIBRARY.get_or_init(|| {
         let open = |name: &CStr, flags| {
-            // SAFETY: a driver does nothing when it is loaded that could be in the way of this process.
+            // SAFETY: loading a driver has no effects that could harm this process.
             let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | flags) };
             (!handle.is_null()).then_some(Library(handle))
         };
@@ -49,10 +49,10 @@ fn library() -> Result<&'static Library, Error> {
     library.as_ref().ok_or(Error::INSUFFICIENT_DRIVER)
 }
 
-/// The path of the driver in the folder where this library lies.
+/// The path of the driver in the folder of this library.
 fn beside() -> Option<CString> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: it fills the structure, or returns 0.
+    // SAFETY: the call fills the structure, or returns 0.
     let info = unsafe {
         if libc::dladdr(beside as *const c_void, info.as_mut_ptr()) == 0 {
             return None;
@@ -62,20 +62,20 @@ fn beside() -> Option<CString> {
     if info.dli_fname.is_null() {
         return None;
     }
-    // SAFETY: the dynamic linker's name of the library, which stays loaded.
+    // SAFETY: this is the dynamic linker's name of a library that stays loaded.
     let own = unsafe { CStr::from_ptr(info.dli_fname) };
     let own = Path::new(std::ffi::OsStr::from_bytes(own.to_bytes()));
     CString::new(own.parent()?.join("libcuda.so.1").as_os_str().as_bytes()).ok()
 }
 
-/// A function of the driver, which is looked up when it is first called.
+/// A function of the driver, looked up at its first call.
 pub struct Symbol {
     name: &'static CStr,
     address: AtomicPtr<c_void>,
 }
 
 impl Symbol {
-    /// The function of this name, which ends in a zero.
+    /// The function with this zero-terminated name.
     pub const fn new(name: &'static str) -> Symbol {
         match CStr::from_bytes_with_nul(name.as_bytes()) {
             Ok(name) => Symbol { name, address: AtomicPtr::new(std::ptr::null_mut()) },
@@ -83,10 +83,10 @@ impl Symbol {
         }
     }
 
-    /// Where it is.
+    /// The address of the function.
     ///
     /// # Errors
-    /// When there is no driver, or it does not have the function.
+    /// If there is no driver, or the driver does not have the function.
     pub fn address(&self) -> Result<*mut c_void, Error> {
         let known = self.address.load(Ordering::Acquire);
         if !known.is_null() {
@@ -104,8 +104,8 @@ impl Symbol {
     }
 }
 
-/// A declaration of a function of the driver: what arguments it may be called with. Those that a program hands over as enumerations are passed
-/// on as numbers, whatever they are, so only their sizes are compared.
+/// The declaration of a driver function: the types of its arguments. An enumeration from a program is passed on as a number of any
+/// value, so only the sizes of arguments are compared.
 pub struct Declared<F>(pub PhantomData<F>);
 
 impl<F> Declared<F> {
@@ -117,10 +117,10 @@ impl<F> Declared<F> {
 
 /// A tuple of arguments for a function.
 pub trait Arguments<F>: Sized {
-    /// Calls it.
+    /// Calls the function.
     ///
     /// # Safety
-    /// At the address there must be the function that was declared, and what its manual wants must be given.
+    /// The declared function must be at the address, and the arguments must meet its manual's requirements.
     unsafe fn pass(self, address: *mut c_void) -> u32;
 }
 
@@ -156,10 +156,10 @@ arguments!(A X a, B Y b, C Z c, D W d, E V e, F U f, G T g, H S h, I Q i);
 arguments!(A X a, B Y b, C Z c, D W d, E V e, F U f, G T g, H S h, I Q i, J P j);
 arguments!(A X a, B Y b, C Z c, D W d, E V e, F U f, G T g, H S h, I Q i, J P j, K O k);
 
-/// Calls a function.
+/// Calls a driver function.
 ///
 /// # Errors
-/// What it returns; numbers of the driver are those of the runtime.
+/// The error that it returns: the driver's numbers are also the runtime's.
 ///
 /// # Safety
 /// As for [`Arguments::pass`].
@@ -176,7 +176,7 @@ pub unsafe fn call<F, A: Arguments<F>>(
     }
 }
 
-/// Calls a function of the driver with the arguments that `cudarc` declares for it.
+/// Calls a driver function with the argument types that `cudarc` declares for it.
 macro_rules! cu {
     ($name:ident($($argument:expr),* $(,)?)) => {{
         static SYMBOL: $crate::driver::Symbol = $crate::driver::Symbol::new(concat!(stringify!($name), "\0"));

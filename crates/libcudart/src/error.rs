@@ -1,4 +1,4 @@
-//! What functions return, and the last error of each thread.
+//! The errors that functions return, and the last error of each thread.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
@@ -7,7 +7,7 @@ use crate::api::api;
 use crate::driver::cu;
 use crate::names::NAMES;
 
-/// A `cudaError_t` that is no success. The driver's errors have the same numbers.
+/// A `cudaError_t` other than success. The driver's errors have the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error(pub u32);
 
@@ -34,7 +34,7 @@ impl Error {
     }
 }
 
-/// Name and description of an error, if it is one; the description is empty where the driver has it.
+/// The name and description of an error, if the number is one. The description is empty if the driver has it.
 fn describe(number: u32) -> Option<(&'static CStr, &'static CStr)> {
     NAMES
         .binary_search_by_key(&number, |(number, ..)| *number)

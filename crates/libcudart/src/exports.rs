@@ -1,16 +1,16 @@
-//! What the build scripts of the libraries write: for each function a symbol under the name that the major version has for it, with the node of that
-//! version, which jumps to the function here. So both libraries can be in one process, and neither exports anything else. The archive's symbols
-//! have no versions: those are for the dynamic linker.
+//! Generates the exports of the two libraries, for their build scripts: each function's symbol in the major version, with that version's
+//! node, is a jump to the function in this crate. So both libraries can be in one process, and neither exports anything else. Symbols of
+//! the static archive have no version nodes, because only the dynamic linker uses them.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use crate::functions;
 
-/// Writes `exports.rs` and a version script to a build script's folder, and tells cargo how to link the library.
+/// Writes `exports.rs` and a version script to the build script's output folder, and prints cargo's link options.
 ///
 /// # Errors
-/// When nothing can be written there.
+/// If the folder is not writable.
 pub fn build(major: u32) -> std::io::Result<()> {
     let folder = std::env::var_os("OUT_DIR").unwrap_or_default();
     let folder = Path::new(&folder);
@@ -20,7 +20,7 @@ pub fn build(major: u32) -> std::io::Result<()> {
     std::fs::write(folder.join("exports.rs"), exports(major, node, &architecture))?;
     println!("cargo::rerun-if-changed=build.rs");
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
-        // The compiler has a version script of its own, which names the symbols but no version.
+        // The compiler also passes a version script: it names the symbols, but has no version.
         let script = folder.join("versions");
         std::fs::write(&script, format!("{name} {{ }};\n"))?;
         println!("cargo::rustc-cdylib-link-arg=-Wl,--version-script={}", script.display());
@@ -29,7 +29,7 @@ pub fn build(major: u32) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The symbols of a major version, as Rust, with their version's node.
+/// The symbols of a major version as Rust code, with the node of that version.
 fn exports(major: u32, node: Option<&str>, architecture: &str) -> String {
     let jump = if architecture == "aarch64" { "b" } else { "jmp" };
     let mut text = String::new();
@@ -61,7 +61,7 @@ mod tests {
             let count = symbols.len();
             symbols.sort_unstable();
             symbols.dedup();
-            // As many as NVIDIA's 12.9 and 13.5 export.
+            // As many as NVIDIA's libraries of 12.9 and 13.5 export.
             assert_eq!((symbols.len(), count), if major == 12 { (435, 435) } else { (458, 458) });
         }
         assert!(functions().all(|function| !function.supported || !function.summary.is_empty()));

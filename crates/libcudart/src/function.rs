@@ -11,7 +11,7 @@ use crate::registry::{function, kernel};
 use crate::types::{FuncAttributes, LaunchConfig};
 use crate::{Handle, write};
 
-/// The kernel of an address, for functions that say so when there is none.
+/// The function of a host address. If there is none, the error is that of an invalid device function.
 fn known(host: *const c_void) -> Result<Handle, Error> {
     function(host).map_err(|error| {
         if error == Error::INVALID_RESOURCE_HANDLE { Error::INVALID_DEVICE_FUNCTION } else { error }
@@ -22,14 +22,14 @@ fn attributes(host: *const c_void) -> Result<FuncAttributes, Error> {
     let function = known(host)?;
     let get = |attribute: c_int| {
         let mut value = 0;
-        // SAFETY: it is passed what it wants.
+        // SAFETY: the arguments meet the requirements of the function.
         unsafe { cu!(cuFuncGetAttribute(&raw mut value, attribute, function)) }.map(|()| value).map_err(
             |error| {
                 if error == Error::INVALID_RESOURCE_HANDLE { Error::INVALID_DEVICE_FUNCTION } else { error }
             },
         )
     };
-    // The numbers of `CUfunction_attribute`.
+    // The numbers are those of `CUfunction_attribute`.
     Ok(FuncAttributes {
         max_threads: get(0)?,
         shared: get(1)? as usize,

@@ -1,4 +1,4 @@
-//! Graphs (CUDA Runtime API, "Graph Management"), but for the parameters of nodes.
+//! Graphs (CUDA Runtime API, "Graph Management"), except for the parameters of nodes.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 

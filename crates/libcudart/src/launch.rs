@@ -1,4 +1,4 @@
-//! Launches (CUDA Runtime API, "Execution Control").
+//! Kernel launches (CUDA Runtime API, "Execution Control").
 
 use std::cell::RefCell;
 use std::ffi::{c_uint, c_void};
@@ -13,7 +13,7 @@ use crate::registry::kernel;
 use crate::types::{Dim3, LaunchConfig};
 use crate::{Handle, NULL, read, write};
 
-/// What `<<<...>>>` says.
+/// The launch configuration in `<<<...>>>`.
 #[derive(Clone, Copy)]
 struct Configuration {
     grid: Dim3,
@@ -23,11 +23,11 @@ struct Configuration {
 }
 
 thread_local! {
-    /// Configurations of launches that have begun; arguments of a launch may launch, too.
+    /// The configurations of pending launches. This is a stack, because the arguments of a launch may launch, too.
     static CONFIGURATIONS: RefCell<Vec<Configuration>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What the runtime tells of a launch that the driver refuses: bad extents have an error of their own.
+/// The runtime's error for a launch that the driver rejects: invalid dimensions have their own error.
 fn refused(error: Error, block: Dim3) -> Error {
     let threads = u64::from(block.x).saturating_mul(block.y.into()).saturating_mul(block.z.into());
     let bad = threads == 0 || threads > 1024 || block.z > 64;
@@ -67,10 +67,10 @@ unsafe fn launch(
     launched.map_err(|error| refused(error, block))
 }
 
-/// The driver's form of a configuration with attributes, which are the same in both.
+/// Converts a configuration with attributes to the driver's. The attributes themselves are the same.
 ///
 /// # Safety
-/// What is not null must be one.
+/// A non-null pointer must point to a configuration.
 pub unsafe fn of_driver(config: *const LaunchConfig, default: Default) -> Result<CUlaunchConfig, Error> {
     // SAFETY: the caller's promise.
     let LaunchConfig { grid, block, shared, stream, attributes, count } = unsafe { read(config) }?;

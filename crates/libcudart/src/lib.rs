@@ -1,8 +1,8 @@
-//! The CUDA runtime over a CUDA driver: what programs that nvcc compiles call. Two libraries, `libcudart.so.12` and `libcudart.so.13`, export
-//! what stands here under the names that each major version has for it (`crates/cudart12`, `crates/cudart13`).
+//! The CUDA runtime on top of a CUDA driver, for programs that nvcc compiled. Two libraries, `libcudart.so.12` and `libcudart.so.13`,
+//! export its functions under the names of their major version (`crates/cudart12`, `crates/cudart13`).
 //!
-//! A function of the runtime is a call of the driver's public functions, after the context is made that the program never asked for. The
-//! runtime's own are the registry of compiled kernels and variables, the configurations of launches, and the last error of each thread.
+//! Most functions call the driver's public functions, after creating the context that a runtime program never creates itself. The
+//! runtime's own state is the registry of compiled kernels and variables, the configurations of launches, and each thread's last error.
 //!
 //! Each file has a group of functions of the manual, declared with `api!`. `docs/libcudart.md` lists them all.
 #![recursion_limit = "512"]
@@ -37,13 +37,13 @@ use std::ffi::c_void;
 pub use api::{Function, functions};
 use error::Error;
 
-/// What the program holds instead of objects of the driver.
+/// A handle of a driver object.
 pub type Handle = *mut c_void;
 
-/// No handle.
+/// The null handle.
 pub const NULL: Handle = std::ptr::null_mut();
 
-/// The functions, a table for each file.
+/// The functions, one table per file.
 static TABLES: &[&[Function]] = &[
     array::API,
     copy::API,
@@ -64,13 +64,13 @@ static TABLES: &[&[Function]] = &[
     unsupported::API,
 ];
 
-/// Writes a result where the program wants it.
+/// Writes a result to a place of the program.
 ///
 /// # Errors
-/// When that is nowhere.
+/// If the pointer is null.
 ///
 /// # Safety
-/// What is not null must point to a place for a `T`.
+/// A non-null pointer must point to a place for a `T`.
 unsafe fn write<T>(place: *mut T, value: T) -> Result<(), Error> {
     if place.is_null() {
         return Err(Error::INVALID_VALUE);
@@ -83,10 +83,10 @@ unsafe fn write<T>(place: *mut T, value: T) -> Result<(), Error> {
 /// Reads a value of the program.
 ///
 /// # Errors
-/// When there is none.
+/// If the pointer is null.
 ///
 /// # Safety
-/// What is not null must point to a `T`.
+/// A non-null pointer must point to a `T`.
 unsafe fn read<T: Copy>(place: *const T) -> Result<T, Error> {
     if place.is_null() {
         return Err(Error::INVALID_VALUE);

@@ -1,14 +1,14 @@
-//! What the runtime tells on stderr. `PTXVM_LOG` says how much, as for the driver.
+//! The runtime's messages on stderr. `PTXVM_LOG` sets the level, as for the driver.
 
 use std::io::Write;
 use std::sync::OnceLock;
 
-/// How much is told.
+/// How much is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What stands in the way of everything else, and defects of the runtime itself.
+    /// Problems that make everything else fail, and defects of the runtime itself.
     Error,
-    /// What the program asked for and does not get.
+    /// Requests of the program that are not fulfilled.
     Warn,
     /// Every call that fails.
     Info,
@@ -16,7 +16,7 @@ pub enum Level {
     Trace,
 }
 
-/// The level that was asked for.
+/// The level that the environment sets.
 pub fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| match std::env::var("PTXVM_LOG").as_deref() {
@@ -27,14 +27,14 @@ pub fn level() -> Level {
     })
 }
 
-/// Writes a line to stderr; where that is closed there is nobody to tell.
+/// Writes a line to stderr if the level includes it. If stderr is closed, the line is lost.
 pub fn say(level_of_message: Level, message: std::fmt::Arguments<'_>) {
     if level() >= level_of_message {
         let _ = writeln!(std::io::stderr().lock(), "ptxvm: {message}");
     }
 }
 
-/// Tells something if the level asks for it.
+/// Prints a message if the level includes it.
 macro_rules! log {
     (error, $($message:tt)*) => { $crate::log::say($crate::log::Level::Error, format_args!($($message)*)) };
     (warn, $($message:tt)*) => { $crate::log::say($crate::log::Level::Warn, format_args!($($message)*)) };

@@ -15,7 +15,7 @@ use crate::{Handle, NULL, write};
 const UNREGISTERED: c_int = 0;
 const MANAGED: c_int = 3;
 
-/// `cudaPointerAttributes` of 12; that of 13 goes on with zeros.
+/// `cudaPointerAttributes` of CUDA 12. In CUDA 13, zeros follow.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PointerAttributes {
@@ -27,7 +27,7 @@ pub struct PointerAttributes {
 
 const _: () = assert!(size_of::<PointerAttributes>() == 24);
 
-/// Zeros behind it in 13.
+/// The number of zero bytes after it in CUDA 13.
 const RESERVED_13: usize = 88 - 24;
 
 fn pointer_attributes(pointer: *const c_void) -> Result<PointerAttributes, Error> {
@@ -48,7 +48,7 @@ fn pointer_attributes(pointer: *const c_void) -> Result<PointerAttributes, Error
         (&raw mut of_device).cast(),
         (&raw mut of_host).cast(),
     ];
-    // SAFETY: there are as many places as names, each of its attribute's size.
+    // SAFETY: there is a place for each name, with the size of its attribute.
     unsafe {
         cu!(cuPointerGetAttributes(names.len() as c_uint, names.as_ptr(), places.as_mut_ptr(), address))
     }?;
@@ -67,7 +67,7 @@ fn pointer_attributes(pointer: *const c_void) -> Result<PointerAttributes, Error
     })
 }
 
-/// What a device's number means as a place: -1 is the host.
+/// The location that a device number names; -1 is the host.
 fn location(device: c_int) -> MemLocation {
     const DEVICE: c_int = 1;
     const HOST: c_int = 2;
@@ -280,7 +280,7 @@ api! { API:
 #[derive(Clone, Copy)]
 pub struct IpcHandle(pub [u8; 64]);
 
-/// Fills with a byte; without a stream as the synchronous function does it.
+/// Fills memory with a byte; without a stream, like the synchronous function.
 ///
 /// # Safety
 /// As for `cudaMemset`.

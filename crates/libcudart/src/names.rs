@@ -1,5 +1,5 @@
-//! The errors of the runtime, in ascending order: number, name (`cudaError_t` of CUDA 12.9 and 13.5), and what it means where the driver does
-//! not say it.
+//! The errors of the runtime in ascending order: number, name (`cudaError_t` of CUDA 12.9 and 13.5), and description, unless the driver
+//! has it.
 
 use std::ffi::CStr;
 

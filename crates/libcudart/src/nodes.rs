@@ -1,5 +1,5 @@
-//! Nodes of graphs, and their parameters (CUDA Runtime API, "Graph Management"). Most are the driver's; those of kernels name them by addresses of
-//! the host, and those of copies are described in the runtime's terms.
+//! Nodes of graphs, and their parameters (CUDA Runtime API, "Graph Management"). Most parameters are the driver's. Those of kernels name
+//! kernels by host addresses, and those of copies have the runtime's own structures.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -14,20 +14,20 @@ use crate::registry::{host_of, kernel};
 use crate::types::{Dim3, KernelNode, Memcpy3D};
 use crate::{Handle, NULL, read, write};
 
-/// The driver's parameters of a kernel.
+/// Converts the parameters of a kernel node to the driver's.
 ///
 /// # Safety
-/// What is not null must be some.
+/// A non-null pointer must point to valid parameters.
 unsafe fn kernel_params(params: *const KernelNode) -> Result<CUDA_KERNEL_NODE_PARAMS, Error> {
     // SAFETY: the caller's promise.
     let KernelNode { host, grid, block, shared, arguments, extra } = unsafe { read(params) }?;
     let kernel = kernel(host)?;
-    // SAFETY: it has numbers and pointers.
+    // SAFETY: all zeros is a valid value: it has only numbers and pointers.
     let mut params = unsafe { std::mem::zeroed::<CUDA_KERNEL_NODE_PARAMS>() };
     (params.gridDimX, params.gridDimY, params.gridDimZ) = (grid.x, grid.y, grid.z);
     (params.blockDimX, params.blockDimY, params.blockDimZ) = (block.x, block.y, block.z);
     (params.sharedMemBytes, params.kernelParams, params.extra) = (shared, arguments, extra);
-    // Handles of functions are taken here, too.
+    // Handles of functions are accepted, too.
     match is_kernel(kernel) {
         true => params.kern = kernel.cast(),
         false => params.func = kernel.cast(),
@@ -35,14 +35,14 @@ unsafe fn kernel_params(params: *const KernelNode) -> Result<CUDA_KERNEL_NODE_PA
     Ok(params)
 }
 
-/// The driver knows it as a kernel.
+/// Whether the driver knows the handle as a kernel.
 fn is_kernel(handle: Handle) -> bool {
     let mut name = std::ptr::null::<c_char>();
-    // SAFETY: it is passed what it wants.
+    // SAFETY: the arguments meet the requirements of the function.
     unsafe { cu!(cuKernelGetName(&raw mut name, handle)) }.is_ok()
 }
 
-/// The runtime's description of a copy.
+/// Converts the driver's description of a copy to the runtime's.
 fn copy_of_driver(copy: &CUDA_MEMCPY3D) -> Memcpy3D {
     use cudarc::driver::sys::CUmemorytype as Type;
     let position = |x: usize, y, z, array: Handle| {
@@ -81,7 +81,7 @@ fn copy_of_driver(copy: &CUDA_MEMCPY3D) -> Memcpy3D {
 fn context() -> Result<Handle, Error> {
     enter()?;
     let mut context = NULL;
-    // SAFETY: it is passed what it wants.
+    // SAFETY: the arguments meet the requirements of the function.
     unsafe { cu!(cuCtxGetCurrent(&raw mut context)) }?;
     Ok(context)
 }
@@ -132,7 +132,7 @@ pub struct NodeParams {
 
 const _: () = assert!(size_of::<NodeParams>() == size_of::<cudarc::driver::sys::CUgraphNodeParams>());
 
-/// Types of nodes whose parameters are not the driver's.
+/// The types of nodes whose parameters differ from the driver's.
 const KERNEL: c_int = 0;
 const COPY: c_int = 1;
 
@@ -156,10 +156,10 @@ struct DriverCopyNode {
     copy: CUDA_MEMCPY3D,
 }
 
-/// Lets the driver do something with parameters of a node, which it may write to.
+/// Calls `work` with the driver's form of a node's parameters, and copies back what `work` writes.
 ///
 /// # Safety
-/// What is not null must be `cudaGraphNodeParams`.
+/// A non-null pointer must point to a `cudaGraphNodeParams`.
 unsafe fn with_params(
     params: *mut NodeParams,
     work: impl FnOnce(*mut NodeParams) -> Result<(), Error>,
@@ -233,7 +233,7 @@ api! { API:
     /// What a node launches.
     cudaGraphKernelNodeGetParams(node: Handle, result: *mut KernelNode) {
         enter()?;
-        // SAFETY: it has numbers and pointers.
+        // SAFETY: all zeros is a valid value: it has only numbers and pointers.
     let mut params = unsafe { std::mem::zeroed::<CUDA_KERNEL_NODE_PARAMS>() };
         cu!(cuGraphKernelNodeGetParams_v2(node, &raw mut params))?;
         let handle = if params.kern.is_null() { params.func.cast() } else { params.kern.cast() };

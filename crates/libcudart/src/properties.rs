@@ -1,4 +1,4 @@
-//! `cudaDeviceProp`: one list of its fields, whose places in the structure follow from their order and sizes.
+//! `cudaDeviceProp`: a list of its fields. Their offsets follow from order and sizes.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -9,33 +9,33 @@ use crate::context::check_device;
 use crate::driver::cu;
 use crate::error::Error;
 
-/// What a field has.
+/// The content of a field.
 #[derive(Clone, Copy)]
 enum Field {
     /// The name of the device, in 256 bytes.
     Name,
     /// Its UUID, in 16 bytes.
     Uuid,
-    /// Bytes of its memory.
+    /// The size of its memory in bytes.
     Memory,
-    /// So many bytes of zeros.
+    /// This many zero bytes.
     Zeros(usize),
-    /// A number that is an attribute.
+    /// An attribute, as an `int`.
     Int(A),
-    /// The same as `size_t`.
+    /// An attribute, as a `size_t`.
     Size(A),
 }
 
 use Field::{Int, Memory, Name, Size, Uuid, Zeros};
 
-/// Bytes of the structure, by major version; before 12 it ended where `reserved` begins now.
+/// The size of the structure in bytes, by major version. Before CUDA 12 it ended where `reserved` begins now.
 const BYTES_11: usize = 728;
 const BYTES_12: usize = 1032;
 const BYTES_13: usize = 1008;
 
 const BOTH: u32 = 0;
 
-/// The fields (`driver_types.h` of 12.9 and 13.5), each with the major version that has it if not both.
+/// The fields (`driver_types.h` of 12.9 and 13.5), each with the major version that has it, unless both do.
 #[rustfmt::skip]
 const FIELDS: &[(u32, Field)] = &[
     (BOTH, Name), (BOTH, Uuid),
@@ -176,26 +176,26 @@ impl Field {
         }
     }
 
-    /// Writes it to its place.
+    /// Writes the field to its place.
     fn fill(self, place: &mut [u8], device: c_int) -> Result<(), Error> {
         let start = place.as_mut_ptr();
         let attribute = |attribute: A| -> Result<c_int, Error> {
             let mut value: c_int = 0;
-            // SAFETY: it is passed what it wants. What a driver does not know it does not have.
+            // SAFETY: the arguments meet the function's requirements. An attribute that the driver does not know is 0.
             match unsafe { cu!(cuDeviceGetAttribute(&raw mut value, attribute, device)) } {
                 Ok(()) | Err(Error::INVALID_VALUE) => Ok(value),
                 Err(error) => Err(error),
             }
         };
         match self {
-            // SAFETY: these are as many bytes as are said.
+            // SAFETY: the place has the size that is passed.
             Name => unsafe { cu!(cuDeviceGetName(start.cast::<c_char>(), place.len() as c_int, device)) },
-            // SAFETY: a UUID has as many bytes as the place.
+            // SAFETY: the place has the size of a UUID.
             Uuid => unsafe { cu!(cuDeviceGetUuid_v2(start, device)) },
             Zeros(_) => Ok(()),
             Memory => {
                 let mut bytes = 0usize;
-                // SAFETY: it is passed what it wants.
+                // SAFETY: the arguments meet the requirements of the function.
                 unsafe { cu!(cuDeviceTotalMem_v2(&raw mut bytes, device)) }?;
                 place.copy_from_slice(&bytes.to_ne_bytes());
                 Ok(())
@@ -212,13 +212,13 @@ impl Field {
     }
 }
 
-/// The fields that a version has, each with its offset; and the size of all.
+/// The fields of a version with their offsets, and the size of the structure.
 fn layout(major: u32) -> (Vec<(usize, Field)>, usize) {
     let mut end = 0usize;
     let fields = FIELDS.iter().filter(|(only, _)| matches!(*only, BOTH) || *only == major);
     let fields = fields.map(|&(_, field)| {
         let alignment = if matches!(field, Memory | Size(_)) { 8 } else { 4 };
-        // Names and identifiers are bytes, and stand where they are aligned anyway.
+        // Names and identifiers are bytes, but their offsets are aligned anyway.
         let start = end.next_multiple_of(alignment);
         end = start + field.bytes();
         (start, field)
@@ -226,7 +226,7 @@ fn layout(major: u32) -> (Vec<(usize, Field)>, usize) {
     (fields.collect(), end.next_multiple_of(8))
 }
 
-/// The structure of a version.
+/// The structure in the layout of a version.
 fn properties(device: c_int, major: u32) -> Result<Vec<u8>, Error> {
     check_device(device)?;
     let (fields, size) = layout(major);
@@ -238,7 +238,7 @@ fn properties(device: c_int, major: u32) -> Result<Vec<u8>, Error> {
 }
 
 /// # Safety
-/// What is not null must have so many bytes.
+/// A non-null pointer must point to `bytes` bytes.
 unsafe fn tell(result: *mut c_void, device: c_int, major: u32, bytes: usize) -> Result<(), Error> {
     if result.is_null() {
         return Err(Error::INVALID_VALUE);
@@ -268,7 +268,7 @@ api! { API:
 mod tests {
     use super::*;
 
-    /// Offsets as compilers have them (`offsetof` with the headers of 12.9 and 13.5).
+    /// Offsets that compilers use (`offsetof` with the headers of 12.9 and 13.5).
     #[test]
     fn fields_stand_where_compilers_have_them() {
         let offset = |major, attribute: A| {

@@ -1,5 +1,5 @@
-//! What compiled programs register before `main`: fat binaries, and which addresses of the host stand for which kernels and variables in them.
-//! A fat binary is loaded when something of it is first used.
+//! What compiled programs register before `main`: fat binaries, and the host addresses that name kernels and variables in them. A fat
+//! binary is loaded when the program first uses a part of it.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -14,11 +14,11 @@ use crate::{Handle, NULL};
 
 /// A fat binary of the program.
 struct FatBinary {
-    /// Its wrapper (`.nvFatBinSegment`).
+    /// The address of its wrapper (`.nvFatBinSegment`).
     wrapper: usize,
-    /// The library of the driver, once it is loaded.
+    /// The driver's library, once it is loaded.
     library: Mutex<Option<Result<usize, Error>>>,
-    /// Managed variables: the address of the host's pointer to each, and its name.
+    /// The managed variables: the address of the host's pointer to each, and its name.
     managed: Mutex<Vec<(usize, CString)>>,
 }
 
@@ -26,16 +26,16 @@ struct FatBinary {
 struct Entity {
     of: Arc<FatBinary>,
     name: CString,
-    /// The kernel of the driver, once it is looked up.
+    /// The driver's kernel, once it is looked up.
     kernel: Mutex<Option<usize>>,
 }
 
-/// What is registered.
+/// All registered objects.
 #[derive(Default)]
 struct Registry {
     /// By handle.
     fat_binaries: HashMap<usize, Arc<FatBinary>>,
-    /// By address of the host.
+    /// By host address.
     kernels: HashMap<usize, Arc<Entity>>,
     variables: HashMap<usize, Arc<Entity>>,
 }
@@ -55,36 +55,36 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl FatBinary {
-    /// The library of the driver.
+    /// The driver's library.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error of loading it.
     fn library(&self) -> Result<Handle, Error> {
         let mut library = lock(&self.library);
         let loaded = *library.get_or_insert_with(|| {
             let mut loaded = NULL;
             let (none, wrapper) = (NULL, std::ptr::with_exposed_provenance::<c_void>(self.wrapper));
-            // SAFETY: the program registered the wrapper, which stays where it is.
+            // SAFETY: the program registered the wrapper, which stays at its address.
             unsafe { cu!(cuLibraryLoadData(&raw mut loaded, wrapper, none, none, 0, none, none, 0)) }?;
             Ok(loaded.expose_provenance())
         });
         loaded.map(std::ptr::with_exposed_provenance_mut)
     }
 
-    /// Address and size of a variable in the current context.
+    /// The address and size of a variable in the current context.
     fn variable(&self, name: &CStr) -> Result<(u64, usize), Error> {
         let (mut address, mut bytes) = (0u64, 0usize);
         let library = self.library()?;
-        // SAFETY: they are passed what they want.
+        // SAFETY: the arguments meet the requirements of the functions.
         unsafe { cu!(cuLibraryGetGlobal(&raw mut address, &raw mut bytes, library, name.as_ptr())) }?;
         Ok((address, bytes))
     }
 }
 
-/// The kernel that an address of the host stands for. Handles of kernels stand for themselves.
+/// The kernel that a host address names. A kernel handle names itself.
 ///
 /// # Errors
-/// When its fat binary cannot be loaded, or does not have it.
+/// If its fat binary cannot be loaded, or does not have the kernel.
 pub fn kernel(function: *const c_void) -> Result<Handle, Error> {
     let Some(entity) = find(|registry| registry.kernels.get(&function.addr()).cloned()) else {
         return if function.is_null() {
@@ -99,7 +99,7 @@ pub fn kernel(function: *const c_void) -> Result<Handle, Error> {
     }
     enter()?;
     let (mut kernel, library) = (NULL, entity.of.library()?);
-    // SAFETY: it is passed what it wants.
+    // SAFETY: the arguments meet the requirements of the function.
     let found = unsafe { cu!(cuLibraryGetKernel(&raw mut kernel, library, entity.name.as_ptr())) };
     found.map_err(
         |error| if error == Error::SYMBOL_NOT_FOUND { Error::INVALID_DEVICE_FUNCTION } else { error },
@@ -115,7 +115,7 @@ pub fn kernel(function: *const c_void) -> Result<Handle, Error> {
 pub fn function(host: *const c_void) -> Result<Handle, Error> {
     enter()?;
     let (kernel, mut function) = (kernel(host)?, NULL);
-    // SAFETY: it is passed what it wants; what is no kernel may be a function.
+    // SAFETY: the arguments meet the function's requirements; a handle that is no kernel may be a function.
     match unsafe { cu!(cuKernelGetFunction(&raw mut function, kernel)) } {
         Ok(()) => Ok(function),
         Err(Error::INVALID_RESOURCE_HANDLE) => Ok(kernel),
@@ -123,10 +123,10 @@ pub fn function(host: *const c_void) -> Result<Handle, Error> {
     }
 }
 
-/// Address and size of the variable that an address of the host stands for, in the current context.
+/// The address and size, in the current context, of the variable that a host address names.
 ///
 /// # Errors
-/// When it stands for none.
+/// If it names none.
 pub fn variable(symbol: *const c_void) -> Result<(u64, usize), Error> {
     enter()?;
     let entity = find(|registry| registry.variables.get(&symbol.addr()).cloned());
@@ -137,10 +137,10 @@ pub fn variable(symbol: *const c_void) -> Result<(u64, usize), Error> {
     })
 }
 
-/// A name that the program passes.
+/// A copy of a name that the program passes.
 ///
 /// # Safety
-/// What is not null must end in a zero.
+/// A non-null pointer must point to a zero-terminated string.
 unsafe fn owned(name: *const c_char) -> CString {
     // SAFETY: the caller's promise.
     if name.is_null() { CString::default() } else { unsafe { CStr::from_ptr(name) }.to_owned() }
@@ -156,7 +156,7 @@ api! { API:
     fn __cudaRegisterFatBinary(wrapper: *mut c_void) -> *mut Handle {
         let wrapper = wrapper.expose_provenance();
         let fat_binary = Arc::new(FatBinary { wrapper, library: Mutex::default(), managed: Mutex::default() });
-        // Its own address is a handle that no other one has.
+        // Its own address is a unique handle.
         let handle = Arc::as_ptr(&fat_binary).addr();
         change(|registry| registry.fat_binaries.insert(handle, fat_binary));
         std::ptr::with_exposed_provenance_mut(handle)
@@ -210,7 +210,7 @@ api! { API:
         for (pointer, name) in managed {
             match enter().and_then(|()| fat_binary.variable(&name)) {
                 Ok((address, _)) => {
-                    // The managed variable is also known by its own address: that is what the program passes as its symbol.
+                    // The program also uses the managed variable's own address as its symbol.
                     let address = address as usize;
                     std::ptr::with_exposed_provenance_mut::<usize>(pointer).write(address);
                     change(|registry| {
@@ -250,7 +250,7 @@ api! { API:
     }
 }
 
-/// The address of the host that stands for a kernel; the kernel itself if none does.
+/// The host address that names a kernel, or the kernel's handle if none does.
 pub fn host_of(handle: Handle) -> Handle {
     let is_it = |entity: &Entity| *lock(&entity.kernel) == Some(handle.addr());
     let host =

@@ -8,7 +8,7 @@ use crate::driver::cu;
 use crate::error::Error;
 use crate::{Handle, write};
 
-/// What is known of a stream that is captured.
+/// The capture state of a stream.
 ///
 /// # Safety
 /// As for `cudaStreamGetCaptureInfo`.

@@ -18,20 +18,20 @@ const MIPMAPPED: c_int = 1;
 const LINEAR: c_int = 2;
 const PITCH_2D: c_int = 3;
 
-/// `cudaResourceDesc` of 12; that of 13 goes on. What follows `kind` is a union.
+/// `cudaResourceDesc` of CUDA 12; in CUDA 13 it is longer. After `kind` comes a union.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ResourceDesc {
     kind: c_int,
     pointer: u64,
     desc: ChannelDesc,
-    /// Bytes of linear memory, or width, height and pitch of rows.
+    /// The size of linear memory in bytes, or width, height and pitch of rows.
     sizes: [usize; 3],
 }
 
 const _: () = assert!(size_of::<ResourceDesc>() == 64);
 
-/// `CUDA_RESOURCE_DESC`, whose union this spells out.
+/// `CUDA_RESOURCE_DESC`, with its union spelled out.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct DriverResourceDesc {
@@ -65,14 +65,14 @@ struct DriverTextureDesc {
 
 const _: () = assert!(size_of::<DriverTextureDesc>() == size_of::<cudarc::driver::sys::CUDA_TEXTURE_DESC>());
 
-/// Bytes of `cudaResourceViewDesc` of 12; the driver's and that of 13 go on with zeros.
+/// The size of `cudaResourceViewDesc` of CUDA 12. In the driver and in CUDA 13, zeros follow.
 const VIEW_BYTES: usize = 48;
 type DriverViewDesc = [u64; 14];
 
 const _: () =
     assert!(size_of::<DriverViewDesc>() == size_of::<cudarc::driver::sys::CUDA_RESOURCE_VIEW_DESC>());
 
-/// Flags of a texture of the driver.
+/// Flags of a driver texture.
 const READ_AS_INTEGER: c_uint = 1;
 const NORMALIZED_COORDINATES: c_uint = 2;
 const SRGB: c_uint = 0x10;
@@ -83,7 +83,7 @@ const SEAMLESS_CUBEMAP: c_uint = 0x40;
 const ELEMENT_TYPE: c_int = 0;
 
 /// # Safety
-/// What is not null must be a `cudaResourceDesc`.
+/// A non-null pointer must point to a `cudaResourceDesc`.
 unsafe fn resource(desc: *const ResourceDesc) -> Result<DriverResourceDesc, Error> {
     // SAFETY: the caller's promise.
     let ResourceDesc { kind, pointer, desc, sizes } = unsafe { read(desc) }?;
@@ -102,9 +102,9 @@ unsafe fn resource(desc: *const ResourceDesc) -> Result<DriverResourceDesc, Erro
 }
 
 /// # Safety
-/// What is not null must be a place for a `cudaResourceDesc`.
+/// A non-null pointer must point to a place for a `cudaResourceDesc`.
 unsafe fn tell_resource(result: *mut ResourceDesc, resource: &DriverResourceDesc) -> Result<(), Error> {
-    // SAFETY: the driver knows only formats that it has a name for.
+    // SAFETY: the driver only returns formats that have a name in the enumeration.
     let format = unsafe { std::mem::transmute::<c_int, CUarray_format>(resource.format.max(1)) };
     let desc = match resource.kind {
         LINEAR | PITCH_2D => desc_of(format, resource.channels),

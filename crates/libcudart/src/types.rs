@@ -1,10 +1,10 @@
-//! Structures that programs pass (`driver_types.h`, `vector_types.h`). Their sizes are those that compilers give them.
+//! Structures that programs pass (`driver_types.h`, `vector_types.h`), with the layout that C compilers give them.
 
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::Handle;
 
-/// Extents of a grid or a block.
+/// The dimensions of a grid or a block.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
@@ -27,7 +27,7 @@ pub struct LaunchConfig {
     pub count: c_uint,
 }
 
-/// `cudaPos`, `cudaExtent`: elements of an array, or bytes, and rows and slices.
+/// `cudaPos`, `cudaExtent`: elements of an array or bytes, then rows, then slices.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
@@ -79,7 +79,7 @@ pub struct Memcpy3DPeer {
     pub extent: Extent,
 }
 
-/// `cudaChannelFormatDesc`: bits of each channel, and what they are.
+/// `cudaChannelFormatDesc`: the bits of each channel, and their kind.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -155,7 +155,7 @@ pub struct TextureDesc {
     pub seamless_cubemap: c_int,
 }
 
-// `cudart.md`: sizes seen in the headers of 12.9 and 13.5.
+// `cudart.md`: sizes from the headers of 12.9 and 13.5.
 const _: () = assert!(size_of::<Dim3>() == 12);
 const _: () = assert!(size_of::<LaunchConfig>() == 56);
 const _: () = assert!(size_of::<Memcpy3D>() == 160);

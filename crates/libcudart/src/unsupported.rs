@@ -1,4 +1,4 @@
-//! Functions that are not supported: they say so, once each, with `PTXVM_LOG=warn`.
+//! Functions that are not supported. Each reports that once with `PTXVM_LOG=warn`.
 
 use crate::api::not_supported;
 

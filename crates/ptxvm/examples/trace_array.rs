@@ -5,7 +5,8 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use ptxvm::{AccessEvent, Device, LaunchObserver, Module};
+use ptxvm::observe::{AccessEvent, LaunchObserver};
+use ptxvm::{Device, Module};
 
 /// Prints the accesses to an array that begins at an address.
 struct Trace {

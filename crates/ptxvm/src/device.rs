@@ -1,4 +1,4 @@
-//! The device: its memory, and what is loaded there.
+//! The device: its memory, and the modules loaded on it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,15 +7,15 @@ use crate::loaded::Loaded;
 use crate::memory::{Array, Buffer};
 use crate::{Element, Error, Module, Stream};
 
-/// A machine that runs PTX: memory of its own, and threads of the host to execute on.
+/// A machine that runs PTX: it has its own memory, and executes on threads of the host.
 ///
-/// Cheap to clone; clones are the same device. Any thread may allocate, copy, load and launch at any time: nobody waits for
-/// anybody. What a kernel stores may be read while it runs; what it loads without order (`.relaxed`, `.volatile`, ...) should not be written
-/// meanwhile, as on a GPU.
+/// Cheap to clone; clones are the same device. Any thread may allocate, copy, load and launch at any time without
+/// waiting for another. The host may read what a kernel stores while the kernel runs. As on a GPU, it should not
+/// write what the kernel loads, unless those loads are ordered (`.relaxed`, `.volatile`, ...).
 #[derive(Clone)]
 pub struct Device {
     machine: vm::Device,
-    /// No other device of this process has it.
+    /// A number that no other device of this process has.
     number: u64,
 }
 
@@ -25,8 +25,8 @@ impl Device {
         Device::from(vm::Device::new())
     }
 
-    /// A device with empty memory whose addresses are as wide as those of a module: one of `.address_size 32` can take no
-    /// others. [`Device::new`] is for 64 bits.
+    /// A device with empty memory whose addresses are as wide as the module's. A module of `.address_size 32` runs
+    /// only on such a device; [`Device::new`] has 64-bit addresses.
     pub fn for_module(module: &Module) -> Device {
         let device = Device::new();
         if module.program().module.address_size == 32 {
@@ -35,7 +35,7 @@ impl Device {
         device
     }
 
-    /// Reserves memory, all zero. The name is what fault messages call it.
+    /// Allocates zeroed memory. Fault messages refer to it by the name.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]
@@ -64,10 +64,10 @@ impl Device {
         Ok(Array::new(self.allocate(bytes, name)?, length))
     }
 
-    /// Copies bytes out of whatever lies at a device address.
+    /// Copies bytes out, starting at a device address.
     ///
     /// # Errors
-    /// [`Error::Memory`] when they are not within one allocation that is alive.
+    /// [`Error::Memory`] when the range is not within one live allocation.
     pub fn read_at(&self, address: u64, data: &mut [u8]) -> Result<(), Error> {
         self.machine.read(address, data).map_err(Error::Memory)
     }
@@ -75,35 +75,35 @@ impl Device {
     /// Copies bytes to a device address.
     ///
     /// # Errors
-    /// [`Error::Memory`] when they are not within one allocation that is alive.
+    /// [`Error::Memory`] when the range is not within one live allocation.
     pub fn write_at(&self, address: u64, data: &[u8]) -> Result<(), Error> {
         self.machine.write(address, data).map_err(Error::Memory)
     }
 
-    /// Copies bytes from one device address to another. The ranges may overlap, and arrive as they were before.
+    /// Copies bytes from one device address to another, as `memmove` does: the ranges may overlap.
     ///
     /// # Errors
-    /// [`Error::Memory`] when a range is not within one allocation that is alive.
+    /// [`Error::Memory`] when a range is not within one live allocation.
     pub fn copy_at(&self, from: u64, to: u64, bytes: u64) -> Result<(), Error> {
         self.machine.copy(from, to, bytes).map_err(Error::Memory)
     }
 
-    /// Sets so many bytes at a device address to a pattern, over and over from its first byte on.
+    /// Fills `bytes` bytes at a device address with a pattern, repeated from its first byte.
     ///
     /// # Errors
-    /// [`Error::Memory`] when they are not within one allocation that is alive.
+    /// [`Error::Memory`] when the range is not within one live allocation.
     pub fn fill_at(&self, address: u64, pattern: &[u8], bytes: u64) -> Result<(), Error> {
         self.machine.fill(address, pattern, bytes).map_err(Error::Memory)
     }
 
-    /// Changes how many bytes kernels may have from `malloc` at a time; 8 MiB unless told otherwise, as CUDA has it.
+    /// Sets how many bytes kernels can have allocated by `malloc` at one time; the default is 8 MiB, as in CUDA.
     pub fn set_heap_limit(&self, bytes: u64) {
         self.machine.set_heap_limit(bytes);
     }
 
     /// Places a module's `.global` and `.const` variables in memory and makes its kernels ready.
     ///
-    /// Each load makes variables of its own.
+    /// Each load creates new variables.
     ///
     /// # Errors
     /// [`Error::Load`]
@@ -112,12 +112,12 @@ impl Device {
         Ok(Loaded::new(self.clone(), module.clone(), loaded))
     }
 
-    /// A new stream: launches and other work, done in order beside the thread that asks for it.
+    /// A new stream, which does launches and other work in order, concurrently with the thread that enqueues it.
     pub fn stream(&self) -> Stream {
         Stream::new()
     }
 
-    /// What tells it from other devices.
+    /// The number that identifies this device in the process.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }

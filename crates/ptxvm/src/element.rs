@@ -3,9 +3,9 @@
 use half::{bf16, f16};
 use isa::Type;
 
-/// A number as it stands in device memory.
+/// A number with the representation that it has in device memory.
 pub trait Element: Copy + Send + Sync + 'static {
-    /// The PTX type that it is.
+    /// Its PTX type.
     const TYPE: Type;
     /// Size in bytes.
     const BYTES: usize;

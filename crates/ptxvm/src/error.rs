@@ -1,4 +1,4 @@
-//! What can go wrong, each with what is needed to say where and what to do about it.
+//! The errors of the library, each with what is needed to say where it is and what to do about it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -24,31 +24,31 @@ pub enum Error {
     Bad {
         /// The source that the diagnostics point into.
         source: Arc<SourceFile>,
-        /// Everything that there is to say about it, warnings included.
+        /// All diagnostics, warnings included.
         diagnostics: Vec<Diagnostic>,
     },
     /// The module's variables could not be placed on the device.
     Load(LoadError),
     /// The host has no room for an array.
     OutOfMemory(OutOfMemory),
-    /// The host read or wrote device memory that is not there.
+    /// The host accessed device memory that does not exist.
     Memory(FaultKind),
     /// A texture, sampler or surface cannot be made, or bound.
     Texture(ObjectError),
     /// A copy from one device to another.
     OtherDevice,
-    /// Work of a stream that was not done, because something before it failed.
+    /// A stream did not do this work, because earlier work failed.
     NotRun {
         /// What failed.
         cause: Box<Error>,
     },
     /// The module has no kernel, or no variable, of this name.
     NoSuchName {
-        /// What was looked for.
+        /// What kind of name it is.
         what: Named,
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The names that the module has.
         available: Vec<String>,
     },
     /// The arguments do not fit the kernel's parameters.
@@ -62,13 +62,13 @@ pub enum Error {
     },
     /// The launch itself is wrong (grid, block, shared memory).
     Launch(String),
-    /// There are no such clusters, or the kernel wants others.
+    /// The device has no such clusters, or the kernel requires others.
     Cluster(String),
-    /// The kernel needs functions or variables that are declared and defined nowhere. Nothing has run.
+    /// The kernel needs functions or variables that are declared but not defined. Nothing has run.
     Undefined {
         /// The source that the diagnostics point into.
         source: Arc<SourceFile>,
-        /// Each name, where it is needed, and why it is not there.
+        /// Each name, where the kernel needs it, and why it is undefined.
         diagnostics: Vec<Diagnostic>,
     },
     /// The kernel can reach an instruction that ptxvm does not execute. Nothing has run.
@@ -78,27 +78,27 @@ pub enum Error {
         /// Which instruction, where, and why.
         diagnostic: Box<Diagnostic>,
     },
-    /// A thread faulted. What was written before is in memory.
+    /// A thread faulted. Memory keeps what was written before.
     Fault {
         /// The source that the fault points into.
         source: Arc<SourceFile>,
-        /// What happened, where, to whom.
+        /// What happened, where, and in which thread.
         fault: Box<Fault>,
     },
-    /// The launch was stopped after this many thread-instructions, as asked for. What was written before is in memory.
+    /// The launch was stopped at the requested limit of thread-instructions. Memory keeps what was written before.
     StepLimit {
-        /// So many.
+        /// The limit.
         limit: u64,
-        /// Where a thread stood, if any was under way.
+        /// Where a thread was, if any was running.
         at: Option<Box<Stopped>>,
     },
-    /// The launch was cancelled. What was written before is in memory.
+    /// The launch was cancelled. Memory keeps what was written before.
     Cancelled {
-        /// Where a thread stood, if any was under way.
+        /// Where a thread was, if any was running.
         at: Option<Box<Stopped>>,
     },
-    /// Something panicked: a launch, which is a defect of ptxvm or of what it was given (an observer, an output), or the work of a stream. In
-    /// words. What was written before is in memory.
+    /// A launch or the work of a stream panicked; the string describes it. The panic of a launch is a defect of ptxvm
+    /// or of the observer or output that it was given. Memory keeps what was written before.
     Panicked(String),
 }
 
@@ -132,35 +132,35 @@ pub enum ArgumentError {
         /// The number of arguments.
         given: usize,
     },
-    /// The argument of this number, from 0, is an array of another device.
+    /// The argument with this index, from 0, is an array of another device.
     OtherDevice(usize),
-    /// The argument of this number lies at an address that the module's pointers of 32 bits do not reach.
+    /// The argument with this index has an address that the module's 32-bit pointers cannot hold.
     BeyondAddresses(usize),
-    /// The argument of this number is of another type or size than its parameter.
+    /// The argument with this index has another type or size than its parameter.
     Type(usize),
     /// The parameters are too large for the host.
     TooLarge,
 }
 
-/// Where a thread stood when its launch was stopped.
+/// Where a thread was when its launch was stopped.
 #[derive(Clone, Debug)]
 pub struct Stopped {
     /// The source that the place is in.
     pub source: Arc<SourceFile>,
     /// The kernel.
     pub kernel: String,
-    /// The instruction that comes next, and the thread.
+    /// The thread, and the instruction that it would have executed next.
     pub place: Place,
 }
 
 impl Error {
-    /// A launch panicked, which said this.
+    /// The error of a launch that panicked with this message.
     pub(crate) fn panicked_launch(message: &str) -> Error {
         let whose = "which is a defect of ptxvm, or of what watches the launch or takes its output";
         Error::Panicked(format!("the launch panicked, {whose}: {message}"))
     }
 
-    /// The error as text, in colour if wanted, ending in a line feed.
+    /// The error as text that ends in a line feed, in colour if `color` says so.
     pub fn render(&self, color: Color) -> String {
         match self {
             Error::Bad { source, diagnostics } | Error::Undefined { source, diagnostics } => {
@@ -175,7 +175,7 @@ impl Error {
         }
     }
 
-    /// What it says about places in the PTX source: the diagnostics of a bad file, the fault of a launch.
+    /// The diagnostics about places in the PTX source: those of a bad file, or the fault of a launch.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match self {
             Error::Bad { diagnostics, .. } | Error::Undefined { diagnostics, .. } => diagnostics.clone(),
@@ -188,7 +188,7 @@ impl Error {
         }
     }
 
-    /// That a launch was stopped, as a diagnostic about the place where a thread stood.
+    /// A stopped launch as a diagnostic about the place where a thread was.
     fn stop_diagnostic(&self, at: &Stopped) -> Diagnostic {
         let (code, help) = match self {
             Error::StepLimit { .. } => (Code::StepLimit, Some(ENDLESS)),
@@ -199,25 +199,25 @@ impl Error {
         help.into_iter().fold(note_originals(&at.source, diagnostic), Diagnostic::help)
     }
 
-    /// What is said of a launch that was stopped.
+    /// The message for a stopped launch.
     fn stop_message(&self) -> String {
         match self {
             Error::StepLimit { limit, .. } => {
-                format!("the kernel did not end within --max-steps {limit} thread-instructions")
+                format!("the kernel did not end within {limit} thread-instructions")
             }
             _ => "cancelled before the kernel ended".to_owned(),
         }
     }
 }
 
-/// What to do about a limit that ran out.
+/// What to do when the step limit is reached.
 const ENDLESS: &str = "it has an endless loop, or needs a larger limit";
 
 fn whereabouts(kernel: &str, [bx, by, bz]: [u32; 3], [tx, ty, tz]: [u32; 3]) -> String {
     format!("in kernel `{kernel}`, block ({bx},{by},{bz}), thread ({tx},{ty},{tz})")
 }
 
-/// Says what the places of a diagnostic were compiled from, where `.loc` does: a line for each line.
+/// Adds the original place of each span of a diagnostic, where `.loc` gives one: a note for each distinct line.
 fn note_originals(source: &SourceFile, mut diagnostic: Diagnostic) -> Diagnostic {
     let originals = OriginalPlaces::of(source);
     let labels = diagnostic.labels.iter().map(|label| label.span);
@@ -293,18 +293,8 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Io { error, .. } => Some(error.as_ref()),
-            Error::NotRun { cause } => Some(cause.as_ref()),
-            Error::Load(error) => Some(error),
-            Error::OutOfMemory(error) => Some(error),
-            Error::Fault { fault, .. } => Some(fault.as_ref()),
-            _ => None,
-        }
-    }
-}
+/// `Display` includes the cause, so that [`source`](std::error::Error::source) has none to add.
+impl std::error::Error for Error {}
 
 impl From<OutOfMemory> for Error {
     fn from(error: OutOfMemory) -> Error {

@@ -1,4 +1,4 @@
-//! Which launches the tools check, and which findings are not told: options that compute-sanitizer has, too.
+//! Filters that compute-sanitizer has, too: which launches the tools check, and which findings are not reported.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,7 +8,7 @@ use tools::FindingKind;
 use crate::finding::{Located, PlaceInSource};
 use crate::name::demangle;
 
-/// What names of kernels are compared with.
+/// How a pattern matches the name of a kernel.
 #[derive(Clone, Debug)]
 enum Pattern {
     Name(String),
@@ -26,8 +26,9 @@ impl Pattern {
     }
 }
 
-/// Patterns of names, as compute-sanitizer reads them: `kernel_name=` or `kne=` a whole name, `kernel_substring=` or `kns=` a part of one,
-/// with commas between; or `regex=`, to the end. Names are compared as they are in PTX, and demangled.
+/// Patterns of kernel names, in compute-sanitizer's syntax: `kernel_name=` or `kne=` for a whole name,
+/// `kernel_substring=` or `kns=` for a part of one, separated by commas; or `regex=`, which extends to the end. A
+/// pattern matches the mangled name (as in PTX) or the demangled one.
 #[derive(Clone, Debug, Default)]
 pub struct KernelPatterns(Vec<Pattern>);
 
@@ -61,23 +62,23 @@ impl KernelPatterns {
 /// Which launches are checked.
 #[derive(Debug, Default)]
 pub struct LaunchFilter {
-    /// Those whose kernels match one of these, if there are any.
+    /// Check only kernels that match one of these; all kernels if the list is empty.
     pub only: Vec<KernelPatterns>,
-    /// But none of these.
+    /// Do not check kernels that match one of these.
     pub exclude: Vec<KernelPatterns>,
-    /// Of them, not the first so many.
+    /// Skip this number of launches that the patterns admit.
     pub skip: u64,
-    /// And no more than so many; all, if 0.
+    /// Check at most this number of launches after those; 0 means all.
     pub count: u64,
     seen: AtomicU64,
 }
 
 impl LaunchFilter {
-    /// What the environment says: `PTXVM_KERNEL_NAME` and `PTXVM_KERNEL_NAME_EXCLUDE`, a line for each list of patterns, `PTXVM_LAUNCH_SKIP`,
-    /// `PTXVM_LAUNCH_COUNT`.
+    /// Reads the filter from the environment: `PTXVM_KERNEL_NAME` and `PTXVM_KERNEL_NAME_EXCLUDE` (each line is a
+    /// list of patterns), `PTXVM_LAUNCH_SKIP` and `PTXVM_LAUNCH_COUNT`.
     ///
     /// # Errors
-    /// When one of them cannot be read.
+    /// When one of them is malformed.
     pub fn from_environment() -> Result<LaunchFilter, String> {
         let value = |name: &str| std::env::var(name).ok();
         let failed = |name: &str, error: String| format!("{name}: {error}");
@@ -99,7 +100,7 @@ impl LaunchFilter {
         })
     }
 
-    /// A kernel is launched: whether that launch is checked.
+    /// Whether the tools check the next launch of this kernel. Each call counts as a launch.
     pub fn admits(&self, kernel: &str) -> bool {
         let of_name = (self.only.is_empty() || self.only.iter().any(|patterns| patterns.matches(kernel)))
             && !self.exclude.iter().any(|patterns| patterns.matches(kernel));
@@ -110,9 +111,9 @@ impl LaunchFilter {
     }
 }
 
-/// Findings that are known, and not told. Each line of the text names some: a code of findings (`race-same-value`), a tool, or `*`; and what
-/// must be true of them besides: `kernel=REGEX`, `file=REGEX`, of the PTX or of what that was compiled from, `line=NUMBER` there. What stands
-/// behind `#` is not read.
+/// Known findings, which are not reported. Each line of the text matches some findings: first a code
+/// (`race-same-value`), a tool, or `*`; then conditions: `kernel=REGEX`, `file=REGEX` for the PTX file or the
+/// original one, `line=NUMBER` in that file. `#` starts a comment.
 #[derive(Clone, Debug, Default)]
 pub struct Suppressions(Vec<Suppression>);
 
@@ -162,24 +163,24 @@ impl std::str::FromStr for Suppressions {
 }
 
 impl Suppressions {
-    /// Those in a file.
+    /// Reads suppressions from a file.
     ///
     /// # Errors
-    /// When it cannot be read, or does not hold any.
+    /// When the file cannot be read, or has a malformed line.
     pub fn read(path: &std::path::Path) -> Result<Suppressions, String> {
         let failed = |error: String| format!("{}: {error}", path.display());
         let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
         text.parse().map_err(failed)
     }
 
-    /// A finding is one of them.
+    /// Whether one of them matches the finding.
     pub fn has(&self, found: &Located) -> bool {
         let places = std::iter::once(&found.first).chain(&found.second);
         let places: Vec<(String, u64)> = places.flat_map(names_of).collect();
         self.matches(found.finding.kind, Some(&found.finding.kernel), &places)
     }
 
-    /// The same of what is in no kernel.
+    /// Whether one of them matches a finding that belongs to no kernel.
     pub fn has_kind(&self, kind: FindingKind) -> bool {
         self.matches(kind, None, &[])
     }
@@ -200,7 +201,7 @@ impl Suppressions {
     }
 }
 
-/// The file and the line of a place: in the PTX, and in what that was compiled from.
+/// The file and line of a place in the PTX, and those of its original place.
 fn names_of(place: &PlaceInSource) -> Vec<(String, u64)> {
     let own = (place.source.name().to_owned(), u64::from(place.position().line));
     let originals = place.original.iter().flat_map(|original| original.chain());

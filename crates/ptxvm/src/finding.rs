@@ -1,4 +1,4 @@
-//! What the tools found, in the sources of a module.
+//! Findings of the tools, located in the sources of a module.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,7 +19,7 @@ pub struct PlaceInSource {
     pub source: Arc<SourceFile>,
     /// The place in it.
     pub span: Span,
-    /// What that was compiled from, if `.loc` says so.
+    /// The original place, if `.loc` gives one.
     pub original: Option<OriginalPlace>,
 }
 
@@ -29,7 +29,7 @@ impl PlaceInSource {
         self.source.position(self.span.start)
     }
 
-    /// The line that it was compiled from, or its own.
+    /// The original line, or that of the PTX.
     fn line(&self) -> Line {
         match &self.original {
             Some(original) => (original.file.clone(), original.line),
@@ -38,7 +38,7 @@ impl PlaceInSource {
     }
 }
 
-/// What a tool found, and where that is. `Display` shows it with its source lines.
+/// A finding and its places. `Display` shows it with its source lines.
 #[derive(Clone, Debug)]
 pub struct Located {
     /// What was found.
@@ -47,7 +47,8 @@ pub struct Located {
     pub first: PlaceInSource,
     /// Where [`Finding::second`] is.
     pub second: Option<PlaceInSource>,
-    /// At how many pairs of places that was found: several if they were compiled from the same lines ([`by_cause`]).
+    /// The number of pairs of places with this finding. It exceeds 1 if several pairs were compiled from the same
+    /// lines ([`by_cause`]).
     pub places: u64,
     /// Where [`Finding::because`] is.
     because: Vec<(PlaceInSource, String)>,
@@ -56,7 +57,7 @@ pub struct Located {
 }
 
 impl Module {
-    /// What a checker has found so far in launches of this module, in the order of the source.
+    /// The findings of a checker so far in launches of this module, in the order of the source.
     pub fn findings(&self, checker: &Mutex<Checker>) -> Vec<Located> {
         let checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
         let findings = checker.findings();
@@ -84,14 +85,15 @@ impl Module {
     }
 }
 
-/// What findings have in common that are one mistake: the kind, the kernel, the memory, and the lines.
+/// The key that groups findings of one mistake: kind, kernel, memory, and lines.
 type Cause = (FindingKind, String, Option<Space>, Option<String>, Line, Option<Line>);
 
-/// A file and a line: of what the PTX was compiled from, if that is known.
+/// A file and a line: the original one, if it is known.
 type Line = (String, u64);
 
-/// Findings of one cause as one, which counts for all of them and shows the first: those of one kind in the same variable or allocation, whose
-/// places were compiled from the same lines, or stand in the same lines if that is not known.
+/// Merges findings of one cause into the first of them, with the number of all. Findings have one cause if they have
+/// the same kind, kernel, variable or allocation, and the same original lines, or PTX lines where the original ones
+/// are unknown.
 pub fn by_cause(found: Vec<Located>) -> Vec<Located> {
     let mut known: HashMap<Cause, usize> = HashMap::new();
     let mut all: Vec<Located> = Vec::new();
@@ -126,7 +128,7 @@ pub fn by_cause(found: Vec<Located>) -> Vec<Located> {
 }
 
 impl Located {
-    /// As a diagnostic about the first place, in its source.
+    /// The finding as a diagnostic about the first place, in its source.
     pub fn diagnostic(&self) -> Diagnostic {
         let Finding { kind, message, missing, count, .. } = &self.finding;
         let mut diagnostic =
@@ -181,7 +183,7 @@ impl Located {
         diagnostic.help(format!("missing: {missing}"))
     }
 
-    /// As text, in colour if wanted, ending in a line feed.
+    /// The finding as text that ends in a line feed, in colour if `color` says so.
     pub fn render(&self, color: Color) -> String {
         diag::render(&self.first.source, &self.diagnostic(), color)
     }

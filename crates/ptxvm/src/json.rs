@@ -1,4 +1,4 @@
-//! Faults and findings for programs: what the command and the driver write.
+//! Faults and findings as JSON, which the command and the driver write.
 
 use diag::SourceFile;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use vm::Fault;
 
 use crate::{Located, OriginalPlace, OriginalPlaces, PlaceInSource, Site};
 
-/// What a line was compiled from.
+/// The original place of a line.
 fn original(place: &OriginalPlace) -> Value {
     let object =
         |place: &OriginalPlace| json!({ "file": place.file, "line": place.line, "column": place.column });
@@ -15,7 +15,7 @@ fn original(place: &OriginalPlace) -> Value {
     inner
 }
 
-/// What a program wants to know of a fault beyond its place in the PTX.
+/// A fault, with what a program needs beyond its place in the PTX.
 pub fn fault(source: &SourceFile, fault: &Fault) -> Value {
     let access = fault.access.as_ref().map(|access| {
         json!({
@@ -45,7 +45,7 @@ pub fn fault(source: &SourceFile, fault: &Fault) -> Value {
     })
 }
 
-/// What a tool found.
+/// A finding.
 pub fn finding(found: &Located) -> Value {
     let finding = &found.finding;
     let side = |place: &PlaceInSource, site: &Site| {

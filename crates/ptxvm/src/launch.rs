@@ -22,11 +22,11 @@ use crate::{
 #[derive(Clone)]
 pub struct Arg {
     bytes: Vec<u8>,
-    /// What kind of number it is; `None` for bytes that fit every parameter of their size.
+    /// The type of the number; `None` for raw bytes, which fit every parameter of their size.
     ty: Option<Type>,
-    /// It is the address of this memory, or of a part of it: a parameter of the module's address size takes it.
+    /// The argument is an address in this memory. Any parameter of the module's address size takes it.
     memory: Option<Buffer>,
-    /// It is the handle of this object.
+    /// The argument is the handle of this object.
     object: Option<Arc<Handle>>,
 }
 
@@ -57,7 +57,7 @@ impl Arg {
         (kind_fits && self.bytes.len() == wanted).then_some(&self.bytes)
     }
 
-    /// What it is, for messages.
+    /// What the argument is, for messages.
     fn description(&self) -> String {
         match self.ty {
             _ if self.memory.is_some() => "an array".to_owned(),
@@ -134,18 +134,18 @@ impl From<[u32; 3]> for Extents {
     }
 }
 
-/// What executes a kernel. Both give the same bits.
+/// What executes a kernel. Both engines compute the same bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
     /// The block-vectorised interpreter: fast, on all cores.
     #[default]
     Interpreter,
-    /// One thread at a time, as the manual reads: slow, and what the interpreter is held against.
+    /// One thread at a time, as the manual reads: slow. Tests compare the interpreter with it.
     Reference,
 }
 
-/// A launch in preparation: one block of one thread (or of the kernel's `.reqntid`) without arguments, until told
-/// otherwise. It can be sent to another thread, and keeps the module and the arrays that it was given.
+/// A launch in preparation. The default is one block of one thread (or of the kernel's `.reqntid`) without arguments.
+/// It can be sent to another thread, and keeps its module and arrays alive.
 #[must_use = "nothing happens before `run`"]
 pub struct Launch {
     loaded: Loaded,
@@ -179,8 +179,9 @@ impl Launch {
         self
     }
 
-    /// Blocks of a cluster: `cluster(2)`, `cluster((2, 2))`. The grid must be a multiple of it, and there may be at most 16 in all; what
-    /// is to run on every GPU has at most 8. Without it they are those of the kernel (`.reqnctapercluster`), or one.
+    /// Blocks of a cluster: `cluster(2)`, `cluster((2, 2))`. The grid must be a multiple of it. A cluster has at most
+    /// 16 blocks; only clusters of up to 8 run on every GPU. The default is the kernel's `.reqnctapercluster`, or one
+    /// block.
     pub fn cluster(mut self, cluster: impl Into<Extents>) -> Launch {
         self.config.cluster = Some(cluster.into().0);
         self
@@ -198,32 +199,33 @@ impl Launch {
         self
     }
 
-    /// All parameters at once, instead of arguments: their bytes as [`vm::param_layout`] has them.
+    /// All parameters at once, instead of arguments: their bytes, laid out as [`vm::param_layout`] says.
     pub fn params(mut self, bytes: impl Into<Vec<u8>>) -> Launch {
         self.params = Some(bytes.into());
         self
     }
 
-    /// What executes it; the interpreter unless told otherwise. The reference engine takes no notice of host threads, host paths,
+    /// Chooses the engine; the default is the interpreter. The reference engine ignores host threads, host paths,
     /// schedules and profiles.
     pub fn engine(mut self, engine: Engine) -> Launch {
         self.engine = engine;
         self
     }
 
-    /// Launches cooperatively: blocks may wait for one another (`grid_group::sync`). There may be at most 4,736.
+    /// Launches cooperatively: blocks may wait for one another (`grid_group::sync`). The grid has at most 4,736
+    /// blocks.
     pub fn cooperative(self) -> Launch {
         self.configure(|config| config.cooperative = true)
     }
 
-    /// Where `printf` goes; the standard output unless told otherwise.
+    /// Where `printf` writes; the default is the standard output.
     pub fn output(mut self, output: Output) -> Launch {
         self.config.output = output;
         self
     }
 
-    /// Lets somebody watch: every access to memory with its addresses, order and scope, and what becomes of barriers. Takes time, and is
-    /// for the interpreter only; not together with a profile.
+    /// Attaches an observer. It sees every memory access with its addresses, order and scope, and every event at
+    /// barriers. It costs time, works with the interpreter only, and excludes a profile.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -265,8 +267,9 @@ impl Launch {
         self.configure(|config| config.observer = Some(ObserverHandle::new(observer)))
     }
 
-    /// Lets tools watch: [`Module::findings`] says afterwards what they found: the same for every number of host threads. If something is
-    /// found, or one block depends on another, that has been found by running all blocks again on one host thread, from the beginning.
+    /// Attaches tools; [`Module::findings`] returns what they found. The findings are the same for every number of
+    /// host threads: if a tool finds something, or one block depends on another, all blocks run again from the
+    /// beginning on one host thread, and that run determines the findings.
     ///
     /// ```
     /// use ptxvm::{Checker, Device, Module, Tools};
@@ -294,7 +297,7 @@ impl Launch {
         self.configure(|config| config.observer = Some(observer))
     }
 
-    /// Everything else that a launch can be told: dynamic shared memory, host threads, order, limits.
+    /// Changes any other setting of the launch: dynamic shared memory, host threads, order, limits.
     pub fn configure(mut self, change: impl FnOnce(&mut LaunchConfig)) -> Launch {
         change(&mut self.config);
         self
@@ -303,8 +306,9 @@ impl Launch {
     /// Runs the kernel and waits until it has ended. [`Stream::launch`](crate::Stream::launch) does not wait.
     ///
     /// # Errors
-    /// [`Error::NoSuchName`], [`Error::Arguments`], [`Error::Launch`], [`Error::Cluster`], [`Error::Undefined`] and [`Error::Unsupported`] before anything runs; [`Error::Fault`],
-    /// [`Error::StepLimit`], [`Error::Cancelled`] and [`Error::Panicked`] while it does.
+    /// Before anything runs: [`Error::NoSuchName`], [`Error::Arguments`], [`Error::Launch`], [`Error::Cluster`],
+    /// [`Error::Undefined`] and [`Error::Unsupported`]. While the kernel runs: [`Error::Fault`],
+    /// [`Error::StepLimit`], [`Error::Cancelled`] and [`Error::Panicked`].
     pub fn run(self) -> Result<LaunchReport, Error> {
         vm::caught(|| self.run_now()).unwrap_or_else(|message| Err(Error::panicked_launch(&message)))
     }
@@ -343,7 +347,7 @@ impl Launch {
     }
 }
 
-/// A fault with the source that its spans are in.
+/// A fault, with the source that contains its spans.
 fn located(module: &Module, kernel: &Function, mut fault: Box<Fault>) -> Error {
     if fault.span == Span::default() {
         // No instruction is at fault: the kernel is.
@@ -353,7 +357,8 @@ fn located(module: &Module, kernel: &Function, mut fault: Box<Fault>) -> Error {
 }
 
 impl Module {
-    /// A fault of a launch of this module that [`LaunchConfig::overruns`] has noted, with the source that its spans are in.
+    /// A fault that [`LaunchConfig::overruns`] noted in a launch of this module, with the source that contains its
+    /// spans.
     pub fn located(&self, mut fault: Box<Fault>) -> Error {
         let sources: Vec<_> = self.sources().collect();
         let (index, span) = self.locate(fault.span);
@@ -371,7 +376,7 @@ impl Module {
 }
 
 impl Launch {
-    /// Where a thread stood when the launch was stopped, with the source that this is in.
+    /// Where a thread was when the launch was stopped, with the source that contains the place.
     fn stopped(&self, place: Option<Place>) -> Option<Box<Stopped>> {
         let place = place?;
         let module = self.loaded.module();
@@ -380,7 +385,8 @@ impl Launch {
         Some(Box::new(Stopped { source, kernel: self.kernel.clone(), place: Place { span, ..place } }))
     }
 
-    /// The kernel needs what nothing defines: says so as NVIDIA's linker does, of the first file that has such a place.
+    /// The kernel needs names that nothing defines. The message has the words of NVIDIA's linker, and is about the
+    /// first source with such a place.
     fn undefined(&self, names: &[Undefined]) -> Error {
         let (kernel, module) = (&self.kernel, self.loaded.module());
         let place = |undefined: &Undefined| module.locate(undefined.span);
@@ -474,7 +480,7 @@ fn pack(kernel: &Function, args: &[Arg], address_bytes: usize, device: u64) -> R
     Ok(bytes)
 }
 
-/// The type of a parameter as it is declared: `.u64`, `.b8[16]`.
+/// The type of a parameter as its declaration writes it: `.u64`, `.b8[16]`.
 pub fn describe(param: &Param) -> String {
     if param.array {
         format!(".{}[{}]", param.ty.name(), param.bytes / u64::from(param.ty.bytes()))

@@ -49,7 +49,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! A [`Stream`] does work in order, beside the thread that asks for it; [`Event`]s order streams:
+//! A [`Stream`] does work in order, concurrently with the thread that enqueues it; [`Event`]s order streams:
 //!
 //! ```
 //! # use ptxvm::{Device, Module};
@@ -72,7 +72,9 @@
 //! # Ok::<(), ptxvm::Error>(())
 //! ```
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
+mod debug;
 mod device;
 mod element;
 mod error;
@@ -85,6 +87,7 @@ mod loaded;
 mod memory;
 mod module;
 mod name;
+pub mod observe;
 mod original;
 #[doc(hidden)]
 pub mod process_report;
@@ -114,10 +117,7 @@ pub use stream::{Event, Pending, Stream};
 pub use texture::{Image, Region, SamplerState, Surface, Texture};
 pub use tools::{Checker, Finding, FindingKind, GlobalMemory, Site, Tool, Tools, is_padding};
 pub use vm::{
-    AccessEvent, AccessKind, Accesses, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait,
-    BlockAccess, BlockAddresses, Completion, CopyGroup, CopyGroupEvent, Counts, DeviceCall, DeviceFunction,
-    ExitEvent, Fault, FaultKind, FenceEvent, HostPath, KernelAttributes, LaneAccess, LaunchConfig,
-    LaunchObserver, LaunchReport, MOST_CLUSTER_BLOCKS, MbarrierEvent, MbarrierOp, ObjectError,
-    ObserverHandle, Order, Output, Place, Profile, Scope, Semantics, Values, WarpEvent, WarpKind, WarpLane,
-    caught, report_briefly,
+    Accesses, Counts, Fault, FaultKind, HostPath, KernelAttributes, LaunchConfig, LaunchObserver,
+    LaunchReport, MOST_CLUSTER_BLOCKS, ObjectError, ObserverHandle, Output, Place, Profile, caught,
+    report_briefly,
 };

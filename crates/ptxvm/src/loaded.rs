@@ -8,8 +8,8 @@ use crate::launch::Launch;
 use crate::texture::Handle;
 use crate::{Device, Error, Module, Named, SamplerState, Surface, Texture};
 
-/// A module on a device. Cheap to clone; clones share their variables. The memory of these is given back when the last clone is dropped,
-/// and every launch of its kernels has ended.
+/// A module on a device. Cheap to clone; clones share their variables. The memory of the variables is freed when the
+/// last clone is dropped and every launch of its kernels has ended.
 #[derive(Clone)]
 pub struct Loaded(Arc<Parts>);
 
@@ -43,7 +43,7 @@ impl Loaded {
         Launch::new(self.clone(), kernel)
     }
 
-    /// What a kernel takes: registers, shared and local memory, threads of a block.
+    /// The resources of a kernel: registers, shared and local memory, threads of a block.
     ///
     /// # Errors
     /// [`Error::NoSuchName`]
@@ -69,7 +69,7 @@ impl Loaded {
     /// Copies bytes out of a `.global` or `.const` variable, starting at an offset, as `cudaMemcpyFromSymbol` does.
     ///
     /// # Errors
-    /// [`Error::NoSuchName`], and [`Error::Memory`] when there are not so many.
+    /// [`Error::NoSuchName`], and [`Error::Memory`] when the range exceeds the variable.
     pub fn read_variable(&self, name: &str, offset: u64, data: &mut [u8]) -> Result<(), Error> {
         match self.part(name, offset, data.len())? {
             address if is_const(address) => self.loaded().read_const(address, data).map_err(Error::Memory),
@@ -77,11 +77,11 @@ impl Loaded {
         }
     }
 
-    /// Copies bytes into a `.global` or `.const` variable, starting at an offset, as `cudaMemcpyToSymbol` does. Launches that have begun do
-    /// not see what is written to `.const` memory.
+    /// Copies bytes into a `.global` or `.const` variable, starting at an offset, as `cudaMemcpyToSymbol` does.
+    /// Running launches do not see writes to `.const` memory.
     ///
     /// # Errors
-    /// [`Error::NoSuchName`], and [`Error::Memory`] when they do not fit.
+    /// [`Error::NoSuchName`], and [`Error::Memory`] when the range exceeds the variable.
     pub fn write_variable(&self, name: &str, offset: u64, data: &[u8]) -> Result<(), Error> {
         match self.part(name, offset, data.len())? {
             address if is_const(address) => self.loaded().write_const(address, data).map_err(Error::Memory),
@@ -89,10 +89,11 @@ impl Loaded {
         }
     }
 
-    /// Copies bytes out of the module's `.const` memory, from an address as [`Loaded::variable`] gives it on.
+    /// Copies bytes out of the module's `.const` memory, starting at an address that [`Loaded::variable`] returned,
+    /// plus an offset.
     ///
     /// # Errors
-    /// [`Error::Memory`] when there are not so many.
+    /// [`Error::Memory`] when the range exceeds that memory.
     pub fn read_const(&self, address: u64, data: &mut [u8]) -> Result<(), Error> {
         self.loaded().read_const(address, data).map_err(Error::Memory)
     }
@@ -100,12 +101,13 @@ impl Loaded {
     /// Copies bytes into the module's `.const` memory, as [`Loaded::write_variable`] does.
     ///
     /// # Errors
-    /// [`Error::Memory`] when they do not fit.
+    /// [`Error::Memory`] when the range exceeds that memory.
     pub fn write_const(&self, address: u64, data: &[u8]) -> Result<(), Error> {
         self.loaded().write_const(address, data).map_err(Error::Memory)
     }
 
-    /// Binds a `.texref` variable to a texture, for launches that are prepared from now on. It stays bound when the texture is destroyed.
+    /// Binds a `.texref` variable to a texture, for launches prepared from now on. The binding outlives the texture's
+    /// handle.
     ///
     /// # Errors
     /// [`Error::Texture`] when the module has no such variable, [`Error::OtherDevice`].
@@ -113,18 +115,18 @@ impl Loaded {
         self.bind(name, &texture.0)
     }
 
-    /// Binds a `.surfref` variable to a surface; otherwise as [`Loaded::bind_texture`].
+    /// Binds a `.surfref` variable to a surface, as [`Loaded::bind_texture`] binds a texture.
     ///
     /// # Errors
-    /// As of [`Loaded::bind_texture`].
+    /// Those of [`Loaded::bind_texture`].
     pub fn bind_surface(&self, name: &str, surface: &Surface) -> Result<(), Error> {
         self.bind(name, &surface.0)
     }
 
-    /// Binds a `.samplerref` variable to a sampler; otherwise as [`Loaded::bind_texture`].
+    /// Binds a `.samplerref` variable to a sampler, as [`Loaded::bind_texture`] binds a texture.
     ///
     /// # Errors
-    /// As of [`Loaded::bind_texture`].
+    /// Those of [`Loaded::bind_texture`].
     pub fn bind_sampler(&self, name: &str, sampler: &SamplerState) -> Result<(), Error> {
         self.bind(name, &sampler.0)
     }

@@ -9,7 +9,7 @@ use vm::FaultKind;
 use crate::element::to_bytes;
 use crate::{Device, Element, Error};
 
-/// An allocation, given back when nobody has it any more.
+/// An allocation. Dropping it frees the memory.
 pub(crate) struct Memory {
     pub device: Device,
     pub address: u64,
@@ -18,15 +18,15 @@ pub(crate) struct Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // The address came from `allocate` and is given back once, so this cannot fail.
+        // `allocate` returned the address, and only this call frees it: it cannot fail.
         let _ = self.device.machine().free(self.address);
     }
 }
 
-/// Device memory without a type.
+/// Untyped device memory.
 ///
-/// Cheap to clone; clones are the same memory. It is given back when the last one is dropped, and every [`Launch`](crate::Launch)
-/// that has it as an argument: a kernel that uses its address afterwards faults.
+/// Cheap to clone; clones are the same memory. The memory is freed when the last clone is dropped and every
+/// [`Launch`](crate::Launch) with it as an argument is gone. A kernel that uses its address afterwards faults.
 #[derive(Clone)]
 pub struct Buffer(pub(crate) Arc<Memory>);
 
@@ -56,23 +56,24 @@ impl Buffer {
     /// Copies bytes out, starting at an offset.
     ///
     /// # Errors
-    /// [`Error::Memory`] when there are not so many.
+    /// [`Error::Memory`] when the range exceeds the buffer.
     pub fn read(&self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
         self.device().read_at(self.at(offset, data.len() as u64)?, data)
     }
 
-    /// Sets so many bytes from an offset on to a pattern, over and over from its first byte on.
+    /// Fills `bytes` bytes from an offset on with a pattern, repeated from its first byte.
     ///
     /// # Errors
-    /// [`Error::Memory`] when there are not so many.
+    /// [`Error::Memory`] when the range exceeds the buffer.
     pub fn fill(&self, offset: u64, pattern: &[u8], bytes: u64) -> Result<(), Error> {
         self.device().fill_at(self.at(offset, bytes)?, pattern, bytes)
     }
 
-    /// Copies so many bytes from an offset of another buffer, or of this one, to an offset of this one.
+    /// Copies `bytes` bytes from an offset of another buffer, or of this one, to an offset of this one.
     ///
     /// # Errors
-    /// [`Error::Memory`] when there are not so many, [`Error::OtherDevice`] when the buffers are not of one device.
+    /// [`Error::Memory`] when a range exceeds its buffer, [`Error::OtherDevice`] when the buffers are on different
+    /// devices.
     pub fn copy_from(&self, offset: u64, source: &Buffer, from: u64, bytes: u64) -> Result<(), Error> {
         if self.device().number() != source.device().number() {
             return Err(Error::OtherDevice);
@@ -80,12 +81,12 @@ impl Buffer {
         self.device().copy_at(source.at(from, bytes)?, self.at(offset, bytes)?, bytes)
     }
 
-    /// The device that it is memory of.
+    /// The device that owns the memory.
     pub fn device(&self) -> &Device {
         &self.0.device
     }
 
-    /// Address of an offset that has so many bytes behind it.
+    /// The address of an offset, if `bytes` bytes follow it.
     fn at(&self, offset: u64, bytes: u64) -> Result<u64, Error> {
         let fits = offset.checked_add(bytes).is_some_and(|end| end <= self.bytes());
         fits.then(|| self.address() + offset).ok_or(Error::Memory(FaultKind::OutOfBounds))
@@ -94,8 +95,8 @@ impl Buffer {
 
 /// An array in device memory.
 ///
-/// Cheap to clone; clones are the same memory. It is given back when the last one is dropped, and every [`Launch`](crate::Launch)
-/// that has it as an argument: a kernel that uses its address afterwards faults.
+/// Cheap to clone; clones are the same memory. The memory is freed when the last clone is dropped and every
+/// [`Launch`](crate::Launch) with it as an argument is gone. A kernel that uses its address afterwards faults.
 #[derive(Clone)]
 pub struct Array<T> {
     buffer: Buffer,
@@ -123,12 +124,12 @@ impl<T: Element> Array<T> {
         self.length == 0
     }
 
-    /// The device that it is memory of.
+    /// The device that owns the memory.
     pub fn device(&self) -> &Device {
         self.buffer.device()
     }
 
-    /// Its memory, without the type.
+    /// The array's memory, untyped.
     pub fn buffer(&self) -> &Buffer {
         &self.buffer
     }
@@ -136,7 +137,7 @@ impl<T: Element> Array<T> {
     /// Some of its elements: `array.slice(10..20)`.
     ///
     /// # Errors
-    /// [`Error::Memory`] when the array has not so many.
+    /// [`Error::Memory`] when the range exceeds the array.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<T>, Error> {
         let start = match range.start_bound() {
             Bound::Included(&start) => Some(start),
@@ -187,13 +188,14 @@ impl<T: Element> Array<T> {
     /// Overwrites the first elements with those of another array, or of a part of one.
     ///
     /// # Errors
-    /// [`Error::Memory`] when there are more than this array holds, [`Error::OtherDevice`] when the arrays are not of one device.
+    /// [`Error::Memory`] when there are more than this array holds, [`Error::OtherDevice`] when the arrays are on
+    /// different devices.
     pub fn copy_from(&self, source: impl Into<Slice<T>>) -> Result<(), Error> {
         self.all().copy_from(source)
     }
 }
 
-/// A part of an array. Cheap to clone; it keeps the memory of the array.
+/// A part of an array. Cheap to clone; it keeps the array's memory alive.
 #[derive(Clone)]
 pub struct Slice<T> {
     array: Array<T>,
@@ -217,7 +219,7 @@ impl<T: Element> Slice<T> {
         self.length == 0
     }
 
-    /// The device that it is memory of.
+    /// The device that owns the memory.
     pub fn device(&self) -> &Device {
         self.array.device()
     }
@@ -257,7 +259,8 @@ impl<T: Element> Slice<T> {
     /// Overwrites the first elements with those of another array, or of a part of one. They may overlap.
     ///
     /// # Errors
-    /// [`Error::Memory`] when there are more than this slice holds, [`Error::OtherDevice`] when they are not of one device.
+    /// [`Error::Memory`] when there are more than this slice holds, [`Error::OtherDevice`] when they are on different
+    /// devices.
     pub fn copy_from(&self, source: impl Into<Slice<T>>) -> Result<(), Error> {
         let source = source.into();
         self.check(source.length)?;

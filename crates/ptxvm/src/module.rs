@@ -17,7 +17,7 @@ use crate::{Error, Named};
 #[derive(Clone, Debug)]
 pub struct Module {
     source: Arc<SourceFile>,
-    /// What it was linked of; empty if it is one file.
+    /// The modules that it was linked from; empty if it is one file.
     parts: Arc<[Module]>,
     program: Arc<ir::Program>,
     warnings: Arc<[Diagnostic]>,
@@ -57,9 +57,9 @@ impl Module {
         Ok(Module { source, parts: Arc::default(), program, warnings: diagnostics.into() })
     }
 
-    /// Links modules: what one declares `.extern` is what another defines `.visible` (or `.weak`, `.common`), as
-    /// NVIDIA's linker finds it. Names without a linking directive stay private to their module. What no module defines
-    /// stays undefined.
+    /// Links modules. As NVIDIA's linker does, it resolves an `.extern` declaration of one module to a `.visible` (or
+    /// `.weak`, `.common`) definition of another. Names without a linking directive stay private to their module.
+    /// Names that no module defines stay undefined.
     ///
     /// The warnings of the modules stay with them.
     ///
@@ -92,32 +92,32 @@ impl Module {
         Ok(Module { source, parts: parts.into(), program, warnings: Arc::default() })
     }
 
-    /// The same module with some passes of the lowering left out. It computes the same; what that is good for is to find the
-    /// pass that gets something wrong, and to look at registers while a kernel runs.
+    /// The same module, lowered without some passes. It computes the same. This helps to find the pass that has a
+    /// bug, and to look at registers while a kernel runs.
     #[must_use]
     pub fn lowered_with(&self, options: &LowerOptions) -> Module {
         Module { program: Arc::new(ir::lower(self.program.module.clone(), options)), ..self.clone() }
     }
 
-    /// The same module as these tools must have it: initcheck sees registers that nobody wrote only if nothing is computed, or
-    /// replaced by its value, where it would not have been.
+    /// The same module, lowered as these tools need it. Initcheck sees reads of unwritten registers only if lowering
+    /// neither hoists operations into the prologue nor propagates copies.
     #[must_use]
     pub fn for_tools(self, tools: Tools) -> Module {
         let options = LowerOptions { copies: false, prologue: false, ..LowerOptions::ALL };
         if tools.has(Tool::Initcheck) { self.lowered_with(&options) } else { self }
     }
 
-    /// The modules of one file each that it is made of.
+    /// The single-file modules that it consists of.
     fn parts(&self) -> &[Module] {
         if self.parts.is_empty() { std::slice::from_ref(self) } else { &self.parts }
     }
 
-    /// Bytes that its source takes among those of a linked module.
+    /// The range of offsets that its source takes in a linked module, in bytes.
     fn source_bytes(&self) -> u32 {
         self.source.text().len() as u32 + 1
     }
 
-    /// The source text and its name; of a linked module, the first.
+    /// The source text and its name; the first source of a linked module.
     pub fn source(&self) -> &Arc<SourceFile> {
         &self.source
     }
@@ -127,8 +127,8 @@ impl Module {
         self.parts().iter().map(|part| &part.source)
     }
 
-    /// Which of [`Module::sources`] a span of the module is in, and where there: spans of a linked module count on from
-    /// source to source.
+    /// The index in [`Module::sources`] of the source that contains a span, and the span in that source. The offsets
+    /// of a linked module count on from source to source.
     pub fn locate(&self, span: Span) -> (usize, Span) {
         let mut offset = 0;
         let mut place = (0, span);
@@ -147,7 +147,7 @@ impl Module {
         &self.program
     }
 
-    /// What is worth knowing about the text although it was accepted.
+    /// The diagnostics of a text that was accepted.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
@@ -160,12 +160,12 @@ impl Module {
     /// The kernel of this name.
     ///
     /// # Errors
-    /// [`Error::NoSuchName`] with the names that there are.
+    /// [`Error::NoSuchName`] with the names that the module has.
     pub fn kernel(&self, name: &str) -> Result<&Function, Error> {
         self.kernels().find(|kernel| kernel.name == name).ok_or_else(|| self.no_such_kernel(name))
     }
 
-    /// There is no kernel of this name.
+    /// The error for a kernel name that the module does not have.
     pub(crate) fn no_such_kernel(&self, name: &str) -> Error {
         Error::NoSuchName {
             what: Named::Kernel,

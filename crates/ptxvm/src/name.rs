@@ -4,13 +4,13 @@ use std::fmt::{self, Write};
 
 use cpp_demangle::{BorrowedSymbol, DemangleOptions};
 
-/// Longer names stay as they are: demangling takes time, and what comes of them is not read.
+/// Longer names are not demangled: it takes time, and nobody reads the result.
 const LONGEST: usize = 4096;
-/// So much of a name is shown.
+/// Maximum length of a name that is shown.
 const SHOWN: usize = 160;
 
-/// A kernel's name as its author wrote it, without the types of its parameters: `saxpy<float>` for `_Z5saxpyIfEviT_PS0_S1_`.
-/// Names of C++, numba and Rust are known; others stay as they are.
+/// A kernel's name as its author wrote it, without the parameter types: `saxpy<float>` for `_Z5saxpyIfEviT_PS0_S1_`.
+/// Demangles names of C++, numba and Rust; others stay as they are.
 pub fn demangle(name: &str) -> String {
     if name.len() > LONGEST {
         return name.to_owned();
@@ -31,7 +31,7 @@ pub fn demangle(name: &str) -> String {
     cpp.filter(|cpp| !cpp.is_empty()).unwrap_or_else(|| name.to_owned())
 }
 
-/// Leaves out `[abi:...]`, in which numba keeps its own numbers.
+/// Removes `[abi:...]`, where numba keeps its own numbers.
 fn without_tags(name: &str) -> String {
     let mut parts = name.split("[abi:");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -41,7 +41,7 @@ fn without_tags(name: &str) -> String {
     text
 }
 
-/// A text that refuses to grow long.
+/// A string with a maximum length: writing more fails.
 struct Bounded(String);
 
 impl Write for Bounded {
@@ -54,7 +54,7 @@ impl Write for Bounded {
     }
 }
 
-/// A name for people: demangled, its middle left out if it is long.
+/// A name for display: demangled, and its middle elided if it is long.
 pub fn short_name(name: &str) -> String {
     let name = demangle(name);
     let count = name.chars().count();
@@ -65,7 +65,7 @@ pub fn short_name(name: &str) -> String {
     format!("{}...{}", part(0), part(count - SHOWN / 2))
 }
 
-/// The name of a parameter without that of its kernel before it, as compilers put it there.
+/// The name of a parameter without the kernel's name, which compilers put before it.
 pub fn short_param<'a>(kernel: &str, param: &'a str) -> &'a str {
     match param.strip_prefix(kernel).map(|rest| rest.trim_start_matches('_')) {
         Some(rest) if !rest.is_empty() => rest,
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn hostile_names_stay_short() {
-        // Each substitution doubles what came before.
+        // Each substitution doubles the previous one.
         let nested = format!("_Z1f{}", (0..60).map(|_| "1AIS_S_E").collect::<String>());
         for name in [nested, format!("_ZN{}E", "1a".repeat(5000)), "x".repeat(100_000)] {
             assert!(short_name(&name).len() < 1000);

@@ -1,4 +1,4 @@
-//! The lines that instructions were compiled from, as `.loc` says (PTX ISA 11.5, "Debugging Directives").
+//! The original source lines of instructions, from `.loc` (PTX ISA 11.5, "Debugging Directives").
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,14 +13,14 @@ pub struct OriginalPlace {
     pub file: String,
     /// The line, from 1.
     pub line: u64,
-    /// The column, from 1; 0 if the compiler knew none.
+    /// The column, from 1; 0 if the compiler recorded none.
     pub column: u64,
-    /// Where its function was inlined, if it was.
+    /// The call site, if the place's function was inlined.
     pub inlined_at: Option<Box<OriginalPlace>>,
 }
 
 impl OriginalPlace {
-    /// The place, where its function was inlined, where the function of that was, and so on.
+    /// The place, its call site, the call site of that one's function, and so on.
     pub fn chain(&self) -> impl Iterator<Item = &OriginalPlace> {
         std::iter::successors(Some(self), |place| place.inlined_at.as_deref())
     }
@@ -31,7 +31,7 @@ impl OriginalPlace {
         format!("{name}:{}", self.line)
     }
 
-    /// Says of a line of the PTX that it comes from here.
+    /// A note that a line of the PTX was compiled from this place.
     pub(crate) fn note(&self, line: u32) -> String {
         format!("line {line} was compiled from {self}")
     }
@@ -51,18 +51,18 @@ impl fmt::Display for OriginalPlace {
     }
 }
 
-/// What all `.loc` of a text say.
+/// All `.loc` of a text.
 #[derive(Default)]
 pub struct OriginalPlaces {
     files: HashMap<u64, String>,
-    /// In ascending order: where each holds from. None holds behind the end of a function.
+    /// The `.loc` in effect from each offset on, ascending. `None` follows the end of a function.
     from: Vec<(u32, Option<Loc>)>,
 }
 
 /// A file, a line and a column of `.loc`.
 type Numbers = [u64; 3];
 
-/// What a `.loc` says.
+/// The contents of a `.loc`.
 #[derive(Clone, Copy)]
 struct Loc {
     place: Numbers,
@@ -70,7 +70,7 @@ struct Loc {
 }
 
 impl OriginalPlaces {
-    /// Those of a source.
+    /// Collects the `.loc` of a source.
     pub fn of(source: &SourceFile) -> OriginalPlaces {
         let mut places = OriginalPlaces::default();
         let (tree, _) = syntax::parse(source);
@@ -107,13 +107,13 @@ impl OriginalPlaces {
         }
     }
 
-    /// What the instruction at an offset of the text was compiled from; `None` where nothing says so, or line 0.
+    /// The original place of the instruction at an offset of the text; `None` if no `.loc` applies, or its line is 0.
     pub fn at(&self, offset: u32) -> Option<OriginalPlace> {
         let behind = self.from.partition_point(|(start, _)| *start <= offset);
         self.place(behind.checked_sub(1)?)
     }
 
-    /// What the `.loc` of an index says.
+    /// The original place that the `.loc` at an index gives.
     fn place(&self, index: usize) -> Option<OriginalPlace> {
         let (mut chain, mut next) = (Vec::new(), Some((index, self.from[index].1?)));
         while let Some((index, Loc { place: [file, line, column], inlined_at })) = next {
@@ -127,8 +127,9 @@ impl OriginalPlaces {
             .reduce(|outer, inner| OriginalPlace { inlined_at: Some(Box::new(outer)), ..inner })
     }
 
-    /// The call that a `.loc` was inlined at, which one before it in the same function must name, and where that was inlined itself. Those that name it
-    /// may differ in that, and then it is not known.
+    /// The `.loc` of a call site, given by the `inlined_at` of the one at `index`. An earlier `.loc` of the same
+    /// function has that place, and tells where the call site itself was inlined. Several such `.loc` may disagree
+    /// about that; then the result has no further call site.
     fn outer(&self, index: usize, place: Numbers) -> (usize, Loc) {
         let before =
             self.from[..index].iter().enumerate().rev().map_while(|(i, (_, loc))| Some((i, (*loc)?)));
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_was_inlined_says_where() {
-        // As Triton writes it: `max` in `softmax` in the kernel. The function of line 9 was inlined in two others.
+        // As Triton emits it: `max` in `softmax` in the kernel. The function of line 9 was inlined at two places.
         let text = ".version 8.6\n.target sm_90\n.file 1 \"k.py\"\n.file 2 \"b.py\"\n.entry f() {\n.loc 1 24 17\n\
              .loc 2 216 16, function_name s, inlined_at 1 24 17\n bar.sync 0;\n\
              .loc 2 196 12, function_name s, inlined_at 2 216 16\n trap;\n\
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(at("ret"), Some(format!("b.py:9:1, inlined at {trap}")));
         assert_eq!(at("brkpt").as_deref(), Some("b.py:9:1, inlined at k.py:24:17"));
         assert_eq!(at("exit").as_deref(), Some("b.py:5:2, inlined at b.py:9:1"));
-        // Not what another function says of that place.
+        // A `.loc` of another function does not count.
         assert_eq!(at("nanosleep").as_deref(), Some("b.py:216:16, inlined at b.py:196:12"));
     }
 

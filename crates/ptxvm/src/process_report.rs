@@ -1,16 +1,19 @@
-//! What the driver, which writes the report of a process, and `ptxvm exec`, which reads it, agree on (crates/libcuda/src/report.rs, live.rs).
+//! Constants that the driver, which writes the report of a process, and `ptxvm exec`, which reads it, share
+//! (crates/libcuda/src/report.rs, live.rs).
 
-/// So many faults, findings, functions and modules are told, of each.
+/// The report contains at most this number of faults, of findings, of functions and of modules.
 pub const MOST: usize = 100;
 
-/// So many pairs of numbers stand at the beginning of what a process that may end at any moment has told so far.
+/// The live report begins with this number of pairs of numbers. The process keeps them up to date, since it may end
+/// at any moment.
 pub const PAIRS: usize = 4096;
 
-/// The pair of calls of the driver.
+/// The index of the pair for driver calls.
 pub const CALLS: usize = 0;
 
-/// The pair of errors.
+/// The index of the pair for errors.
 pub const ERRORS: usize = 1;
 
-/// The pair of the kernel that was launched first. Kernels that find no room share the last one.
+/// The index of the pair for the kernel that was launched first. Kernels without a pair of their own share the last
+/// one.
 pub const FIRST_KERNEL: usize = 2;

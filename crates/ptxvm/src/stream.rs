@@ -1,4 +1,4 @@
-//! Streams and events: work in order, beside the thread that asks for it.
+//! Streams and events: work done in order, concurrently with the thread that enqueues it.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -11,33 +11,34 @@ use vm::LaunchReport;
 
 use crate::{Error, Launch};
 
-/// Work that is done in order, each piece when the one before has ended, on a thread of the stream's own. Different streams
-/// do theirs at the same time.
+/// A queue of work. A thread of the stream does each piece when the one before has ended. Different streams work
+/// concurrently.
 ///
-/// When a piece fails, those behind it are not done ([`Error::NotRun`]), until [`Stream::synchronize`] has told of it. Dropping a stream
-/// lets it finish. Without threads (WebAssembly) everything is done at once.
+/// When a piece fails, the pieces behind it are skipped ([`Error::NotRun`]) until [`Stream::synchronize`] has
+/// returned the failure. A dropped stream still finishes its work. Without threads (WebAssembly) all work is done at
+/// once, when it is enqueued.
 pub struct Stream {
     queue: Arc<Queue>,
 }
 
-/// A piece of work; it is told of the failure of an earlier one, if there was any, and returns its own.
+/// A piece of work. It gets the failure of an earlier piece, if there was one, and returns its own.
 type Work = Box<dyn FnOnce(Option<Error>) -> Option<Error> + Send>;
 
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
-    /// There is more to do, or nothing is left.
+    /// Notified when work is added, and when the queue becomes idle.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     work: VecDeque<Work>,
-    /// Some of it is being done.
+    /// A piece of work is running.
     busy: bool,
-    /// There is a thread that does it, or waits for more.
+    /// A thread exists that does the work or waits for more.
     thread: bool,
-    /// The first failure that nobody was told of.
+    /// The first failure that `synchronize` has not returned yet.
     error: Option<Error>,
 }
 
@@ -62,7 +63,7 @@ impl Stream {
         self.enqueue(move || launch.run())
     }
 
-    /// Does something else when everything before has ended: copies an array, say, or tells somebody.
+    /// Does other work when everything before has ended: copies an array, say, or signals somebody.
     ///
     /// ```
     /// # let device = ptxvm::Device::new();
@@ -104,7 +105,7 @@ impl Stream {
         event
     }
 
-    /// What comes after this is done when an event has happened.
+    /// Delays all later work of this stream until an event has happened.
     pub fn wait(&self, event: &Event) {
         let event = event.clone();
         self.push(Box::new(move |_| {
@@ -116,7 +117,7 @@ impl Stream {
     /// Waits until everything is done.
     ///
     /// # Errors
-    /// The first failure since the last call. What comes after it is done again.
+    /// The first failure since the last call. Work that is enqueued afterwards is done again.
     pub fn synchronize(&self) -> Result<(), Error> {
         let mut state = lock(&self.queue.state);
         while state.is_working() {
@@ -143,17 +144,17 @@ impl Stream {
     }
 }
 
-/// Work of a stream panicked, which said this.
+/// The error of work of a stream that panicked with this message.
 fn panicked(message: &str) -> Error {
     Error::Panicked(format!("the work of the stream panicked: {message}"))
 }
 
-/// Hands a result to whoever waits for it. Maybe nobody does.
+/// Sends a result to the receiver, which may be gone.
 fn send<T>(sender: &SyncSender<T>, result: T) {
     let _ = sender.try_send(result);
 }
 
-/// For so long a thread without work waits for more, before it ends.
+/// An idle thread of a stream waits this long for more work, then ends.
 #[cfg(not(target_family = "wasm"))]
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -163,7 +164,7 @@ impl Queue {
         let queue = Arc::clone(self);
         let thread = std::thread::Builder::new().name("ptxvm stream".to_owned());
         if thread.spawn(move || queue.run(PATIENCE)).is_err() {
-            // The host has no more threads: whoever asks does the work.
+            // The host cannot start another thread: the caller does the work.
             self.run(Duration::ZERO);
         }
     }
@@ -173,7 +174,7 @@ impl Queue {
         self.run(Duration::ZERO);
     }
 
-    /// Does what is there, and what comes within so much time.
+    /// Does the queued work, and work that arrives within `patience`.
     fn run(&self, patience: Duration) {
         let mut state = lock(&self.state);
         loop {
@@ -208,7 +209,8 @@ impl<T> Pending<T> {
     /// Waits for it.
     ///
     /// # Errors
-    /// Those of the work, [`Error::Panicked`] if it did, and [`Error::NotRun`] when something before it in its stream failed.
+    /// The errors of the work; [`Error::Panicked`] if it panicked; [`Error::NotRun`] if earlier work of its stream
+    /// failed.
     pub fn wait(self) -> Result<T, Error> {
         self.receiver.recv().unwrap_or_else(|_| Err(panicked("its result was lost")))
     }
@@ -218,7 +220,7 @@ impl<T> Pending<T> {
 #[derive(Clone, Default)]
 pub struct Event(Arc<(Mutex<Option<Moment>>, Condvar)>);
 
-/// When something happened.
+/// The time at which an event happened.
 #[cfg(not(target_family = "wasm"))]
 type Moment = Instant;
 #[cfg(target_family = "wasm")]
@@ -247,7 +249,7 @@ impl Event {
         }
     }
 
-    /// The time from an earlier event to this one; nothing if one of them has not happened, or there is no clock.
+    /// The time from an earlier event to this one; `None` if one of them has not happened, or there is no clock.
     pub fn since(&self, earlier: &Event) -> Option<Duration> {
         #[cfg(not(target_family = "wasm"))]
         {

@@ -9,17 +9,18 @@ use crate::{Buffer, Device, Error};
 
 /// Texels in device memory: what CUDA calls an array, or a mipmapped array.
 ///
-/// Cheap to clone; clones are the same memory. It is given back when the last one is dropped, and every texture and surface of it.
+/// Cheap to clone; clones are the same memory. The memory is freed when the last clone is dropped and every texture
+/// and surface of it is gone.
 #[derive(Clone)]
 pub struct Image {
     buffer: Buffer,
-    /// Where it begins in the buffer.
+    /// Offset of the first texel in the buffer.
     offset: u64,
     layout: Arc<Layout>,
 }
 
-/// A part of a level of an image: where it begins and how large it is, each in bytes of a row, rows, and slices. The layers of arrays
-/// and the faces of cubes are slices here.
+/// A part of one mipmap level of an image: its start and its size, each as bytes of a row, rows, and slices. The
+/// layers of an array and the faces of a cube count as slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Region {
     /// The mipmap level; 0 is the largest.
@@ -31,7 +32,7 @@ pub struct Region {
 }
 
 impl Image {
-    /// What it was made by.
+    /// The descriptor that the image was made from.
     pub fn descriptor(&self) -> &ImageDescriptor {
         self.layout.descriptor()
     }
@@ -46,24 +47,25 @@ impl Image {
         self.layout.bytes()
     }
 
-    /// The device that it is memory of.
+    /// The device that owns the memory.
     pub fn device(&self) -> &Device {
         self.buffer.device()
     }
 
-    /// One mipmap level as an image of its own, in the same memory; `None` if there are not so many.
+    /// One mipmap level as an image that shares the memory; `None` if the image has no such level.
     pub fn level(&self, level: u32) -> Option<Image> {
         let (start, layout) = self.layout.level(level)?;
         Some(Image { buffer: self.buffer.clone(), offset: self.offset + start, layout: Arc::new(layout) })
     }
 
-    /// Everything in a level; `None` if there are not so many.
+    /// The whole level; `None` if the image has no such level.
     pub fn whole(&self, level: u32) -> Option<Region> {
         let [_, size] = self.pitches_and_size(level)?;
         Some(Region { level, start: [0; 3], size })
     }
 
-    /// Device address of a byte of a row, of a slice; `None` if there is no such row. To copy within the device: rows are contiguous.
+    /// Device address of a byte in a row of a slice; `None` if there is no such row. Copies within the device use it:
+    /// each row is contiguous.
     pub fn address_of(&self, level: u32, [byte, row, slice]: [u64; 3]) -> Option<u64> {
         let [[_, row_pitch, slice_pitch], [bytes, rows, slices]] = self.pitches_and_size(level)?;
         let start = self.layout.levels().get(level as usize)?.start;
@@ -71,10 +73,10 @@ impl Image {
         inside.then(|| self.address() + start + slice * slice_pitch + row * row_pitch + byte)
     }
 
-    /// Copies bytes in, of which rows begin `row_pitch` bytes apart and slices `slice_pitch`.
+    /// Copies bytes in. In `data`, rows are `row_pitch` bytes apart and slices `slice_pitch` bytes.
     ///
     /// # Errors
-    /// [`Error::Memory`] when the region is not within the image, or `data` too short.
+    /// [`Error::Memory`] when the region exceeds the image, or `data` is too short.
     pub fn write_region(
         &self,
         region: &Region,
@@ -87,10 +89,10 @@ impl Image {
         })
     }
 
-    /// Copies bytes out; otherwise as [`Image::write_region`].
+    /// Copies bytes out, laid out as for [`Image::write_region`].
     ///
     /// # Errors
-    /// [`Error::Memory`] when the region is not within the image, or `data` too short.
+    /// [`Error::Memory`] when the region exceeds the image, or `data` is too short.
     pub fn read_region(
         &self,
         region: &Region,
@@ -103,7 +105,8 @@ impl Image {
         })
     }
 
-    /// Bytes of a texel, from row to row and from slice to slice of a level, and its size in bytes of a row, rows and slices.
+    /// The pitches of a level (bytes from texel to texel, row to row and slice to slice), and its size in bytes of a
+    /// row, rows and slices.
     fn pitches_and_size(&self, level: u32) -> Option<[[u64; 3]; 2]> {
         let descriptor = self.descriptor();
         let level = self.layout.levels().get(level as usize)?;
@@ -141,7 +144,7 @@ impl Image {
         fits().ok_or(Error::Memory(FaultKind::OutOfBounds))
     }
 
-    /// Calls `f` with the device address of each row of a region, and where it lies on the host, and how long it is.
+    /// Calls `f` for each row of a region with its device address, its offset on the host and its length.
     fn each_row(
         &self,
         region: &Region,
@@ -161,11 +164,11 @@ impl Image {
     }
 }
 
-/// An object of the device, which is destroyed when nobody has it any more.
+/// An object of the device. Dropping the handle destroys it.
 pub(crate) struct Handle {
     pub device: Device,
     pub handle: u64,
-    /// Its memory, if it keeps that alive.
+    /// The memory of the object, if the object keeps it alive.
     _image: Option<Image>,
 }
 
@@ -182,7 +185,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // It is destroyed once, so this cannot fail.
+        // Only this call destroys the object: it cannot fail.
         let _ = self.device.machine().destroy_object(self.handle);
     }
 }
@@ -191,13 +194,19 @@ macro_rules! objects {
     ($($(#[$doc:meta])* $Name:ident)*) => { $(
         $(#[$doc])*
         ///
-        /// Cheap to clone; clones are the same object. It is destroyed with the last one, and every launch that has it as an
-        /// argument: a kernel that uses its handle afterwards faults.
+        /// Cheap to clone; clones are the same object. The object is destroyed when the last clone is dropped and
+        /// every launch with it as an argument is gone. A kernel that uses its handle afterwards faults.
         #[derive(Clone)]
         pub struct $Name(pub(crate) Arc<Handle>);
 
+        impl std::fmt::Debug for $Name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($Name)).field("handle", &self.handle()).finish_non_exhaustive()
+            }
+        }
+
         impl $Name {
-            /// What kernels name it by.
+            /// The number by which kernels refer to it.
             pub fn handle(&self) -> u64 {
                 self.0.handle
             }
@@ -215,10 +224,10 @@ objects! {
 }
 
 impl Device {
-    /// New texels, all zero.
+    /// A new image whose texels are all zero.
     ///
     /// # Errors
-    /// [`Error::Texture`] when there is no such image, [`Error::OutOfMemory`].
+    /// [`Error::Texture`] when the descriptor is invalid, [`Error::OutOfMemory`].
     pub fn image(&self, descriptor: ImageDescriptor) -> Result<Image, Error> {
         let layout = Layout::new(descriptor).map_err(|error| Error::Texture(error.into()))?;
         let name = format!("image of {} texels", descriptor.geometry.name());
@@ -235,10 +244,10 @@ impl Device {
         Handle::new(self, handle, Some(image)).map(Texture)
     }
 
-    /// Makes a texture of what lies at a device address, which must stay there as long as the texture is used.
+    /// Makes a texture of memory at a device address. The memory must stay allocated while the texture is used.
     ///
     /// # Errors
-    /// [`Error::Texture`] when there is no such image, or its memory is not within one allocation that is alive.
+    /// [`Error::Texture`] when the descriptor is invalid, or the image's memory is not within one live allocation.
     pub fn texture_at(
         &self,
         address: u64,
@@ -251,14 +260,15 @@ impl Device {
     /// Makes a surface of an image.
     ///
     /// # Errors
-    /// [`Error::OtherDevice`], [`Error::Texture`] when the image has several levels: a surface is one ([`Image::level`]).
+    /// [`Error::OtherDevice`], [`Error::Texture`] when the image has several levels: a surface has one
+    /// ([`Image::level`]).
     pub fn surface(&self, image: &Image) -> Result<Surface, Error> {
         self.owns(image)?;
         let handle = self.machine().create_surface(image.address(), *image.descriptor());
         Handle::new(self, handle, Some(image)).map(Surface)
     }
 
-    /// Makes a surface of what lies at a device address; otherwise as [`Device::texture_at`].
+    /// Makes a surface of memory at a device address, as [`Device::texture_at`] makes a texture.
     ///
     /// # Errors
     /// [`Error::Texture`]

@@ -318,7 +318,7 @@ fn clusters_are_watched_with_the_owners_of_shared_memory() {
     use std::ops::ControlFlow;
     use std::sync::Mutex;
 
-    use ptxvm::{AccessEvent, AccessKind, LaunchObserver};
+    use ptxvm::observe::{AccessEvent, AccessKind, LaunchObserver};
 
     #[derive(Default)]
     struct Stores(Vec<([u32; 3], [u32; 3], u64)>);

@@ -4,10 +4,8 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use ptxvm::{
-    AccessEvent, Array, BarrierArrival, Device, Engine, Error, Launch, LaunchObserver, Loaded, Module,
-    ObserverHandle, Output,
-};
+use ptxvm::observe::{AccessEvent, BarrierArrival};
+use ptxvm::{Array, Device, Engine, Error, Launch, LaunchObserver, Loaded, Module, ObserverHandle, Output};
 
 /// `write` says which of the doors below it comes to; `wait` lets every block wait for the first one, whose thread prints before.
 const KERNELS: &str = "\

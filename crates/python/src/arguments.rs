@@ -12,27 +12,27 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyTuple, PyType};
 use crate::memory::HostMemory;
 use crate::texture::{Object, ObjectUse};
 
-/// An array, and where in the parameters its address stands.
+/// An array argument, and the offset of its address in the parameters.
 pub struct Array {
-    /// Which argument has it.
+    /// The index of the argument.
     pub index: usize,
     /// Its memory.
     pub memory: HostMemory,
-    /// Offset of the address; `None` of texels, of which kernels get the handle of an object instead.
+    /// Offset of the address; `None` for texels, for which kernels get the handle of an object instead.
     pub offset: Option<usize>,
-    /// Whether it has to be aligned as it is on the device ([`ALIGNMENT`](crate::place::ALIGNMENT)).
+    /// Whether its device memory must have [`ALIGNMENT`](crate::place::ALIGNMENT).
     pub aligned: bool,
 }
 
-/// Where the handle of an object goes.
+/// The destination of an object's handle.
 pub enum Target {
-    /// To this offset in the parameters.
+    /// This offset in the parameters.
     Offset(usize),
-    /// To this variable of the module.
+    /// This variable of the module.
     Variable(String),
 }
 
-/// What arguments refer to.
+/// The arrays and objects that arguments refer to.
 #[derive(Default)]
 pub struct Referred {
     /// The arrays.
@@ -42,10 +42,10 @@ pub struct Referred {
 }
 
 impl Referred {
-    /// Notes an object, and its texels.
+    /// Adds an object, and the array with its texels.
     ///
     /// # Errors
-    /// When the array of its texels cannot be used.
+    /// When that array cannot be used.
     pub fn add_object(
         &mut self,
         py: Python<'_>,
@@ -64,7 +64,7 @@ impl Referred {
         Ok(())
     }
 
-    /// Appends what a structure refers to, which begins so many bytes further on.
+    /// Appends the references of a structure that begins at offset `start`.
     fn append(&mut self, other: Referred, start: usize) {
         let arrays = self.arrays.len();
         self.arrays.extend(
@@ -83,28 +83,28 @@ impl Referred {
     }
 }
 
-/// The bytes of all parameters, but for the addresses of arrays and the handles of objects.
+/// The bytes of all parameters. Addresses of arrays and handles of objects are filled in later.
 #[derive(Default)]
 pub struct Parameters {
-    /// As they lie in parameter space.
+    /// The bytes, as in parameter space.
     pub bytes: Vec<u8>,
-    /// What is among them.
+    /// The arrays and objects that they refer to.
     pub referred: Referred,
 }
 
-/// A parameter of a kernel, and where its value goes.
+/// A parameter of a kernel, and its offset.
 pub struct Slot {
-    /// As it is declared.
+    /// The declared parameter.
     pub param: Param,
     /// Offset of its first byte.
     pub offset: usize,
 }
 
 impl Parameters {
-    /// Puts one argument where its parameter lies. Addresses have so many bytes.
+    /// Writes one argument at its parameter's offset. Addresses have `address_bytes` bytes.
     ///
     /// # Errors
-    /// When it does not fit.
+    /// When the argument does not fit the parameter.
     pub fn put(
         &mut self,
         index: usize,
@@ -141,7 +141,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// A structure by value: a tuple, or anything that has as many bytes.
+    /// Writes a structure by value: a tuple, or any object with the same number of bytes.
     fn put_structure(
         &mut self,
         index: usize,
@@ -173,28 +173,28 @@ impl Parameters {
     }
 }
 
-/// A structure that is laid out as C does: each field at the next multiple of its size.
+/// A structure in C's layout: each field is aligned to its size.
 #[derive(Default)]
 struct Structure {
     index: usize,
     address_bytes: usize,
     bytes: Vec<u8>,
-    /// With offsets from its own start.
+    /// References, with offsets from the start of the structure.
     referred: Referred,
 }
 
-/// The handle of a texture, surface or sampler is a number of 64 bits.
+/// The handle of a texture, surface or sampler is a 64-bit number.
 const HANDLE_BYTES: usize = 8;
-/// Structures within structures.
+/// Maximum nesting depth of structures.
 const DEEPEST: usize = 32;
 
 impl Structure {
-    /// Appends the fields, and returns the greatest alignment among them.
+    /// Appends the fields, and returns their maximum alignment.
     fn fields(&mut self, fields: &Bound<'_, PyAny>, depth: usize) -> PyResult<usize> {
         if depth > DEEPEST {
             return Err(PyTypeError::new_err("is a structure of too many structures"));
         }
-        // Structures within begin at a multiple of their own alignment, which is known when they have been laid out once.
+        // Nested structures begin at a multiple of their own alignment, which a first layout determines.
         let mut align = 1;
         for field in fields.try_iter()? {
             align = align.max(self.field(&field?, depth)?);
@@ -265,7 +265,7 @@ impl Structure {
     }
 }
 
-/// The bits of a number for a parameter of this type; `None` if it is no number.
+/// The bits of a number for a parameter of this type; `None` if the value is not a number.
 fn number(value: &Bound<'_, PyAny>, ty: Type) -> PyResult<Option<u64>> {
     // `bool` is an `int`, and `numpy.float64` a `float`.
     if value.is_instance_of::<PyInt>() {
@@ -296,7 +296,7 @@ fn number(value: &Bound<'_, PyAny>, ty: Type) -> PyResult<Option<u64>> {
     }
 }
 
-/// An integer of so many bits, signed or not.
+/// An integer of `bits` bits, signed or not.
 fn integer(value: &Bound<'_, PyAny>, bits: u32) -> PyResult<u64> {
     let py = value.py();
     let integer = value.call_method0(intern!(py, "__index__"))?;
@@ -309,7 +309,8 @@ fn too_large(value: &Bound<'_, PyAny>, bits: u32) -> PyErr {
     PyOverflowError::new_err(format!("is {value}, which has more than {bits} bits"))
 }
 
-/// A number in a format of floating point, rounded to the nearest; parameters without a kind take that of their size. There are two of 16 bits.
+/// A number in a floating-point format, rounded to nearest even. For a parameter of type `.b*`, the size selects the
+/// format; there are two formats of 16 bits.
 fn float_bits(value: &Bound<'_, PyAny>, ty: Type) -> PyResult<u64> {
     let number: f64 = value.extract()?;
     Ok(match (ty, ty.kind(), ty.bits()) {
@@ -326,12 +327,12 @@ fn float_bits(value: &Bound<'_, PyAny>, ty: Type) -> PyResult<u64> {
     })
 }
 
-/// Whether it is a scalar of numpy's (and of those who build on it: bfloat16, float8).
+/// Whether it is a scalar of numpy, or of a package that extends it (bfloat16, float8).
 fn is_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = value.py();
     if GENERIC.get(py).is_none() {
-        // Nobody can have made one without it.
+        // If numpy is not loaded, no such scalar exists.
         let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
         if !modules.contains(intern!(py, "numpy"))? {
             return Ok(false);
@@ -340,7 +341,7 @@ fn is_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.is_instance(GENERIC.import(py, "numpy", "generic")?)
 }
 
-/// The bytes of a scalar of numpy's.
+/// The bytes of a numpy scalar.
 fn scalar_bytes(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     if !is_scalar(value)? {
         return Ok(None);

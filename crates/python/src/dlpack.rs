@@ -1,4 +1,4 @@
-//! DLPack: how libraries of tensors show each other their memory (`dlpack.h` of version 1.0).
+//! DLPack: the exchange of memory between tensor libraries (`dlpack.h` of version 1.0).
 
 use std::ffi::c_void;
 
@@ -53,13 +53,13 @@ const CPU: i32 = 1;
 /// `DLPACK_FLAG_BITMASK_READ_ONLY`
 const READ_ONLY: u64 = 1;
 
-/// A capsule, and the memory that it keeps: first byte, number of bytes, whether it may be written.
+/// A capsule, and the memory that it keeps alive: first byte, number of bytes, whether it may be written.
 pub type Memory<'py> = (Bound<'py, PyAny>, *mut u8, usize, bool);
 
-/// The memory of an object with `__dlpack__`. The capsule is not consumed: its own destructor gives the tensor back.
+/// The memory of an object with `__dlpack__`. The capsule is not consumed: its destructor releases the tensor.
 ///
 /// # Errors
-/// When it is not on the CPU, or has holes.
+/// When the memory is not on the CPU, or is not contiguous.
 pub fn memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Memory<'py>> {
     let py = object.py();
     if let Some(device) = object.getattr_opt(intern!(py, "__dlpack_device__"))? {
@@ -71,14 +71,14 @@ pub fn memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Memory<'py>> {
     let export = intern!(py, "__dlpack__");
     let newest = [("max_version", (1, 0))].into_py_dict(py)?;
     let capsule = match object.call_method(export, (), Some(&newest)) {
-        // It is of an older version.
+        // The object implements an older version.
         Err(error) if error.is_instance_of::<PyTypeError>(py) => object.call_method0(export)?,
         other => other?,
     };
     let capsule =
         capsule.cast::<PyCapsule>().map_err(|_| PyTypeError::new_err("its __dlpack__ gives no capsule"))?;
     let pointer = |name: &std::ffi::CStr| {
-        // SAFETY: it is a live capsule; where its name is another the call sets an error, which is taken away.
+        // SAFETY: it is a live capsule. If its name differs, the call sets an error, which is cleared.
         unsafe {
             match ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) {
                 1 => ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr()),
@@ -87,7 +87,7 @@ pub fn memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Memory<'py>> {
         }
     };
     let (versioned, plain) = (pointer(c"dltensor_versioned"), pointer(c"dltensor"));
-    // SAFETY: a capsule of this name that nobody has consumed has a structure of this kind, which lives as long as the capsule.
+    // SAFETY: an unconsumed capsule of this name holds a structure of this type, which lives as long as the capsule.
     let (tensor, writable) = unsafe {
         match (versioned.cast::<Versioned>().as_ref(), plain.cast::<Tensor>().as_ref()) {
             (Some(versioned), _) if versioned.major == 1 => {
@@ -101,7 +101,7 @@ pub fn memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Memory<'py>> {
         return Err(PyTypeError::new_err("its memory is not the CPU's: copy it to the CPU first"));
     }
     let dimensions = usize::try_from(tensor.dimensions).unwrap_or(0);
-    // SAFETY: so many extents stand there.
+    // SAFETY: `shape` points to this number of extents.
     let shape = unsafe { slice(tensor.shape, dimensions) };
     let shape: Vec<usize> = shape.iter().map(|&extent| usize::try_from(extent).unwrap_or(0)).collect();
     let bits = usize::from(tensor.data_type.bits) * usize::from(tensor.data_type.lanes);
@@ -109,7 +109,7 @@ pub fn memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Memory<'py>> {
     let bytes = elements.and_then(|elements| elements.checked_mul(bits)).map(|bits| bits.div_ceil(8));
     let bytes = bytes.ok_or_else(|| PyTypeError::new_err("its tensor is too large"))?;
     if !tensor.strides.is_null() {
-        // SAFETY: so many strides stand there, if any do. They count elements.
+        // SAFETY: `strides` is not null, so it points to this number of strides. They count elements.
         let strides: Vec<isize> =
             unsafe { slice(tensor.strides, dimensions) }.iter().map(|&step| step as isize).collect();
         if !is_dense(&shape, &strides, 1) {
@@ -123,7 +123,7 @@ pub fn memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Memory<'py>> {
 }
 
 /// # Safety
-/// `count` numbers must stand at `start`, unless it is null.
+/// `start` must be null, or point to `count` numbers.
 unsafe fn slice<'a>(start: *const i64, count: usize) -> &'a [i64] {
     // SAFETY: the caller's promise.
     if start.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(start, count) } }

@@ -1,4 +1,4 @@
-//! `ptxvm.Error`, and the diagnostics that it has.
+//! `ptxvm.Error` and its diagnostics.
 
 use diag::{Code, Color, Diagnostic, SourceFile, render};
 use ptxvm::{Error, Named};
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 
-/// Which of the exceptions of `ptxvm/_error.py` it is.
+/// An exception class of `ptxvm/_error.py`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Error,
@@ -22,7 +22,7 @@ impl Class {
     }
 }
 
-/// A diagnostic as an object of Python.
+/// A diagnostic as a Python object.
 pub fn diagnostic<'py>(
     py: Python<'py>,
     source: &SourceFile,
@@ -55,7 +55,7 @@ pub fn diagnostic<'py>(
     ))
 }
 
-/// What is known of an error beside its text.
+/// The attributes of an error besides its text.
 fn facts<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
     let facts = PyDict::new(py);
     let (code, source) = match error {
@@ -108,7 +108,7 @@ fn facts<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
     Ok(facts)
 }
 
-/// The exception of an error.
+/// The Python exception for an error.
 pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     let class = match error {
         Error::NoSuchName { what: Named::Kernel, .. } => Class::Name,
@@ -119,12 +119,12 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     made.unwrap_or_else(|error| error)
 }
 
-/// The same where nobody has said that the thread is attached.
+/// The same for callers that have no token of the attached thread.
 pub fn plain(error: &Error) -> PyErr {
     Python::attach(|py| to_python(py, error))
 }
 
-/// An error of this package's own.
+/// An error of the Python package itself.
 pub fn other(py: Python<'_>, code: &str, text: &str) -> PyErr {
     let class = if code == "arguments" { Class::Argument } else { Class::Error };
     let facts = PyDict::new(py);
@@ -132,10 +132,10 @@ pub fn other(py: Python<'_>, code: &str, text: &str) -> PyErr {
     made.unwrap_or_else(|error| error)
 }
 
-/// What some work returns; if it panics an exception like any other, and not PyO3's, which nobody expects.
+/// Runs some work. A panic becomes an ordinary exception, instead of PyO3's, which nobody expects.
 ///
 /// # Errors
-/// Those of the work, and one with the code `defect`.
+/// Those of the work; after a panic, one with the code `defect`.
 pub fn unless_panics<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     vm::caught(work).unwrap_or_else(|message| {
         let text = format!("ptxvm itself failed, which is a defect of it: {message}");

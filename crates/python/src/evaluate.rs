@@ -1,4 +1,4 @@
-//! `ptxvm.evaluate`: one pure instruction on whole arrays, by the vector handlers.
+//! `ptxvm.evaluate`: executes one pure instruction on whole arrays with the vector handlers.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,12 +11,12 @@ use pyo3::prelude::*;
 use crate::error::{other, unless_panics};
 use crate::memory::HostMemory;
 
-/// Lanes that a handler is given at a time.
+/// Lanes of one handler call.
 const LANES: usize = 1024;
-/// Elements that a thread takes at a time.
+/// Elements of one unit of work of a thread.
 const SHARE: usize = 64 * LANES;
 
-/// Name, type, bits, number of packed elements and their type, of an operand or result.
+/// The name, type and bits of an operand or result, the number of its packed elements, and their type.
 type Description = (String, String, u32, u32, String);
 
 /// Name, meaning and limits of an instruction's operands.
@@ -106,7 +106,7 @@ impl Instruction {
                     source.name
                 )));
             }
-            // SAFETY: the object keeps so many bytes there. Whoever writes them meanwhile gets what comes of it, as with any array.
+            // SAFETY: the object keeps these bytes alive. Concurrent writes give arbitrary values, as with any array.
             let bytes = unsafe { std::slice::from_raw_parts(input.start().as_ptr(), input.bytes()) };
             if let Some((least, greatest)) = source.range
                 && bytes
@@ -123,10 +123,10 @@ impl Instruction {
             if !output.writable() || Some(output.bytes()) != count.checked_mul(element_bytes(*ty)) {
                 return Err(PyValueError::new_err("a result has another size"));
             }
-            // SAFETY: as above; results are arrays that the caller has just made, which nobody else has.
+            // SAFETY: as above. The caller has just created the results, and nobody else uses them.
             written.push(unsafe { std::slice::from_raw_parts_mut(output.start().as_ptr(), output.bytes()) });
         }
-        // What must be a constant of the instruction is the same for all lanes of a handler.
+        // An operand that must be a constant is uniform in a handler call.
         let is_constant = |source: &Source| {
             let mut specs = self.alone.form.operands_with(&self.alone.picks);
             specs.any(|spec| spec.kind == OperandKind::Immediate && spec.name == source.name)
@@ -156,7 +156,7 @@ impl Instruction {
     }
 }
 
-/// A source: elements, or one for all.
+/// A source: an element for each lane, or one for all.
 struct Input<'a> {
     bytes: &'a [u8],
     ty: Type,
@@ -164,7 +164,7 @@ struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// The value of an element; those of 8 bits are extended as handlers want them.
+    /// The value of an element; 8-bit elements are extended, as handlers require.
     fn get(&self, index: usize) -> u64 {
         let size = element_bytes(self.ty);
         let at = if self.uniform { 0 } else { index * size };
@@ -186,7 +186,7 @@ fn store(bytes: &mut [u8], value: u64) {
 }
 
 impl Instruction {
-    /// Computes the elements from `start` on.
+    /// Computes the elements of one share, from `start` on.
     fn share(
         &self,
         handler: Option<&Handler>,
@@ -234,7 +234,7 @@ impl Instruction {
     }
 }
 
-/// Fills the lanes of an operand with elements.
+/// Copies elements to the lanes of an operand.
 fn fill(operand: &mut Operand, input: &Input, start: usize, lanes: usize) {
     let size = element_bytes(input.ty);
     let bytes = &input.bytes[start * size..][..lanes * size];
@@ -253,7 +253,7 @@ fn fill(operand: &mut Operand, input: &Input, start: usize, lanes: usize) {
     copy! { 2 u16; 4 u32; 8 u64; }
 }
 
-/// The lanes of a result as elements.
+/// Copies the lanes of a result to elements.
 fn spread(operand: &Operand, ty: Type, bytes: &mut [u8]) {
     macro_rules! copy {
         ($($size:literal $T:ty;)*) => {

@@ -1,8 +1,8 @@
 //! Ctrl-C and `ptxvm.stop()`, which end the launches of all threads.
 //!
-//! Python's own handler of SIGINT notes the signal, and its main thread acts on it when the interpreter runs there again: after the launch, if it
-//! is its own; and nobody tells those of other threads. So as long as there are launches another handler stands before it, which ends them and then
-//! calls Python's.
+//! Python's handler of SIGINT only records the signal. The main thread acts on it when it next runs Python code,
+//! which is after its launch; launches of other threads are never notified. Therefore another handler replaces
+//! Python's while launches run: it ends them, then calls Python's.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -13,29 +13,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The launches of this process.
 struct Running {
     count: usize,
-    /// What they look at. Those who stop them leave another one for launches to come.
+    /// The flag that running launches poll. After a stop, later launches get a new one.
     stop: Option<Arc<AtomicBool>>,
-    /// The action that ours took the place of.
+    /// The action of SIGINT that ours replaced.
     before: Option<libc::sigaction>,
 }
 
 static RUNNING: Mutex<Running> = Mutex::new(Running { count: 0, stop: None, before: None });
-/// What the handler sets: it may not wait for a lock.
+/// The flag that the handler sets. It is atomic because a handler must not wait for a lock.
 static STOP: AtomicPtr<AtomicBool> = AtomicPtr::new(null_mut());
-/// The handler that stood there before.
+/// The handler that ours replaced.
 static BEFORE: AtomicUsize = AtomicUsize::new(0);
 
 fn running() -> MutexGuard<'static, Running> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A launch that is to be stopped with the others, until this is dropped.
+/// A launch that is stopped together with the others, until this is dropped.
 pub struct Watch {
     stop: Arc<AtomicBool>,
 }
 
 impl Watch {
-    /// Begins to watch.
+    /// Registers a launch.
     pub fn begin() -> Watch {
         let mut running = running();
         let stop = running.flag();
@@ -44,12 +44,12 @@ impl Watch {
         Watch { stop }
     }
 
-    /// Becomes true when the launch is to end.
+    /// The flag that becomes true when the launch should end.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 
-    /// Whether it is to end.
+    /// Whether the launch should end.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -65,7 +65,7 @@ impl Drop for Watch {
     }
 }
 
-/// Ends the launches that run now.
+/// Ends all running launches.
 pub fn stop() {
     if let Some(stop) = running().stop.take() {
         stop.store(true, Ordering::Relaxed);
@@ -73,19 +73,20 @@ pub fn stop() {
 }
 
 impl Running {
-    /// The flag of launches that begin now.
+    /// The flag for launches that begin now.
     fn flag(&mut self) -> Arc<AtomicBool> {
         if let Some(stop) = self.stop.as_ref().filter(|stop| !stop.load(Ordering::Relaxed)) {
             return Arc::clone(stop);
         }
         let stop = Arc::new(AtomicBool::new(false));
-        // The handler could have taken it up at any time, so none is ever freed: a few bytes for each time that launches are stopped.
+        // The handler may hold the pointer at any time, so flags are never freed: a few bytes for each stop.
         STOP.store(Arc::into_raw(Arc::clone(&stop)).cast_mut(), Ordering::Release);
         self.stop = Some(Arc::clone(&stop));
         stop
     }
 
-    /// Puts our handler before one that is there, unless it stands there already. Where there is none the signal means what it means without us.
+    /// Installs our handler in place of an existing one, unless it is installed already. If there is no handler, the
+    /// signal keeps its default effect.
     fn step_before(&mut self) {
         let Some(now) = swap_action(None) else { return };
         let handler = now.sa_sigaction;
@@ -98,7 +99,7 @@ impl Running {
         swap_action(Some(&libc::sigaction { sa_sigaction: ours(), ..now }));
     }
 
-    /// Puts the handler back, unless somebody has taken ours away meanwhile.
+    /// Restores the replaced handler, unless somebody has meanwhile replaced ours.
     fn step_back(&mut self) {
         let Some(before) = self.before.take() else { return };
         if let Some(other) = swap_action(Some(&before)).filter(|now| now.sa_sigaction != ours()) {
@@ -107,10 +108,10 @@ impl Running {
     }
 }
 
-/// The action of SIGINT, which this one takes the place of.
+/// Sets the action of SIGINT, if one is given, and returns the previous one.
 fn swap_action(new: Option<&libc::sigaction>) -> Option<libc::sigaction> {
     let mut before = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: `new` is null or an action whose handler does nothing that a handler may not do; `before` is there for the call to write.
+    // SAFETY: `new` is null or an action with an async-signal-safe handler; the call writes to `before`.
     let done = unsafe { libc::sigaction(libc::SIGINT, new.map_or(null(), |new| new), before.as_mut_ptr()) };
     // SAFETY: the call has written it.
     (done == 0).then(|| unsafe { before.assume_init() })
@@ -127,7 +128,7 @@ extern "C" fn handle(signal: c_int) {
     }
     let before = BEFORE.load(Ordering::SeqCst);
     if before != 0 {
-        // SAFETY: it is a handler without SA_SIGINFO, which takes the signal's number.
+        // SAFETY: it is a handler without SA_SIGINFO, so its only parameter is the signal number.
         let before = unsafe { std::mem::transmute::<usize, extern "C" fn(c_int)>(before) };
         before(signal);
     }

@@ -1,8 +1,8 @@
 //! Launching a kernel from Python.
 //!
-//! A launch runs on the thread that asks for it, detached from the interpreter: handing it to another thread costs more than a small kernel
-//! takes. With a progress bar, or an event that stops it, it runs on another thread, and this one looks at it. `interrupt.rs` ends it on
-//! Ctrl-C.
+//! A launch runs on the calling thread, detached from the interpreter, because handing it to another thread costs
+//! more than a small kernel takes. With a progress bar, or an event that stops it, the launch runs on another thread,
+//! which this one polls. `interrupt.rs` ends a launch on Ctrl-C.
 
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use diag::Span;
-use ptxvm::{AccessEvent, Engine, Error, LaunchObserver, LaunchReport, Output, Profile, signature};
+use ptxvm::observe::{AccessEvent, LaneAccess};
+use ptxvm::{Engine, Error, LaunchObserver, LaunchReport, Output, Profile, signature};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -25,7 +26,7 @@ use crate::module::Kernel;
 use crate::place::Placed;
 use crate::texture::Object;
 
-/// How often a launch with a progress bar is looked at.
+/// The polling interval of a launch with a progress bar.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// One, two or three extents: `4`, `(4, 4)`.
@@ -138,7 +139,7 @@ impl<'py> Options<'py> {
     }
 }
 
-/// Who watches a launch.
+/// The observer of a launch.
 enum Watcher {
     Nobody,
     Profile(Arc<Mutex<Profile>>),
@@ -166,7 +167,7 @@ impl Launcher {
                 let name = &entry.names[index];
                 self.wrong(
                     py,
-                    // What the array itself is not fit for has nothing to do with the parameter.
+                    // These messages are about the array itself, not about the parameter.
                     &match what.starts_with("its ") || what.starts_with("the ") {
                         true => format!("{name}: {what}"),
                         false => format!("{name} {what}, but the parameter is {declared}"),
@@ -177,7 +178,7 @@ impl Launcher {
         Ok(parameters)
     }
 
-    /// The arguments are wrong.
+    /// The error for wrong arguments.
     fn wrong(&self, py: Python<'_>, text: &str) -> PyErr {
         match self.kernel.shared.function(&self.kernel.entry.name) {
             Ok(function) => other(py, "arguments", &format!("{text}\n{}", signature(function))),
@@ -281,14 +282,14 @@ fn here(py: Python<'_>, launch: ptxvm::Launch) -> PyResult<Result<LaunchReport, 
     let stopped = watch.is_stopped();
     drop(watch);
     if stopped {
-        // On Python's main thread this is where KeyboardInterrupt comes from; on others it does nothing.
+        // On Python's main thread this raises KeyboardInterrupt; on others it does nothing.
         py.check_signals()?;
     }
     Ok(result)
 }
 
-/// Runs a launch on another thread, so that this one can look at it from time to time. It ends when there is a signal, when what looks says so, and
-/// when something goes wrong there.
+/// Runs a launch on another thread, and polls it from this one. The launch ends early on a signal, when `look`
+/// returns true, and when `look` fails.
 fn beside(
     py: Python<'_>,
     launch: ptxvm::Launch,
@@ -317,7 +318,7 @@ fn beside(
                     return Ok(result);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // Whatever became of the launch, its thread tells.
+                // The launch's thread always sends a result.
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(other(py, "defect", "the thread of the launch has gone"));
                 }
@@ -335,12 +336,12 @@ fn beside(
     })
 }
 
-/// The value, whether or not somebody panicked who had it.
+/// Locks a mutex, even if a thread that held it panicked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes what a kernel printed to `sys.stdout`, or whatever has `write`.
+/// Writes a kernel's output to `sys.stdout`, or to any object with `write`.
 fn print(py: Python<'_>, to: Option<&Bound<'_, PyAny>>, text: Vec<u8>) -> PyResult<()> {
     if text.is_empty() {
         return Ok(());
@@ -354,7 +355,7 @@ fn print(py: Python<'_>, to: Option<&Bound<'_, PyAny>>, text: Vec<u8>) -> PyResu
     Ok(())
 }
 
-/// A progress bar of tqdm's, or what has its `total` and `update`.
+/// A progress bar of tqdm, or any object with `total` and `update`.
 struct Bar<'py> {
     bar: Bound<'py, PyAny>,
     ours: bool,
@@ -399,19 +400,19 @@ impl<'py> Bar<'py> {
     }
 }
 
-/// Some elements of arrays, and who wrote them last.
+/// Elements of arrays, and their last writers.
 #[derive(Default)]
 struct Writes {
-    /// Argument, offset in its array and bytes of each.
+    /// Argument, offset in its array and size in bytes, for each element.
     wanted: Vec<(usize, u64, u64)>,
-    /// Their addresses.
+    /// The elements' addresses.
     addresses: Vec<Option<u64>>,
-    /// Instruction, block and thread (its index in the block) that wrote it.
+    /// The instruction, block and thread (its index in the block) that wrote each element last.
     last: Vec<Option<(Span, [u32; 3], u32)>>,
 }
 
 impl Writes {
-    /// Finds the addresses, once arrays have some.
+    /// Computes the addresses, once the arrays have been placed.
     fn resolve(&mut self, referred: &Referred, placed: &Placed) {
         let address = |&(argument, offset, _): &(usize, u64, u64)| {
             let array = referred.arrays.iter().position(|array| array.index == argument)?;
@@ -429,7 +430,7 @@ impl LaunchObserver for Writes {
         }
         for ((address, (_, _, bytes)), last) in self.addresses.iter().zip(&self.wanted).zip(&mut self.last) {
             let Some(address) = *address else { continue };
-            let touches = |lane: &&ptxvm::LaneAccess| {
+            let touches = |lane: &&LaneAccess| {
                 lane.space == isa::Space::Global
                     && lane.address < address + bytes
                     && address < lane.address + lane.bytes

@@ -1,11 +1,12 @@
-//! The Python package `ptxvm`: what of it is written in Rust. `python/ptxvm` has the rest, and the types of all (`_native.pyi`).
+//! The native part of the Python package `ptxvm`. `python/ptxvm` has the rest, and type stubs (`_native.pyi`).
 //!
-//! Rust has what is called often: modules and kernels (`module.rs`), arguments (`arguments.rs`), launches (`launch.rs`), one instruction on
-//! arrays (`evaluate.rs`). Python has the rest: exceptions, profiles, jobs, the pytest plugin. Stubs stand beside, and mypy's stubtest
-//! compares them with the package.
+//! Code that runs often is in Rust: modules and kernels (`module.rs`), arguments (`arguments.rs`), launches
+//! (`launch.rs`), one instruction on arrays (`evaluate.rs`). The rest is in Python: exceptions, profiles, jobs, the
+//! pytest plugin. mypy's stubtest compares the stubs with the package.
 //!
-//! One wheel serves all versions from 3.9 on: it uses the stable ABI and `PyObject_GetBuffer` (`memory.rs`). The crate is a cdylib without
-//! tests of its own, since only an interpreter can load it, and needs none to be built. `.ci/python` builds the wheel and tests it.
+//! One wheel serves all versions from 3.9 on: it uses the stable ABI and `PyObject_GetBuffer` (`memory.rs`). The
+//! crate is a cdylib without tests of its own, because only an interpreter can load it. The build needs no
+//! interpreter. `.ci/python` builds the wheel and tests it.
 
 mod arguments;
 mod dlpack;

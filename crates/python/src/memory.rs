@@ -1,7 +1,7 @@
-//! Memory of the host that a caller passes: whatever has the buffer protocol, `__array_interface__` or DLPack.
+//! Host memory that a caller passes, with the buffer protocol, `__array_interface__` or DLPack.
 //!
-//! `PyObject_GetBuffer` is in the limited API since Python 3.11 only. Its symbol and the layout of its structure are the same in 3.9 and 3.10,
-//! which no longer change, so one extension serves them all; the tests run on each.
+//! `PyObject_GetBuffer` is in the limited API only since Python 3.11. Its symbol and the layout of its structure are
+//! the same in 3.9 and 3.10, which are frozen, so one extension works with all versions; the tests run on each.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -36,21 +36,21 @@ unsafe extern "C" {
     fn PyBuffer_Release(view: *mut View);
 }
 
-/// `PyBUF_ANY_CONTIGUOUS`: in the order of C or of Fortran, without holes.
+/// `PyBUF_ANY_CONTIGUOUS`: contiguous, in C or Fortran order.
 const ANY_CONTIGUOUS: c_int = 0x80 | 0x10 | 0x08;
-/// `PyBUF_FORMAT`: what the elements are is told, too.
+/// `PyBUF_FORMAT`: requests the element format.
 const FORMAT: c_int = 0x04;
 
-/// What keeps the memory where it is.
+/// What keeps the memory alive and in place.
 enum Hold {
-    /// An export of the object's buffer; given back when this is dropped.
+    /// An export of the object's buffer, which is released when this is dropped.
     View(Box<View>),
-    /// The object, or the capsule that it gave.
+    /// The object, or its DLPack capsule.
     Object { _object: Py<PyAny> },
 }
 
-/// Bytes of the host without holes, which stay where they are as long as this lives. To be dropped by a thread that is attached to the
-/// interpreter.
+/// Contiguous bytes of the host, which stay in place while this lives. A thread that is attached to the interpreter
+/// must drop it.
 pub struct HostMemory {
     start: NonNull<u8>,
     bytes: usize,
@@ -59,10 +59,10 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
-    /// The memory of an object; `None` if it is no array.
+    /// The memory of an object; `None` if the object is not an array.
     ///
     /// # Errors
-    /// When it is one, and cannot be used: it has holes, or lies on another device.
+    /// When it is an array that cannot be used: not contiguous, or on another device.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<HostMemory>> {
         // SAFETY: `object` is a live object, and the thread is attached.
         if unsafe { PyObject_CheckBuffer(object.as_ptr()) } != 0 {
@@ -80,7 +80,7 @@ impl HostMemory {
     }
 
     fn new(start: *mut u8, bytes: usize, writable: bool, hold: Hold) -> HostMemory {
-        // Where there are no bytes the pointer may be null.
+        // The pointer may be null if there are no bytes.
         let start = NonNull::new(start).unwrap_or(NonNull::dangling());
         HostMemory { start, bytes, writable, hold }
     }
@@ -100,16 +100,16 @@ impl HostMemory {
             internal: std::ptr::null_mut(),
         });
         let mut get = |flags: c_int| {
-            // SAFETY: `view` is a `Py_buffer`, which stays where it is until it is released.
+            // SAFETY: `view` is a `Py_buffer` that does not move until it is released.
             match unsafe { PyObject_GetBuffer(object.as_ptr(), &raw mut *view, flags) } {
                 0 => Ok(()),
                 _ => Err(PyErr::fetch(object.py())),
             }
         };
-        // Types that have no format (those of ml_dtypes, dates) are told by NumPy alone.
+        // Some types have no buffer format (ml_dtypes, dates); NumPy alone knows them.
         let has_format = get(ANY_CONTIGUOUS | FORMAT).is_ok();
         if !has_format && let Err(error) = get(ANY_CONTIGUOUS) {
-            // numpy says ValueError, memoryview BufferError.
+            // numpy raises ValueError, memoryview BufferError.
             if error.is_instance_of::<PyValueError>(object.py())
                 || error.is_instance_of::<PyBufferError>(object.py())
             {
@@ -121,7 +121,7 @@ impl HostMemory {
         let (writable, format) = (view.readonly == 0, view.format);
         let memory = HostMemory::new(start, bytes, writable, Hold::View(view));
         if has_format && !format.is_null() {
-            // SAFETY: the export has a text there, which stays until it is given back.
+            // SAFETY: the export has a string there, which is valid until it is released.
             check_format(unsafe { CStr::from_ptr(format) }.to_bytes())?;
         } else if !has_format && let Some(dtype) = object.getattr_opt(intern!(object.py(), "dtype"))? {
             check_dtype(&dtype)?;
@@ -175,7 +175,8 @@ impl HostMemory {
 
     /// A copy of its bytes.
     pub fn copy(&self) -> Vec<u8> {
-        // SAFETY: the object promises so many bytes, which stay there; the caller is attached to the interpreter, as are those who change them.
+        // SAFETY: the object promises this number of bytes, which stay in place. The caller is attached to the
+        // interpreter, as are those who change them.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }.to_vec()
     }
 }
@@ -183,19 +184,20 @@ impl HostMemory {
 impl Drop for HostMemory {
     fn drop(&mut self) {
         if let Hold::View(view) = &mut self.hold {
-            // SAFETY: it was filled by `PyObject_GetBuffer`, and is released once, by a thread that is attached.
+            // SAFETY: `PyObject_GetBuffer` filled it, and an attached thread releases it once.
             unsafe { PyBuffer_Release(&raw mut **view) }
         }
     }
 }
 
-/// What is said of arrays whose elements are no numbers, but pointers to objects.
+/// The message for arrays whose elements are pointers to objects.
 const OBJECTS: &str = "its elements are objects of Python, which kernels cannot use: give them a type, numpy.asarray(x, dtype=\"float32\")";
-/// What is said of numbers in the order of bytes of other machines.
+/// The message for numbers in foreign byte order.
 const FOREIGN_ORDER: &str =
     "the highest byte of its elements comes first: make it x.astype(x.dtype.newbyteorder(\"=\"))";
 
-/// Refuses elements that are objects, and numbers in a foreign order of bytes, by a format as `struct` has it, with the additions of PEP 3118.
+/// Refuses elements that are objects, and numbers in foreign byte order. The format has the syntax of `struct`, with
+/// the additions of PEP 3118.
 fn check_format(format: &[u8]) -> PyResult<()> {
     let (mut foreign, mut in_name) = (false, false);
     for &code in format {
@@ -217,7 +219,7 @@ fn check_format(format: &[u8]) -> PyResult<()> {
     Ok(())
 }
 
-/// The same by a type as NumPy's array interface spells it: `<f4`, `|O8`.
+/// The same check for a type as NumPy's array interface spells it: `<f4`, `|O8`.
 fn check_typestr(kind: &str) -> PyResult<()> {
     let size = kind.get(2..).and_then(|size| size.parse().ok()).unwrap_or(0u64);
     match kind.get(..2) {
@@ -229,7 +231,7 @@ fn check_typestr(kind: &str) -> PyResult<()> {
     }
 }
 
-/// The same of the fields of a structure, `[(name, type, shape), ...]`, whose types may be such lists.
+/// The same check for the fields of a structure, `[(name, type, shape), ...]`, whose types may be such lists.
 fn check_fields(fields: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
     const DEEPEST: usize = 32;
     for field in fields.try_iter()? {
@@ -243,7 +245,7 @@ fn check_fields(fields: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// The same by a `dtype` of NumPy's.
+/// The same check for a `dtype` of NumPy.
 fn check_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = dtype.py();
     if dtype.getattr_opt(intern!(py, "hasobject"))?.is_some_and(|has| has.is_truthy().unwrap_or(false)) {
@@ -255,10 +257,10 @@ fn check_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<()> {
     }
 }
 
-/// What is said of arrays whose elements do not lie one behind the other.
+/// The message for arrays that are not contiguous.
 const HOLES: &str = "its elements do not lie one behind the other: pass y = numpy.ascontiguousarray(x), and take what was written back: x[...] = y";
 
-/// Whether elements of so many bytes lie one behind the other, in the order of C or of Fortran.
+/// Whether elements of `size` bytes are contiguous, in C or Fortran order.
 pub fn is_dense(shape: &[usize], strides: &[isize], size: usize) -> bool {
     if shape.len() != strides.len() {
         return false;

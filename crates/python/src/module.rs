@@ -15,11 +15,11 @@ use crate::error::{plain, to_python, unless_panics};
 use crate::launch::{Launcher, extents};
 use crate::place::Places;
 
-/// What a module of Python and its kernels share.
+/// The state that a Python module and its kernels share.
 pub struct Shared {
-    /// The module on a device of its own.
+    /// The module, on its own device.
     pub loaded: Loaded,
-    /// Where arrays are put on that device.
+    /// Places arrays on that device.
     pub places: Places,
     /// Bytes of an address.
     pub address_bytes: usize,
@@ -28,13 +28,13 @@ pub struct Shared {
     target: Option<String>,
 }
 
-/// A kernel, and what its launches need to know of it.
+/// A kernel, with all that its launches need.
 pub struct Entry {
     /// Its name as in the PTX.
     pub name: String,
     /// Its parameters.
     pub slots: Vec<Slot>,
-    /// What messages call the arguments.
+    /// The names of the arguments in messages.
     pub names: Vec<String>,
     /// Bytes of all parameters.
     pub bytes: usize,
@@ -54,15 +54,15 @@ impl Entry {
 }
 
 impl Shared {
-    /// The kernel as the checker knows it.
+    /// The checked function of a kernel.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// When there is no kernel of this name.
     pub fn function(&self, name: &str) -> PyResult<&Function> {
         self.loaded.module().kernel(name).map_err(|error| plain(&error))
     }
 
-    /// A kernel by its name, as in the PTX or demangled, or by a part that no other has.
+    /// A kernel by its name, as in the PTX or demangled, or by a part of its name that no other has.
     fn kernel(&self, name: &str) -> PyResult<Arc<Entry>> {
         let kernels = || self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = kernels().get(name) {
@@ -91,14 +91,14 @@ impl Shared {
 #[pyclass(frozen, module = "ptxvm")]
 pub struct Module(pub Arc<Shared>);
 
-/// The source that an object means: a path, text, or bytes of text.
+/// The source that an object specifies: a path, text, or bytes of text.
 pub fn source(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<SourceFile> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(SourceFile::from_bytes("<ptx>", bytes.as_bytes()));
     }
     if let Ok(text) = object.cast::<PyString>() {
         let text = text.to_cow()?;
-        // No module is without this directive, and no name of a file has it.
+        // Every module has this directive, and no file name does.
         if text.contains('\n') || text.contains(".version") {
             return Ok(SourceFile::new("<ptx>", text));
         }

@@ -1,7 +1,8 @@
-//! What makes the order of blocks matter: accesses to memory that other blocks see, and that are more than plain.
+//! Instructions that make the order of blocks matter: ordered or atomic accesses to memory that other blocks can
+//! access.
 //!
-//! Jobs (`python/ptxvm/jobs.py`) are launches of some blocks of a grid each (`LaunchConfig::blocks`). They refuse kernels with such
-//! accesses, but for atomic operations whose old value nobody reads, which a named reduction brings together.
+//! Jobs (`python/ptxvm/jobs.py`) launch parts of a grid separately (`LaunchConfig::blocks`). They refuse kernels with
+//! such accesses, except for atomic operations whose old value is unused; a named reduction combines their results.
 
 use diag::Span;
 use ir::{AccessKind, OpKind, Order, Start};
@@ -9,10 +10,10 @@ use isa::Space;
 
 use crate::module::Shared;
 
-/// An instruction: its file, its line, its text, and whether it does no more than combine a value with what is in memory.
+/// An instruction: its file, its line, its text, and whether it only combines a value with memory.
 pub type Place = (String, u32, String, bool);
 
-/// The instructions that a kernel can reach by which blocks may learn of each other.
+/// The instructions reachable from a kernel through which blocks may learn of each other.
 pub fn between_blocks(shared: &Shared, kernel: &str) -> Vec<Place> {
     let module = shared.loaded.module();
     let program = module.program();
@@ -48,7 +49,7 @@ pub fn between_blocks(shared: &Shared, kernel: &str) -> Vec<Place> {
                     AccessKind::Atomic | AccessKind::CopyReduce | AccessKind::TexelAtomic => {
                         add(op.span, combines(&op.kind));
                     }
-                    // Who asks for order, asks for what others have written.
+                    // An ordered load expects values that other threads write.
                     AccessKind::Load if access.semantics.order != Order::Weak => add(op.span, false),
                     _ => {}
                 }
@@ -58,7 +59,7 @@ pub fn between_blocks(shared: &Shared, kernel: &str) -> Vec<Place> {
     places
 }
 
-/// It does not read the old value.
+/// Whether the operation does not read the old value.
 fn combines(op: &OpKind) -> bool {
     match op {
         OpKind::Atomic { dst, .. } => dst.is_none(),

@@ -1,8 +1,9 @@
-//! Where the arrays of a launch lie on the device: in place, at an address of the device for the time of the launch.
+//! Device addresses for the arrays of a launch: arrays are mapped in place, for the duration of the launch.
 //!
-//! Addresses are far apart, and aligned as `cudaMalloc` aligns if the host's memory was allocated and not cut out of more. Arrays that
-//! overlap, overlap on the device. Read-only arrays, all where addresses have 32 bits, and surfaces that are not aligned are copied there
-//! and back; what a kernel writes to a read-only array is an error, not lost.
+//! Addresses are far apart. They have the alignment of `cudaMalloc` if the host memory is a whole allocation, rather
+//! than a part of one. Arrays that overlap on the host overlap on the device. Three kinds of arrays are copied to the
+//! device and back instead: read-only ones, all of them if addresses have 32 bits, and surfaces that are not aligned.
+//! If a kernel writes to a read-only array, that is an error; the write is not silently lost.
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -13,58 +14,62 @@ use pyo3::PyResult;
 use crate::arguments::Parameters;
 use crate::error::plain;
 
-/// Distance between places for arrays: so far apart that a wrong index does not lead from one to another.
+/// Distance between places, so large that a wrong index does not lead from one array to another.
 const STRIDE: u64 = 1 << 36;
-/// Places that take turns: a pointer that a kernel kept is stale for so many arrays, and recognised.
+/// Number of places, which are used in turn. A pointer that a kernel kept is recognised as stale until this number of
+/// further arrays has been placed.
 const PLACES: u64 = 1024;
-/// The largest array that is used in place.
+/// The largest array that is mapped in place.
 const LARGEST: usize = 1 << 35;
-/// Alignment of an array that was allocated: its device address is a multiple of 256, as `cudaMalloc` promises. One that is less aligned is
-/// part of another, and looks so on the device. Surfaces have to be so aligned (PTX ISA, "suld").
+/// Host alignment of an allocated array. Its device address is a multiple of 256, as `cudaMalloc` promises. An array
+/// with less alignment is part of another, and is so on the device. Surfaces must have this alignment (PTX ISA,
+/// "suld").
 pub const ALIGNMENT: usize = 16;
 
-/// A device, and which place is used next.
+/// A device, and the next place for an array.
 pub struct Places {
     device: vm::Device,
-    /// The module's addresses have 32 bits: arrays are copied to where these reach.
+    /// The module's addresses have 32 bits: arrays are copied to memory that these can address.
     narrow: bool,
     next: AtomicU64,
 }
 
-/// Arrays on the device, until this is dropped.
+/// Arrays that have device addresses until this is dropped.
 pub struct Placed<'p> {
     places: &'p Places,
     pieces: Vec<Piece>,
-    /// Where each array begins.
+    /// The address of each array.
     addresses: Vec<u64>,
 }
 
-/// Memory of the host that one or several arguments lie in.
+/// A range of host memory that contains one or several arguments.
 struct Piece {
     start: *mut u8,
     bytes: usize,
-    /// On the device.
+    /// Its device address.
     address: u64,
-    /// The first argument that lies there.
+    /// The first argument in it.
     index: usize,
-    /// A copy is used, and not the memory itself.
+    /// The device has a copy of the memory, not the memory itself.
     copied: bool,
     writable: bool,
 }
 
-// SAFETY: the pointer is that of an argument, which whoever launches keeps alive and in place; pieces are read and written by whoever has them.
+// SAFETY: the pointer is that of an argument, which the caller of the launch keeps alive and in place. Only the owner
+// of a piece reads and writes it.
 unsafe impl Send for Piece {}
 
 impl Places {
-    /// Those of a device.
+    /// The places of a device.
     pub fn new(device: vm::Device, narrow: bool) -> Places {
         Places { device, narrow, next: AtomicU64::new(0) }
     }
 
-    /// Gives every array an address, and writes it among the parameters. Arrays that overlap, overlap on the device.
+    /// Gives every array an address, and writes it to the parameters. Arrays that overlap on the host overlap on the
+    /// device.
     ///
     /// # Errors
-    /// When there is no room for those that have to be copied.
+    /// When there is no room for arrays that must be copied.
     pub fn place(&self, parameters: &mut Parameters, names: &[String]) -> PyResult<Placed<'_>> {
         let arrays = &parameters.referred.arrays;
         let mut placed = Placed { places: self, pieces: Vec::new(), addresses: vec![0; arrays.len()] };
@@ -109,17 +114,18 @@ impl Places {
 }
 
 impl Placed<'_> {
-    /// Puts a piece on the device, and returns its address there.
+    /// Maps or copies a piece to the device, and returns its address there.
     fn add(&mut self, mut piece: Piece, name: &str) -> PyResult<u64> {
         let Places { device, next, .. } = self.places;
         let in_place = !piece.copied && piece.bytes <= LARGEST;
         let within = (piece.start as usize % ALIGNMENT) as u64;
         let start = NonNull::new(piece.start).unwrap_or(NonNull::dangling());
-        // Other launches may have arrays at some places.
+        // Other launches may use some of the places.
         let address = (0..if in_place { PLACES } else { 0 }).find_map(|_| {
             let place = next.fetch_add(1, Ordering::Relaxed) % PLACES;
             let address = vm::MAPPED_BASE + place * STRIDE + within;
-            // SAFETY: these are bytes of an argument, which stays where it is until the launch has ended and this is dropped.
+            // SAFETY: these are bytes of an argument, which stays in place until the launch has ended and this is
+            // dropped.
             let mapped = unsafe { device.map_at(address, start, piece.bytes as u64, name) };
             mapped.ok().map(|()| address)
         });
@@ -129,7 +135,7 @@ impl Placed<'_> {
             None => device.allocate(piece.bytes as u64, name).map_err(|error| plain(&error.into()))?,
         };
         if piece.copied {
-            // SAFETY: these are bytes of an argument, which stays where it is.
+            // SAFETY: these are bytes of an argument, which stays in place.
             let copied = unsafe { device.copy_in(piece.address, piece.start, piece.bytes as u64) };
             copied.map_err(|kind| plain(&ptxvm::Error::Memory(kind)))?;
         }
@@ -143,7 +149,8 @@ impl Placed<'_> {
         self.addresses[array]
     }
 
-    /// Brings back what lies on the device as a copy. Returns the arguments that were written and must not be.
+    /// Copies the device's copies back to the host. Returns the arguments that the kernel wrote although they are
+    /// read-only.
     pub fn bring_back(&mut self) -> Vec<usize> {
         let mut refused = Vec::new();
         for piece in self.pieces.iter().filter(|piece| piece.copied && piece.bytes > 0) {
@@ -168,7 +175,7 @@ impl Placed<'_> {
 impl Drop for Placed<'_> {
     fn drop(&mut self) {
         for piece in &self.pieces {
-            // It was placed once, and is given back once.
+            // Each copy is allocated once and freed once.
             let _ = self.places.device.free(piece.address);
         }
     }

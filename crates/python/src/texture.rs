@@ -1,6 +1,7 @@
-//! Textures, surfaces and samplers as arguments. They are made on the device for the time of a launch, of arrays that lie there meanwhile.
+//! Textures, surfaces and samplers as arguments. They exist on the device for the duration of a launch, and refer to
+//! arrays that are placed there.
 //!
-//! Options are those of the command, which reads them (`command/src/texture.rs`).
+//! The command parses their options (`command/src/texture.rs`).
 
 use command::ObjectKind;
 use ptxvm::{Device, Error, ImageDescriptor, Sampler, SamplerState, Surface, Texture};
@@ -19,7 +20,7 @@ pub struct Object {
     description: Description,
 }
 
-/// How texels lie, and how they are sampled.
+/// The layout of texels, and how they are sampled.
 #[derive(Clone, Copy)]
 pub enum Description {
     /// An image that is sampled.
@@ -65,7 +66,7 @@ impl Object {
 }
 
 impl Object {
-    /// How its texels lie and are sampled.
+    /// The layout and the sampling of its texels.
     pub fn description(&self) -> Description {
         self.description
     }
@@ -75,7 +76,7 @@ impl Object {
         self.array(py)
     }
 
-    /// Whether the memory of its texels has to be aligned as surfaces are.
+    /// Whether its texels need the alignment of surfaces.
     pub fn is_surface(&self) -> bool {
         self.kind == ObjectKind::Surface
     }
@@ -83,24 +84,24 @@ impl Object {
 
 /// An object among the arguments.
 pub struct ObjectUse {
-    /// What it is.
+    /// Its description.
     pub description: Description,
-    /// Which of the arrays its texels are.
+    /// The index of the array with its texels.
     pub texels: Option<usize>,
-    /// Where its handle goes.
+    /// The destination of its handle.
     pub target: Target,
 }
 
 /// Objects on the device, until this is dropped.
 #[derive(Default)]
 pub struct Made {
-    /// Kept alive.
+    /// The handles, which keep the objects alive.
     objects: Vec<Handle>,
-    /// Variables of the module, and the handles that they are bound to.
+    /// Variables of the module, and the handles bound to them.
     pub bindings: Vec<(String, u64)>,
 }
 
-/// One of them.
+/// One object.
 #[expect(dead_code, reason = "kept alive")]
 enum Handle {
     Texture(Texture),
@@ -109,10 +110,11 @@ enum Handle {
 }
 
 impl Parameters {
-    /// Makes the objects, once their arrays have places; their handles go among the parameters, or are for variables.
+    /// Creates the objects after their arrays have been placed. Their handles are written to the parameters, or
+    /// returned for variables.
     ///
     /// # Errors
-    /// [`Error::Texture`] when there is no such image.
+    /// [`Error::Texture`] when a descriptor is invalid.
     pub fn make_objects(&mut self, device: &Device, placed: &Placed) -> Result<Made, Error> {
         let mut made = Made::default();
         for object in &self.referred.objects {

@@ -1,7 +1,7 @@
 //! Asynchronous copies and mbarrier objects (PTX ISA, "Asynchronous copy", "mbarrier").
 //!
-//! A copy by `cp.async` reads its source at once and is written when its thread waits for it: whoever reads too early finds
-//! what was there before. Bulk copies are done at once.
+//! A `cp.async` reads its source when it is issued, and writes its destination when its thread waits for it. A thread
+//! that reads the destination too early finds the old contents. Bulk copies are done at once.
 
 use check::module::{Instruction, Operand};
 use isa::{Effect, Mod, OperandKind, Space, Type, Validity};
@@ -12,21 +12,23 @@ use crate::atomic::{combine, operation};
 use crate::memory::{Address, number};
 use crate::thread::{Cpu, Flow, PendingCopy, Wait};
 
-/// The greatest number of arrivals of a phase, and of bytes that it waits for.
+/// The maximum arrival count of a phase, and the maximum of its pending bytes.
 const MOST: i64 = (1 << 20) - 1;
 
-/// The greatest number of arrivals of a phase of `.layout::v1`.
+/// The maximum arrival count of a phase of `.layout::v1`.
 const MOST_OF_V1: i64 = (1 << 9) - 1;
 
-/// An mbarrier object. In memory: 20 bits of expected arrivals, 20 of pending ones, 21 of pending bytes, 3 of the phase. One of
-/// `.layout::v1` has the highest bit of the pending arrivals, but not that of the expected ones, and its reports in bits 9 to 11.
+/// An mbarrier object. In memory: 20 bits of expected arrivals, 20 of pending arrivals, 21 of pending bytes, 3 of the
+/// phase. An object of `.layout::v1` has the highest bit of the pending arrivals set and that of the expected ones
+/// clear, and has its reports in bits 9 to 11.
 #[derive(Clone, Copy)]
 struct Object {
     expected: i64,
     pending: i64,
     transactions: i64,
     phase: u64,
-    /// Of `.layout::v1`: that there is a report of this phase, of the last one, and the parity of the conditional phase.
+    /// For `.layout::v1`: whether there is a report in the current phase, whether there was one in the last phase,
+    /// and the parity of the conditional phase.
     reports: Option<[bool; 3]>,
 }
 
@@ -72,7 +74,7 @@ impl Object {
         Ok(())
     }
 
-    /// The phase ends when nothing is missing any more.
+    /// Ends the phase if no arrivals and no bytes are pending.
     fn advance(&mut self) {
         if self.pending == 0 && self.transactions == 0 {
             self.pending = self.expected;
@@ -87,12 +89,12 @@ impl Object {
 }
 
 impl Address {
-    /// The address in the shared memory of the block of a rank that corresponds to it.
+    /// The corresponding address in the shared memory of the CTA with this rank.
     pub(crate) fn in_block(self, rank: u32) -> Address {
         Address { at: map_shared(self.at, rank, self.space == Space::Generic), ..self }
     }
 
-    /// The rank of the block whose shared memory it lies in.
+    /// The rank of the CTA whose shared memory contains it.
     pub(crate) fn rank(self) -> u32 {
         rank_of_address(self.at, self.space == Space::Generic)
     }
@@ -111,7 +113,7 @@ impl Cpu<'_, '_> {
         }
         let to = self.address(dst, i.picks.space_of(0));
         let from = self.address(src, i.picks.space_of(1));
-        // The destination is checked now.
+        // The destination is checked at issue.
         let mut data = vec![0; *bytes as usize];
         self.read_into(to, &mut data).map_err(|mut fault| {
             fault.access.iter_mut().for_each(|access| access.write = true);
@@ -140,13 +142,14 @@ impl Cpu<'_, '_> {
         }
     }
 
-    /// Writes the copies of all groups but the latest `keep`; `open`: also those of no group yet.
+    /// Writes the copies of all groups except the latest `keep`; with `open`, also copies that are not committed to a
+    /// group.
     pub fn finish_copies(&mut self, keep: u32, open: bool) {
         let committed = self.thread.commits;
         for copy in std::mem::take(&mut self.thread.copies) {
             if open || copy.group < committed.saturating_sub(keep) {
                 let (rank, at) = shared_rank(copy.address);
-                // It was checked when it was issued.
+                // The address was checked at issue.
                 self.cta.cluster.write(rank, at, &copy.data);
                 self.cta.changes += 1;
             } else {
@@ -177,13 +180,13 @@ impl Cpu<'_, '_> {
         Ok(())
     }
 
-    /// The mask of an instruction: of blocks by rank, or of bytes.
+    /// The mask of an instruction: a bit for each CTA's rank, or for each byte.
     pub(crate) fn mask(&self, i: &Instruction) -> Option<u64> {
         let ty = if i.picks.has(Mod::MulticastCluster32b) { Type::U32 } else { Type::U16 };
         self.named(i, "mask").map(|mask| self.value(mask, ty) as u64)
     }
 
-    /// A bulk copy to one place; `mask` chooses of each 16 bytes those that are copied.
+    /// A bulk copy to one destination; `mask` selects the bytes to copy in each 16 bytes.
     fn copy_bulk_to(
         &mut self,
         i: &Instruction,
@@ -201,7 +204,7 @@ impl Cpu<'_, '_> {
         if i.picks.has(Mod::IgnoreOob) {
             let [left, right] = ["left", "right"]
                 .map(|name| self.named(i, name).map_or(0, |operand| self.value(operand, Type::U32) as u64));
-            // What lies at the ends and need not be there is not copied.
+            // The ignored bytes at both ends are not copied; they need not be accessible.
             let left = left.min(size);
             let bytes = (size - left).saturating_sub(right);
             self.read_bytes(to, size).map_err(|mut fault| {
@@ -241,7 +244,7 @@ impl Cpu<'_, '_> {
         self.complete_copy(object, to, size)
     }
 
-    /// Tells an mbarrier object that there is something to report.
+    /// Records a report in an mbarrier object.
     pub(crate) fn report(&mut self, object: Address) -> Step {
         self.update_object(object, |object| match &mut object.reports {
             Some([current, ..]) => {
@@ -253,7 +256,7 @@ impl Cpu<'_, '_> {
         Ok(())
     }
 
-    /// Tells an mbarrier object that bytes have come, which must lie where they went to: in the memory of the same block.
+    /// Completes bytes on an mbarrier object, which must be in the shared memory of the CTA that received the bytes.
     pub(crate) fn complete_copy(&mut self, object: Address, to: Address, bytes: u64) -> Step {
         if object.rank() != to.rank() {
             let note = "the mbarrier object is not in the shared memory of the block that the data goes to";
@@ -269,7 +272,7 @@ impl Cpu<'_, '_> {
         Ok(())
     }
 
-    /// `st.async`, `red.async`: done at once.
+    /// `st.async`, `red.async`: executed at once.
     pub fn store_async(&mut self, i: &Instruction) -> Step {
         let [address, src, object] = &i.operands[..] else { return Ok(()) };
         let (to, object) = (self.address(address, i.picks.space()), self.address(object, i.picks.space()));
@@ -295,7 +298,7 @@ impl Cpu<'_, '_> {
         self.complete_copy(object, to, data.len() as u64)
     }
 
-    /// `st.bulk`: zeros in the block's own shared memory.
+    /// `st.bulk`: writes zeros to the CTA's own shared memory.
     pub fn store_bulk(&mut self, i: &Instruction) -> Step {
         let [address, size, ..] = &i.operands[..] else { return Ok(()) };
         let to = self.address(address, i.picks.space());
@@ -307,16 +310,16 @@ impl Cpu<'_, '_> {
             return Err(self.access_fault(FaultKind::Misaligned, to, bytes, true));
         }
         let is_own = Self::resolve(to).0 == Space::Shared && to.rank() == self.cta.rank;
-        // No shared memory is as large: so many zeros need not be made first.
+        // No shared memory is that large; fault before allocating so many zeros.
         if !is_own || bytes > 1 << 24 {
             return Err(self.access_fault(FaultKind::OutOfBounds, to, bytes, true));
         }
         self.write_bytes(to, &vec![0; bytes as usize])
     }
 
-    // Work of clusters that have not begun.
+    // Cancelling clusters that have not started.
 
-    /// `clusterlaunchcontrol.try_cancel`: all have begun.
+    /// `clusterlaunchcontrol.try_cancel`: always refused, because all clusters count as started.
     pub fn try_cancel(&mut self, i: &Instruction) -> Step {
         let [dst, object] = &i.operands[..] else { return Ok(()) };
         let (to, object) = (self.address(dst, i.picks.space()), self.address(object, i.picks.space()));
@@ -348,7 +351,7 @@ impl Cpu<'_, '_> {
 
     // mbarrier objects.
 
-    /// `tcgen05.commit`: what it waits for is done, so that it is an arrival.
+    /// `tcgen05.commit`: the work that it waits for is already done, so it is just an arrival.
     pub fn tensor_commit(&mut self, i: &Instruction) -> Step {
         let Some(operand) = i.operands.first() else { return Ok(()) };
         let mut object = self.address(operand, i.picks.space());
@@ -358,8 +361,8 @@ impl Cpu<'_, '_> {
         self.update_objects(object, self.mask(i), |object| object.arrive(1, false)).map(drop)
     }
 
-    /// Changes the objects at this place of all blocks of a mask, or the one at the address, whose phases may end by it; returns the state of
-    /// the last one before.
+    /// Changes the object at the address, or with a mask the object at this offset in each of its CTAs. This may
+    /// complete phases. Returns the previous state of the last object.
     fn update_objects(
         &mut self,
         address: Address,
@@ -371,7 +374,7 @@ impl Cpu<'_, '_> {
         blocks.map(|rank| address.in_block(rank)).try_fold(0, |_, object| self.update_object(object, &change))
     }
 
-    /// Changes an object, whose phase may end by it; returns its state before.
+    /// Changes an object, which may complete its phase; returns its previous state.
     fn update_object(
         &mut self,
         address: Address,
@@ -385,7 +388,7 @@ impl Cpu<'_, '_> {
         Ok(before)
     }
 
-    /// The word of an object, which must be there.
+    /// The word of an object; faults if there is no object.
     fn object(&self, address: Address) -> Step<u64> {
         let word = self.load(address, 8)? as u64;
         if Self::resolve(address).0 != Space::Shared {
@@ -419,7 +422,7 @@ impl Cpu<'_, '_> {
         let address = self.address(operand, i.picks.space());
         if is_arrive_of_copies {
             self.finish_copies(0, true);
-            // Without `.noinc` the arrival is one more than the phase waits for, and makes up for itself at once.
+            // Without `.noinc`, the pending count is first incremented for this arrival, so the net effect is zero.
             if has(Mod::Noinc) {
                 self.update_object(address, |object| object.arrive(1, false))?;
             }

@@ -1,4 +1,4 @@
-//! `atom` and `red` (PTX ISA, "atom", "red"): one thread runs at a time, so that every step is atomic.
+//! `atom` and `red` (PTX ISA, "atom", "red"). One thread runs at a time, so every access is atomic.
 
 use check::module::{Instruction, Operand};
 use isa::{Mod, Opcode, Picks, Space, Type};
@@ -8,10 +8,10 @@ use crate::Step;
 use crate::memory::Address;
 use crate::thread::Cpu;
 
-/// What the memory holds after an operation on `old` with the operands `a` and `b`.
+/// The new value in memory after an operation on `old` with the operands `a` and `b`.
 pub(crate) fn combine(operation: Mod, ty: Type, flush: bool, old: u128, a: u128, b: u128) -> u128 {
     let mask = if ty.bits() >= 128 { u128::MAX } else { (1 << ty.bits()) - 1 };
-    // Of numbers of at most 64 bits.
+    // Sign extension; only for types of at most 64 bits.
     let signed = |value: u128| {
         let shift = 128 - ty.bits();
         if ty.is_signed() { (value << shift) as i128 >> shift } else { value as i128 }
@@ -114,7 +114,7 @@ impl Cpu<'_, '_> {
             Operand::Vector(parts) => parts.clone(),
             one => vec![one.clone()],
         };
-        // All sources are read before the first destination is written. Each element is a step of its own.
+        // All sources are read before the first destination is written. Each element is a separate atomic access.
         let sources: Vec<u128> = parts(a).iter().map(|part| self.value(part, ty)).collect();
         let b = match more.first() {
             Some(b) if operation == Mod::Cas => self.value(b, ty),
@@ -122,7 +122,7 @@ impl Cpu<'_, '_> {
         };
         let bytes = u64::from(ty.bytes());
         if let Operand::Vector(parts) = a {
-            // A vector is aligned as a whole, and lies in global memory.
+            // A vector is aligned as a whole and lies in global memory.
             let all = bytes * parts.len() as u64;
             if Self::resolve(address).0 != Space::Global {
                 return Err(self.access_fault(FaultKind::AddressSpace, address, all, true));

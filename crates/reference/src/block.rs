@@ -1,4 +1,4 @@
-//! A block: its threads, what they share, and its barriers (PTX ISA, "bar, barrier").
+//! A CTA: its threads, their shared state, and its barriers (PTX ISA, "bar, barrier").
 
 use std::rc::Rc;
 
@@ -14,9 +14,9 @@ use crate::thread::{Cpu, Flow, LOCAL_LIMIT, Thread, Wait};
 use crate::warp::effect;
 use crate::{Step, WARP_LANES};
 
-/// Barriers of a block.
+/// Barriers of a CTA.
 const BARRIERS: usize = 16;
-/// Instructions that a thread executes before the next one gets its turn.
+/// Instructions that a thread executes in one turn.
 const TURN: u64 = 1000;
 
 /// One barrier.
@@ -24,17 +24,17 @@ const TURN: u64 = 1000;
 struct Barrier {
     /// Threads that have arrived.
     arrived: Vec<usize>,
-    /// Number of threads that it waits for; all that are alive if absent.
+    /// Number of threads that it waits for; `None`: all live threads.
     expected: Option<u32>,
-    /// How often it has completed.
+    /// How many times it has completed.
     generation: u64,
-    /// Predicates of the threads that take part in a reduction.
+    /// Predicates of the threads that have arrived at a reduction.
     predicates: Vec<bool>,
-    /// Those of the generations before.
+    /// Predicates of the completed generations.
     results: Vec<Vec<bool>>,
 }
 
-/// What the threads of a block share.
+/// What the threads of a CTA share.
 pub(crate) struct Cta<'l> {
     pub launch: &'l Launch,
     codes: &'l [Option<Code<'l>>],
@@ -45,25 +45,25 @@ pub(crate) struct Cta<'l> {
     pub cluster: Rc<Cluster>,
     pub rank: u32,
     barriers: Vec<Barrier>,
-    /// By thread: it has not ended.
+    /// For each thread: whether it is live.
     alive: Vec<bool>,
-    /// How many have not.
+    /// Number of live threads.
     alive_threads: usize,
-    /// Counts what others could wait for: writes, ends of threads, completed barriers.
+    /// Counts events that a thread could wait for: writes, exits of threads, completed barriers.
     pub changes: u64,
-    /// Instructions that the block had executed when the turn began.
+    /// Instructions that the CTA had executed when the turn began.
     pub steps: u64,
 }
 
-/// How far a block has come.
+/// The result of a step of a CTA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Ended,
-    /// Somebody ran; `polling`: only threads that ask mbarrier objects in vain.
+    /// Some thread ran. `polling`: all that ran only tested mbarrier objects without success.
     Running {
         polling: bool,
     },
-    /// All threads that are left wait.
+    /// All live threads wait.
     Waiting,
 }
 
@@ -95,13 +95,13 @@ impl<'l> Cta<'l> {
         })
     }
 
-    /// Lanes of a warp that have not ended.
+    /// The live lanes of a warp.
     pub fn alive(&self, warp: usize) -> u32 {
         let lanes = self.alive.iter().skip(warp * WARP_LANES).take(WARP_LANES);
         lanes.enumerate().fold(0, |mask, (lane, &alive)| mask | u32::from(alive) << lane)
     }
 
-    /// A thread has ended: barriers no longer wait for it.
+    /// Records that a thread has ended: barriers no longer wait for it.
     pub fn end(&mut self, thread: usize) {
         self.alive[thread] = false;
         self.alive_threads -= 1;
@@ -110,10 +110,11 @@ impl<'l> Cta<'l> {
         (0..self.barriers.len()).for_each(|index| self.complete(index));
     }
 
-    /// Completes a barrier if all have arrived whom it waits for.
+    /// Completes a barrier if all threads that it waits for have arrived.
     fn complete(&mut self, index: usize) {
         let barrier = &self.barriers[index];
-        // Whatever it waits for, so many must come at least; warps that are not complete may count more.
+        // A cheap necessary condition. With a thread count, one arrival may be enough, because a partial warp counts
+        // as 32.
         let least = barrier.expected.map_or(self.alive_threads, |_| 1);
         if barrier.arrived.is_empty() || barrier.arrived.len() < least {
             return;
@@ -125,7 +126,7 @@ impl<'l> Cta<'l> {
         });
         let complete = match barrier.expected {
             None => done.into_iter().all(|(_, whole)| whole),
-            // Barriers count whole warps: a warp whose threads are all there counts as 32.
+            // Barriers count whole warps: a warp counts as 32 if all its live threads have arrived.
             Some(expected) => {
                 let count = |(arrived, whole): (u32, bool)| match arrived {
                     0 => 0,
@@ -150,7 +151,7 @@ impl<'l> Cta<'l> {
 struct Operands<'i> {
     barrier: Option<&'i Operand>,
     threads: Option<&'i Operand>,
-    /// The operation, and the predicate.
+    /// The operation and the predicate.
     reduction: Option<(Mod, &'i Operand)>,
 }
 
@@ -191,7 +192,7 @@ impl Cpu<'_, '_> {
         Ok(Flow::Wait(Wait::Barrier { index, generation }))
     }
 
-    /// `barrier.cluster`: arriving and waiting are two steps.
+    /// `barrier.cluster`: arrive and wait are separate instructions.
     pub fn cluster_barrier(&mut self, arrive: bool) -> Flow {
         let thread = self.thread.index;
         let (cluster, rank) = (&self.cta.cluster, self.cta.rank);
@@ -206,7 +207,7 @@ impl Cpu<'_, '_> {
         }
     }
 
-    /// Goes on behind a barrier that is complete, with the result of its reduction.
+    /// Continues after a completed barrier, with the result of its reduction.
     fn pass_barrier(&mut self, index: usize, generation: u64) {
         if let Some(i) = self.instruction()
             && let Some((operation, _)) = Operands::of(i).reduction
@@ -224,7 +225,7 @@ impl Cpu<'_, '_> {
 }
 
 impl<'l> Block<'l> {
-    /// A block whose threads stand at the kernel's entry.
+    /// A CTA whose threads are at the kernel's entry.
     pub fn new(
         launch: &'l Launch,
         codes: &'l [Option<Code<'l>>],
@@ -256,7 +257,7 @@ impl<'l> Block<'l> {
         Ok(Block { cta, threads })
     }
 
-    /// Instructions executed.
+    /// Instructions that the CTA has executed.
     pub fn steps(&self) -> u64 {
         self.threads.iter().map(|thread| thread.steps).sum()
     }
@@ -265,7 +266,7 @@ impl<'l> Block<'l> {
         Cpu { thread: &mut self.threads[thread], cta: &mut self.cta }
     }
 
-    /// Gives every thread a turn, then lets those go on that waited for one another.
+    /// Gives every thread a turn, then resumes the threads that waited for one another.
     pub fn step(&mut self) -> Step<Progress> {
         let (mut ran, mut polling) = (false, true);
         self.cta.steps = self.steps();
@@ -290,7 +291,7 @@ impl<'l> Block<'l> {
         }
     }
 
-    /// Wakes those whose barrier is complete.
+    /// Wakes the threads whose barrier has completed.
     fn wake(&mut self) -> bool {
         let mut woken = false;
         for thread in 0..self.threads.len() {
@@ -313,7 +314,7 @@ impl<'l> Block<'l> {
         woken
     }
 
-    /// Some wait for other blocks of the cluster.
+    /// Whether some thread waits for other CTAs of the cluster.
     pub fn waits_for_cluster(&self) -> bool {
         self.cta.launch.cluster_blocks() > 1
             && self
@@ -322,13 +323,13 @@ impl<'l> Block<'l> {
                 .any(|thread| thread.wait == Wait::Cluster { generation: self.cta.cluster.generation() })
     }
 
-    /// All that are left wait at the barrier of the grid.
+    /// Whether all live threads wait at the grid's barrier.
     pub fn waits_for_grid(&self) -> bool {
         let mut waits = self.threads.iter().map(|thread| thread.wait).filter(|&wait| wait != Wait::Ended);
         waits.all(|wait| matches!(wait, Wait::Grid { .. }))
     }
 
-    /// Where the lowest thread that is left stands.
+    /// The position of the lowest live thread.
     pub fn place(&mut self) -> Option<Place> {
         let thread = self.threads.iter().position(|thread| thread.wait != Wait::Ended)?;
         let span = self.cpu(thread).next_instruction().map_or(Span::default(), |i| i.span);
@@ -336,12 +337,12 @@ impl<'l> Block<'l> {
         Some(Place { span, block: launch.ctaid(self.cta.index), thread: launch.thread(thread) })
     }
 
-    /// A thread stands at an allocation of tensor memory.
+    /// Whether a thread is at an allocation of tensor memory.
     fn waits_for_columns(&mut self, thread: usize) -> bool {
         self.cpu(thread).instruction().and_then(effect) == Some(Effect::TensorAlloc)
     }
 
-    /// Nobody can wake those that wait.
+    /// The fault for a deadlock: nothing can wake the waiting threads.
     pub fn deadlock(&mut self) -> Box<Fault> {
         let mut places: Vec<(String, Span, u32)> = Vec::new();
         let mut first: Option<(FaultKind, usize, Span)> = None;

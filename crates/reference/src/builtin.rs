@@ -8,7 +8,7 @@ use crate::memory::{Address, number};
 use crate::thread::{Cpu, Flow, Wait};
 
 impl Cpu<'_, '_> {
-    /// Calls a function that has no body in the module: its result, and how the thread goes on.
+    /// Calls a function that the module only declares. Returns its result and where the thread continues.
     pub fn call_builtin(&mut self, index: usize, arguments: &[Vec<u8>]) -> Step<(Option<u64>, Flow)> {
         let name = &self.cta.launch.module().functions[index].name;
         let argument = |i: usize| arguments.get(i).map_or(0, |bytes| number(bytes) as u64);
@@ -36,7 +36,7 @@ impl Cpu<'_, '_> {
                     format!("`{condition}` does not hold: {file}:{}, function `{function}`", argument(2));
                 return Err(self.fault(FaultKind::Assertion, &note));
             }
-            // The scope of the grid; there is no other group.
+            // A handle of the grid scope, the only group there is.
             "cudaCGGetIntrinsicHandle" => 1,
             "cudaCGSynchronize" => {
                 if !self.cta.grid.all_resident {
@@ -69,7 +69,7 @@ impl Cpu<'_, '_> {
         Ok(taken?.into())
     }
 
-    /// The text at a generic address, up to its NUL.
+    /// The NUL-terminated text at a generic address, without the NUL.
     fn text(&self, address: u64, limit: usize) -> Step<Vec<u8>> {
         let mut text = Vec::new();
         while text.len() < limit {
@@ -83,7 +83,7 @@ impl Cpu<'_, '_> {
     }
 }
 
-/// The values behind a format string.
+/// The arguments of a format string.
 struct Values<'a, 'b, 'l> {
     cpu: &'a Cpu<'b, 'l>,
     at: u64,

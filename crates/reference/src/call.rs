@@ -1,4 +1,4 @@
-//! Calls: arguments and results travel by value (PTX ISA, "Abstracting the ABI").
+//! Calls: arguments and results are copied by value (PTX ISA, "Abstracting the ABI").
 
 use check::module::{Instruction, Operand, Param, Symbol};
 use isa::Space;
@@ -74,7 +74,7 @@ impl Cpu<'_, '_> {
         Ok(Flow::Called)
     }
 
-    /// A function that is called through a pointer must be what the call's prototype says.
+    /// Checks that the target of an indirect call has the signature of the call's prototype.
     fn check_prototype(&self, i: &Instruction, index: usize) -> Step {
         let prototype = i.operands.iter().find_map(|o| match o {
             Operand::Prototype(id) => Some(&self.code().body.prototypes[id.index()]),
@@ -107,7 +107,7 @@ impl Cpu<'_, '_> {
         Ok(bytes)
     }
 
-    /// Where a `.param` variable of this function lies, if the operand names one.
+    /// The address of a `.param` variable of this function, if the operand names one.
     fn param_variable(&self, operand: &Operand) -> Option<Address> {
         match operand {
             Operand::Symbol(symbol @ Symbol::Variable(id), _) if self.code().variables.contains_key(id) => {
@@ -117,7 +117,7 @@ impl Cpu<'_, '_> {
         }
     }
 
-    /// Hands results to the operands that a call names for them.
+    /// Writes results to the operands that a call names for them.
     fn deliver(&mut self, returns: &[Param], operands: &[Operand], results: &[Vec<u8>]) -> Step {
         for ((param, operand), bytes) in returns.iter().zip(operands).zip(results) {
             match self.param_variable(operand) {

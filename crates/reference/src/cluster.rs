@@ -1,4 +1,4 @@
-//! A cluster: blocks that run together, reach each other's shared memory and have a barrier of their own (PTX ISA, "Cluster of
+//! A cluster: CTAs that run together, can access each other's shared memory and share a barrier (PTX ISA, "Cluster of
 //! Cooperative Thread Arrays", "barrier.cluster").
 
 use std::cell::{Cell, RefCell, RefMut};
@@ -8,25 +8,25 @@ use vm::Launch;
 
 use crate::tensor_memory::TensorMemory;
 
-/// What the blocks of a cluster share.
+/// What the CTAs of a cluster share.
 pub(crate) struct Cluster {
     /// By rank.
     blocks: Vec<Member>,
-    /// How often its barrier has completed.
+    /// How many times its barrier has completed.
     generation: Cell<u64>,
 }
 
 struct Member {
     shared: RefCell<Vec<u8>>,
     tensor_memory: RefCell<TensorMemory>,
-    /// Threads that have not ended.
+    /// Number of live threads.
     alive: Cell<usize>,
-    /// Those of them that have arrived at the barrier.
+    /// The live threads that have arrived at the barrier.
     arrived: RefCell<HashSet<usize>>,
 }
 
 impl Cluster {
-    /// A cluster none of whose threads has run.
+    /// A cluster in which no thread has run.
     pub fn new(launch: &Launch) -> Cluster {
         let member = |_| Member {
             shared: RefCell::new(vec![0; launch.shared_span() as usize]),
@@ -37,17 +37,17 @@ impl Cluster {
         Cluster { blocks: (0..launch.cluster_blocks()).map(member).collect(), generation: Cell::new(0) }
     }
 
-    /// There is a block of this rank, and all its threads have ended.
+    /// Whether there is a CTA of this rank and all its threads have ended.
     pub fn has_ended(&self, rank: u32) -> bool {
         self.blocks.get(rank as usize).is_some_and(|block| block.alive.get() == 0)
     }
 
-    /// Reads shared memory of a block; false where there is none.
+    /// Reads a CTA's shared memory; `false` if the access is out of bounds.
     pub fn read(&self, rank: u32, at: u64, data: &mut [u8]) -> bool {
         self.with(rank, at, data.len(), |place| data.copy_from_slice(place))
     }
 
-    /// Writes shared memory of a block; false where there is none.
+    /// Writes a CTA's shared memory; `false` if the access is out of bounds.
     pub fn write(&self, rank: u32, at: u64, data: &[u8]) -> bool {
         self.with(rank, at, data.len(), |place| place.copy_from_slice(data))
     }
@@ -61,17 +61,17 @@ impl Cluster {
         place.map(f).is_some()
     }
 
-    /// The tensor memory of a block that is there.
+    /// The tensor memory of a CTA, which must exist.
     pub fn tensor_memory(&self, rank: u32) -> RefMut<'_, TensorMemory> {
         self.blocks[rank as usize].tensor_memory.borrow_mut()
     }
 
-    /// How often the barrier has completed.
+    /// How many times the barrier has completed.
     pub fn generation(&self) -> u64 {
         self.generation.get()
     }
 
-    /// A thread has arrived, and the barrier is not complete.
+    /// Whether a thread has arrived in the current generation, which is not complete.
     pub fn has_arrived(&self, rank: u32, thread: usize) -> bool {
         self.blocks[rank as usize].arrived.borrow().contains(&thread)
     }
@@ -82,7 +82,7 @@ impl Cluster {
         self.complete();
     }
 
-    /// A thread has ended: nobody waits for it any more.
+    /// Records that a thread has ended: the barrier no longer waits for it.
     pub fn end(&self, rank: u32, thread: usize) {
         let block = &self.blocks[rank as usize];
         block.alive.set(block.alive.get() - 1);
@@ -90,7 +90,7 @@ impl Cluster {
         self.complete();
     }
 
-    /// Completes the barrier if all that are left have arrived.
+    /// Completes the barrier if all live threads have arrived.
     fn complete(&self) {
         if self.blocks.iter().all(|block| block.arrived.borrow().len() == block.alive.get()) {
             self.blocks.iter().for_each(|block| block.arrived.borrow_mut().clear());

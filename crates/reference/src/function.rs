@@ -1,4 +1,4 @@
-//! What is looked up of a function: where its labels stand, and where its variables lie in local memory.
+//! Precomputed data of a function: indices of its labels, and offsets of its variables in local memory.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use sem::PureFn;
 /// A pure instruction, looked up.
 pub(crate) struct Pure {
     pub compute: PureFn,
-    /// How each operand is used, and as which type.
+    /// The access and the type of each operand.
     pub operands: Vec<(Access, Type)>,
 }
 
@@ -17,16 +17,16 @@ pub(crate) struct Pure {
 pub(crate) struct Code<'m> {
     pub function: &'m Function,
     pub body: &'m Body,
-    /// By label: its index in [`Body::code`].
+    /// For each label: its index in [`Body::code`].
     pub labels: Vec<usize>,
     /// Offset of each `.local` and `.param` variable in the function's frame of local memory.
     pub variables: HashMap<VarId, u64>,
-    /// Offsets of parameters and of return parameters in the frame; unused for those in registers.
+    /// Offsets of parameters and of return parameters in the frame; unused for register parameters.
     pub params: Vec<u64>,
     pub returns: Vec<u64>,
-    /// Bytes of the frame, and how it is aligned.
+    /// Bytes of the frame.
     pub bytes: u64,
-    /// By place in [`Body::code`]: what computes a pure instruction.
+    /// For each index in [`Body::code`]: the function that computes a pure instruction.
     pub pure: Vec<Option<Pure>>,
     pub align: u64,
 }
@@ -43,7 +43,7 @@ impl<'m> Code<'m> {
         }
         let (mut bytes, mut frame_align) = (0u64, 16);
         let mut place = |size: u64, align: u64| {
-            // Where there is no such multiple, there is no such memory.
+            // On overflow the offset saturates, so no frame is large enough.
             let offset = bytes.checked_next_multiple_of(align.max(4)).unwrap_or(u64::MAX);
             bytes = offset.saturating_add(size);
             frame_align = frame_align.max(align);
@@ -54,7 +54,7 @@ impl<'m> Code<'m> {
             .filter(|(_, v)| v.function == Some(body.owner) && matches!(v.space, Space::Local | Space::Param))
             .map(|(index, v)| (VarId(index as u32), place(v.bytes, v.align)))
             .collect();
-        // Those of a kernel lie in parameter space.
+        // Parameters of a kernel are in parameter space.
         let mut of_params = |params: &[Param]| match function.is_entry {
             true => Vec::new(),
             false => params.iter().map(|param| place(param.bytes, param.align)).collect(),

@@ -1,4 +1,4 @@
-//! A launch: its blocks in ascending order.
+//! A launch: runs its CTAs in ascending order.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,22 +10,22 @@ use crate::block::{Block, Progress};
 use crate::cluster::Cluster;
 use crate::function::Code;
 
-/// How often all threads ask mbarrier objects in vain, while nothing changes, before they have deadlocked. So many turns those in flight
-/// have before another block may start.
+/// Rounds in which all threads test mbarrier objects without success and nothing changes, before that counts as a
+/// deadlock. Also the number of rounds that the CTAs in flight get before another CTA may start.
 const PATIENCE: u32 = 64;
 
 /// The barrier of the grid (CUDA C++ Programming Guide, "Grid Synchronization").
 #[derive(Default)]
 pub(crate) struct Grid {
     threads: u64,
-    /// All blocks can be in flight at the same time.
+    /// Whether all CTAs can be in flight at the same time.
     pub all_resident: bool,
     arrived: Cell<u64>,
     generation: Cell<u64>,
 }
 
 impl Grid {
-    /// A thread arrives; returns the generation whose end it waits for.
+    /// Records that a thread arrives; returns the generation whose end it waits for.
     pub fn arrive(&self) -> u64 {
         let generation = self.generation.get();
         self.arrived.set(self.arrived.get() + 1);
@@ -41,10 +41,10 @@ impl Grid {
     }
 }
 
-/// Runs all blocks of a launch.
+/// Runs all CTAs of a launch.
 ///
 /// # Errors
-/// When a thread faults, or a limit of the configuration is reached.
+/// If a thread faults, or a limit of the configuration is reached.
 pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     let module = launch.module();
     let codes: Vec<_> = module.functions.iter().map(|function| Code::of(module, function)).collect();
@@ -57,12 +57,13 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     let blocks_of_cluster = launch.cluster_blocks();
     let (mut flight, mut started): (Vec<Block>, u64) = (Vec::new(), range.start);
     let (mut ended_steps, mut last_changes) = (0u64, 0u64);
-    // Rounds since a block started or ended, and rounds in which nothing changed.
+    // Rounds since a CTA started or ended, and rounds in which nothing changed.
     let (mut rounds, mut in_vain) = (0, 0);
     let mut stuck = false;
     let fault = LaunchError::Fault;
     loop {
-        // Whoever takes long may wait for a block that has not started; those of a cooperative launch start together.
+        // A CTA that takes long may wait for one that has not started. The CTAs of a cooperative launch start
+        // together.
         while started < range.end
             && flight.len() < room
             && (config.cooperative || flight.is_empty() || stuck || rounds > PATIENCE)
@@ -88,7 +89,7 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
         stuck = true;
         rounds += 1;
         let mut index = 0;
-        // By block in flight: it waits for others of its cluster.
+        // For each CTA in flight: whether it waits for others of its cluster.
         let mut idle = Vec::new();
         while let Some(block) = flight.get_mut(index) {
             match block.step().map_err(fault)? {

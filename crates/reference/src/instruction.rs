@@ -1,4 +1,4 @@
-//! What each instruction does: operands are read, `sem` computes, results are written.
+//! Execution of each instruction: reads the operands, computes through `sem`, writes the results.
 
 use check::module::{Instruction, Operand, RegId, Symbol};
 use isa::{Access, Action, Effect, Mod, Space, Type};
@@ -8,13 +8,13 @@ use crate::Step;
 use crate::memory::{Address, number};
 use crate::thread::{Cpu, Flow, LOCAL_LIMIT, Wait};
 
-/// Alignment of what `alloca` takes, in bytes, unless it asks for more.
+/// Default alignment of `alloca`, in bytes.
 const STACK_ALIGN: u64 = 8;
 
-/// The most sources that a pure instruction has: two vectors of four.
+/// The maximum number of sources of a pure instruction: two vectors of four.
 const MOST_SOURCES: usize = 8;
 
-/// The most bytes of a load or store.
+/// The maximum size of a load or store, in bytes.
 const MOST_BYTES: usize = 32;
 
 /// The low `bits` bits.
@@ -34,7 +34,7 @@ impl Cpu<'_, '_> {
         self.frame().registers[register.index()]
     }
 
-    /// The value of a source operand as type `ty` has it.
+    /// The value of a source operand, as type `ty`.
     pub fn value(&self, operand: &Operand, ty: Type) -> u128 {
         let bits = match operand {
             Operand::Reg(register) => self.register(*register),
@@ -51,13 +51,13 @@ impl Cpu<'_, '_> {
                 let address = if wide { address } else { address & u64::from(u32::MAX) };
                 u128::from(address.wrapping_add(self.mark(*symbol)))
             }
-            // The checker lets nothing else through.
+            // The checker rejects all other operands.
             _ => 0,
         };
         cut(bits, ty.bits())
     }
 
-    /// What the handle of a texture, sampler or surface says of itself.
+    /// The kind mark in the handle of a texture, sampler or surface.
     pub fn mark(&self, symbol: Symbol) -> u64 {
         let opaque = match symbol {
             Symbol::Variable(id) => self.cta.launch.module().variables[id.index()].opaque,
@@ -69,7 +69,7 @@ impl Cpu<'_, '_> {
         opaque.map_or(0, |opaque| opaque.mark())
     }
 
-    /// Writes a value of type `ty` to a register, extended by the type's sign if the register is wider.
+    /// Writes a value of type `ty` to a register. A wider register receives the sign- or zero-extended value.
     pub fn set(&mut self, register: RegId, value: u128, ty: Type) {
         let bits = self.register_type(register).bits();
         let mut value = cut(value, ty.bits());
@@ -79,7 +79,7 @@ impl Cpu<'_, '_> {
         self.frame_mut().registers[register.index()] = cut(value, bits);
     }
 
-    /// The same for a destination operand; the first of a pair.
+    /// Like [`Cpu::set`], for a destination operand; for a pair, its first register.
     pub fn set_operand(&mut self, operand: Option<&Operand>, value: u128, ty: Type) {
         if let Some(Operand::Reg(register) | Operand::Pair(Some(register), _)) = operand {
             self.set(*register, value, ty);
@@ -95,7 +95,7 @@ impl Cpu<'_, '_> {
         }
     }
 
-    /// The operand of this name.
+    /// The operand with this name.
     pub fn named<'i>(&self, i: &'i Instruction, name: &str) -> Option<&'i Operand> {
         let place = i.form.operands_with(&i.picks).position(|spec| spec.name == name)?;
         i.operands.get(place)
@@ -115,7 +115,7 @@ impl Cpu<'_, '_> {
             Effect::IsSpaceP => {
                 let address = Address { space: Space::Generic, at: self.address_value(&i.operands[1]) };
                 let (space, at) = Self::resolve(address);
-                // Without `::cluster` it is the block's own shared memory.
+                // Without `::cluster`, only the CTA's own shared memory counts.
                 let own = space != Space::Shared
                     || i.picks.has(Mod::SharedCluster)
                     || vm::shared_rank(at).0 == self.cta.rank;
@@ -123,15 +123,16 @@ impl Cpu<'_, '_> {
             }
             Effect::Ld | Effect::St => {
                 if effect == Effect::Ld { self.ld(i)? } else { self.st(i)? }
-                // Code from before sm_70 relies on the lanes of a warp going in step from one such access to the next.
+                // Code from before sm_70 expects the lanes of a warp to be in lockstep from one such access to the
+                // next.
                 if i.picks.has(Mod::Volatile) {
                     return Ok(Flow::Yield);
                 }
             }
-            // The team of GPUs is one.
+            // A multimem operation acts on a single GPU.
             Effect::MultimemLd => self.ld(i)?,
             Effect::MultimemSt => self.st(i)?,
-            // Whoever spins here waits for another thread.
+            // A loop around this operation may wait for another thread.
             Effect::Atom | Effect::Red | Effect::MultimemRed => {
                 self.atomic(i)?;
                 return Ok(Flow::Yield);
@@ -152,7 +153,7 @@ impl Cpu<'_, '_> {
             Effect::Tex => self.tex(i)?,
             Effect::Txq => self.txq(i)?,
             Effect::Suld | Effect::Sust => self.surface(i)?,
-            // Whoever spins here waits for another thread.
+            // A loop around this operation may wait for another thread.
             Effect::Sured => {
                 self.surface(i)?;
                 return Ok(Flow::Yield);
@@ -209,9 +210,9 @@ impl Cpu<'_, '_> {
             | Effect::MovMatrix
             | Effect::WmmaLoad
             | Effect::WmmaStore => return Ok(Flow::Wait(Wait::Warp)),
-            // One thread runs at a time, so that memory is always in order.
+            // One thread runs at a time, so memory is sequentially consistent.
             Effect::Fence
-            // Hints; `wgmma` and `tcgen05` are done at once.
+            // Hints, and fences of `wgmma` and `tcgen05`, whose work is done at once.
             | Effect::ApplyPriority
             | Effect::Discard
             | Effect::Fabric
@@ -225,7 +226,7 @@ impl Cpu<'_, '_> {
         Ok(Flow::Next)
     }
 
-    /// An instruction of which `sem` says what it computes.
+    /// A pure instruction: `sem` computes it.
     fn pure(&mut self, i: &Instruction, function: &str) -> Step<Flow> {
         let Some(pure) = &self.code().pure[self.frame().pc] else {
             return Err(self.fault(FaultKind::Unsupported, function));
@@ -263,7 +264,7 @@ impl Cpu<'_, '_> {
         Ok(Flow::Next)
     }
 
-    /// `mov`: of a scalar, or packing and unpacking.
+    /// `mov` of a scalar, packing or unpacking.
     fn mov(&mut self, i: &Instruction) {
         let ty = i.picks.ty(0);
         let [dst, src] = &i.operands[..] else { return };
@@ -299,7 +300,7 @@ impl Cpu<'_, '_> {
         }
     }
 
-    /// An address that an operand without brackets holds.
+    /// The address in an operand without brackets.
     fn address_value(&self, operand: &Operand) -> u64 {
         match operand {
             Operand::Reg(register) => self.register(*register) as u64,
@@ -307,12 +308,12 @@ impl Cpu<'_, '_> {
         }
     }
 
-    /// `cvta`: between an address in a space and a generic one.
+    /// `cvta`: conversion between an address in a state space and a generic one.
     fn cvta(&mut self, i: &Instruction) {
         let [dst, src, ..] = &i.operands[..] else { return };
         let space = match src {
             Operand::Symbol(symbol, _) => self.symbol(*symbol).space,
-            // Parameters of a function lie in local memory.
+            // Parameters of a function are in local memory.
             _ if i.picks.space() == Space::Param && !self.code().function.is_entry => Space::Local,
             _ => i.picks.space(),
         };

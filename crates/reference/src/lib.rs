@@ -1,22 +1,22 @@
 //! The reference engine: executes the *checked module*, one thread at a time, through [`sem`].
 //!
-//! It is what the interpreter of crate `vm` is held against, so it shares nothing with it that could be wrong in both: no
-//! lowered code, no vector handlers, no chunks, no plans. Of `vm` it takes the launch that was checked (where variables and
-//! parameters lie), global memory through checked copies, the text of `printf`, and the words of faults. It is written to be read
-//! beside the manual; nothing in it is fast.
+//! Tests compare the interpreter of crate `vm` with this engine. So the two must share nothing that could be wrong in
+//! both: this engine has no lowered code, no vector handlers, no gangs and no inline caches. From `vm` it takes the
+//! checked launch (the addresses of variables and parameters), global memory through checked copies, the text of
+//! `printf`, and the messages of faults. It is written to be compared with the manual; nothing in it is fast.
 //!
-//! - A [`thread`] is a stack of frames: registers as 128-bit numbers, a place in [`check::module::Body::code`].
-//! - A [`block`] gives each of its threads a turn, then lets those go on who wait for one another: at barriers, at warp-level
-//!   instructions.
-//! - The [`grid`] runs blocks in ascending order; it starts the next one before the last has ended only if that one waits for
-//!   another block.
+//! - A [`thread`] is a stack of frames: registers as 128-bit numbers, and an index in [`check::module::Body::code`].
+//! - A [`block`] gives each of its threads a turn. Then it resumes the threads that waited for one another, at
+//!   barriers and at warp-level instructions.
+//! - The [`grid`] runs CTAs in ascending order. It starts the next CTA before the last one has ended only if that one
+//!   waits for another CTA.
 //!
-//! What depends on which threads run together (`activemask`, and `shfl` and `vote` without `.sync`) is done when no other
-//! thread of the warp can run: with as many lanes as can ever be there.
+//! Instructions that depend on which threads run together (`activemask`, and `shfl` and `vote` without `.sync`)
+//! execute only when no other thread of the warp can run. So they see as many lanes as possible.
 //!
-//! A turn of a thread ends at atomics and volatile accesses, so that spinning threads wait for others, and code from before sm_70 gets what
-//! it relies on where lanes of a warp go in step. The order of blocks is that of `--deterministic`; blocks of a cooperative launch start
-//! together.
+//! A turn of a thread ends at atomics and volatile accesses. So spinning threads let others run, and code from before
+//! sm_70 finds the lanes of a warp in lockstep, as it expects. CTAs run in the order of `--deterministic`; the CTAs
+//! of a cooperative launch start together.
 #![forbid(unsafe_code)]
 
 mod asynchronous;

@@ -1,5 +1,5 @@
-//! Matrices that a warp holds together (PTX ISA, "Matrix Multiply-Accumulate Operation"). Which lane holds which element, and
-//! what an element of a product is, says [`sem::matrix`].
+//! Matrices that are distributed over a warp (PTX ISA, "Matrix Multiply-Accumulate Operation"). [`sem::matrix`]
+//! defines which lane holds which element, and how an element of a product is computed.
 
 use std::collections::HashMap;
 
@@ -14,16 +14,16 @@ use crate::memory::{Address, number};
 use crate::warp::{Lanes, effect, lanes};
 use crate::{Step, WARP_LANES};
 
-/// Bytes of a row that one lane's address stands for.
+/// Bytes of the row at one lane's address.
 const ROW_BYTES: u64 = 16;
 
-/// Where the element with number `index` among a lane's stands: which product, row and column.
+/// Maps a lane and the index of one of its elements to product, row and column.
 type Places<'a> = &'a dyn Fn(usize, usize) -> (usize, usize, usize);
 
 /// Elements by product, row and column.
 type Elems = HashMap<(usize, usize, usize), u64>;
 
-/// An instruction that a warp executes.
+/// An instruction that a warp executes, with the mask of its lanes.
 struct Warp<'i> {
     i: &'i Instruction,
     warp: usize,
@@ -70,7 +70,7 @@ fn spread(
 }
 
 impl Block<'_> {
-    /// Does a matrix instruction for a warp.
+    /// Executes a matrix instruction for a warp.
     pub fn matrix(&mut self, i: &Instruction, warp: usize, here: u32) -> Step {
         let w = &Warp { i, warp, here };
         match effect(i) {
@@ -86,7 +86,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// The operand of this name, and the words of its registers.
+    /// The words in the registers of the operand with this name.
     fn words(&mut self, w: &Warp, name: &str) -> Option<Vec<Lanes>> {
         let i = w.i;
         let at = i.form.operands_with(&i.picks).position(|spec| spec.name == name)?;
@@ -116,7 +116,7 @@ impl Block<'_> {
         let product = Product::of(picks);
         let by_pairs = by_quad_pairs(shape, &product);
         let sparse = is_sparse(picks);
-        // `.alayout.blayout`; the fragments of `wmma` have the layout that was named when they were loaded.
+        // `.alayout.blayout`; fragments of `wmma` have the layout that their load named.
         let mut layouts =
             picks.mods().iter().filter(|m| matches!(m, Mod::Row | Mod::Col)).map(|m| *m == Mod::Col);
         let columns = [layouts.next() == Some(true), layouts.next() == Some(true)];
@@ -165,7 +165,7 @@ impl Block<'_> {
         self.put(w, dst, &words);
     }
 
-    /// `wgmma.mma_async`: what one of the four warps computes, 16 rows of D. It is done at once.
+    /// `wgmma.mma_async`: the part of one of the four warps, 16 rows of D. Executes at once.
     fn wgmma(&mut self, w: &Warp) -> Step {
         let picks = &w.i.picks;
         let Some(whole) = Shape::of(picks) else { return Ok(()) };
@@ -204,7 +204,7 @@ impl Block<'_> {
         let accumulates = self.word(w, "scale-d").is_none_or(|value| value != 0);
         let words = self.words(w, "d").unwrap_or_default();
         let c = gather(&words, bits, &places(Matrix::Accumulator, bits));
-        // 1 or -1, by which A and B count.
+        // Scale factors 1 or -1 of A and B.
         let negated = self.word(w, "imm-scale-a") != self.word(w, "imm-scale-b");
         let sign = if negated { 1 << (product.a.bits() - 1) } else { 0 };
         let terms = self.terms(w, whole, &product);
@@ -218,7 +218,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// An element of a matrix in shared memory behind a descriptor: of a row of A or a column of B.
+    /// An element of a matrix in shared memory given by a descriptor: of a row of A or a column of B.
     fn described(
         &mut self,
         w: &Warp,
@@ -234,13 +234,13 @@ impl Block<'_> {
             false => (descriptor.along_k(line, k / in_unit), k % in_unit),
         };
         let cpu = self.cpu(w.warp * WARP_LANES);
-        // Descriptors have no room for the rank of the block whose memory it is.
+        // A descriptor has no field for the rank of the CTA that owns the memory.
         let at = at + vm::shared_base(cpu.cta.rank);
         let unit = number(&cpu.read_bytes(Address { space: Space::Shared, at }, ROW_BYTES)?);
         Ok((unit >> (within as u32 * bits)) as u64 & (u64::MAX >> (64 - bits)))
     }
 
-    /// The rows of B that the elements of A meet.
+    /// Which rows of B the elements of A are multiplied with.
     fn terms(&mut self, w: &Warp, shape: Shape, product: &Product) -> Terms {
         let picks = &w.i.picks;
         if !is_sparse(picks) {
@@ -262,14 +262,15 @@ impl Block<'_> {
         Scales { data, byte, thread }
     }
 
-    /// The words of an operand of one register; zero if there is none.
+    /// The words of an operand of one register; zeros if the operand is absent.
     fn first_words(&mut self, w: &Warp, name: &str) -> Lanes {
         self.words(w, name).and_then(|words| words.first().copied()).unwrap_or([0; WARP_LANES])
     }
 
-    // Rows whose addresses the lanes give.
+    // Rows at addresses that the lanes give.
 
-    /// The thread that names a row, and the address that it gives. Whose lane is not there is undefined: it is the lowest one then.
+    /// The thread that gives a row's address, and the address. If the lane is inactive, the result is undefined; this
+    /// engine then uses the lowest lane.
     fn row_address(&mut self, w: &Warp, row: usize) -> (usize, Address) {
         let operand = w.i.form.operands_with(&w.i.picks).position(|s| s.kind == isa::OperandKind::Address);
         let lane = if w.here >> row & 1 != 0 { row } else { w.here.trailing_zeros() as usize };
@@ -304,7 +305,7 @@ impl Block<'_> {
                     (true, _) => element(register * 8 + column, group),
                     (false, _) => element(register * 8 + group, column),
                 };
-                // Narrow elements fill a byte each.
+                // Narrow elements take a byte each.
                 word | value << (part as u32 * format.bits.max(8).next_power_of_two())
             })
         };
@@ -322,7 +323,7 @@ impl Block<'_> {
         let transposed = w.i.picks.has(Mod::Trans);
         for row in 0..words.len() * 8 {
             let (words, line) = (&words[row / 8], row % 8);
-            // The lane and the part of its word that hold an element of a line.
+            // The lane, and the part of its word, that hold an element of a line.
             let element = |index: usize| {
                 let in_word = 32 / format.bits as usize;
                 let (lane, part) = match transposed {
@@ -385,7 +386,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// The matrix in memory. The lowest lane's address and stride count: they must be the same in all.
+    /// The matrix in memory. Address and stride must be the same in all lanes; the lowest lane's are used.
     fn area(&mut self, w: &Warp) -> Option<Area> {
         let (i, picks) = (w.i, &w.i.picks);
         let spec = i.form.operands.iter().find(|spec| spec.elements == Elements::Fragment)?;
@@ -404,11 +405,11 @@ impl Block<'_> {
     }
 }
 
-/// Which rows of B the elements of a row of A meet.
+/// Which rows of B the elements of a row of A are multiplied with.
 struct Terms {
-    /// Elements of a row of A that are stored.
+    /// Stored elements of a row of A.
     k: usize,
-    /// Of a sparse A: the layout of the metadata, the metadata, and the selector.
+    /// For a sparse A: the layout of the metadata, the metadata, and the selector.
     sparse: Option<(Sparsity, Lanes, usize)>,
 }
 
@@ -421,14 +422,14 @@ impl Terms {
     }
 }
 
-/// The scales of a factor, and which of them count: `scale, {byte-id, thread-id}`.
+/// The scales of a factor and their selector: `scale, {byte-id, thread-id}`.
 struct Scales {
     data: Lanes,
     byte: usize,
     thread: usize,
 }
 
-/// How a row of 16 bytes in memory is made of elements.
+/// How a 16-byte row in memory is divided into elements.
 struct RowFormat {
     bits: u32,
     /// Rows of a matrix.
@@ -450,7 +451,7 @@ impl RowFormat {
 /// A matrix in memory with a stride.
 struct Area {
     base: Address,
-    /// Elements from one row (column) to the next.
+    /// Stride between rows (columns), in elements.
     stride: u64,
     rows: usize,
     columns: usize,
@@ -461,7 +462,7 @@ struct Area {
 }
 
 impl Area {
-    /// The address of an element, and the bits before it there.
+    /// The address of an element, and its bit offset there.
     fn element(&self, row: usize, column: usize) -> (Address, u64) {
         let (line, within) = if self.by_column { (column, row) } else { (row, column) };
         let bit = (line as u64)

@@ -1,4 +1,4 @@
-//! State spaces: where an address points, and its bytes (PTX ISA, "State Spaces", "Generic Addressing").
+//! State spaces: what an address refers to, and its bytes (PTX ISA, "State Spaces", "Generic Addressing").
 
 use check::module::{AddressBase, Operand, Symbol, VarId};
 use isa::Space;
@@ -15,21 +15,21 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// So many bytes further.
+    /// The address plus this many bytes.
     pub fn offset(self, bytes: u64) -> Address {
         Address { at: self.at.wrapping_add(bytes), ..self }
     }
 }
 
 impl Cpu<'_, '_> {
-    /// The address of a variable in its space: of a shared one, in that of the thread's own block.
+    /// The address of a variable in its state space. For a shared variable, the address in the thread's own CTA.
     fn variable_address(&self, id: VarId) -> u64 {
         let launch = self.cta.launch;
         let is_shared = launch.module().variables[id.index()].space == Space::Shared;
         launch.variable_address(id) + if is_shared { shared_base(self.cta.rank) } else { 0 }
     }
 
-    /// The space that a symbol lies in, and its address there.
+    /// The state space and address of a symbol.
     pub fn symbol(&self, symbol: Symbol) -> Address {
         let (code, base) = (self.code(), self.frame().base);
         let local = |offset: u64| Address { space: Space::Local, at: base + offset };
@@ -50,9 +50,9 @@ impl Cpu<'_, '_> {
         }
     }
 
-    /// The address that an operand of an access in `space` means. A symbol says itself where it lies.
+    /// The address that an operand denotes in an access to `space`. A symbol has its own state space.
     pub fn address(&self, operand: &Operand, space: Space) -> Address {
-        // Parameters of a function lie in local memory.
+        // Parameters of a function are in local memory.
         let is_entry = self.code().function.is_entry;
         let space = if space == Space::Param && !is_entry { Space::Local } else { space };
         let (start, offset) = match operand {
@@ -68,7 +68,7 @@ impl Cpu<'_, '_> {
             _ => (Address { space, at: 0 }, 0),
         };
         let address = start.offset(offset as u64);
-        // 32-bit registers wrap at 32 bits.
+        // Addresses in 32-bit registers wrap at 32 bits.
         let wraps = match operand {
             Operand::Address(AddressBase::Reg(r), _) | Operand::RegPlus(r, _) => {
                 self.register_type(*r).bits() <= 32
@@ -78,12 +78,12 @@ impl Cpu<'_, '_> {
         if wraps { Address { at: address.at & u64::from(u32::MAX), ..address } } else { address }
     }
 
-    /// The space of an address, and the address there: generic ones resolved.
+    /// The state space and address that an address refers to; resolves generic addresses.
     pub fn resolve(address: Address) -> (Space, u64) {
         resolve(address.space, address.at)
     }
 
-    /// Reads bytes at an address that must be a multiple of their number.
+    /// Reads bytes. The address must be a multiple of their number.
     pub fn read_into(&self, address: Address, data: &mut [u8]) -> Step {
         if !address.at.is_multiple_of(data.len() as u64) {
             return Err(self.access_fault(FaultKind::Misaligned, address, data.len() as u64, false));
@@ -104,7 +104,7 @@ impl Cpu<'_, '_> {
         let (memory, at) = match space {
             Space::Shared => {
                 let ((rank, inner), bytes) = (shared_rank(at), data.len() as u64);
-                // What lies between variables belongs to none.
+                // Gaps between variables belong to no variable.
                 return match launch.is_shared(inner, bytes) && self.cta.cluster.read(rank, inner, data) {
                     true => Ok(()),
                     false => Err(self.access_fault(self.why_outside(rank), address, bytes, false)),
@@ -131,7 +131,7 @@ impl Cpu<'_, '_> {
         }
     }
 
-    /// Writes bytes at an address that must be a multiple of their number.
+    /// Writes bytes. The address must be a multiple of their number.
     pub fn write(&mut self, address: Address, data: &[u8]) -> Step {
         if !address.at.is_multiple_of(data.len() as u64) {
             return Err(self.access_fault(FaultKind::Misaligned, address, data.len() as u64, true));
@@ -173,7 +173,7 @@ impl Cpu<'_, '_> {
         }
     }
 
-    /// What is wrong with an access to the shared memory of a block where there is none.
+    /// The kind of fault of an access to shared memory that a CTA does not have.
     fn why_outside(&self, rank: u32) -> FaultKind {
         if self.cta.cluster.has_ended(rank) { FaultKind::ClusterTarget } else { FaultKind::OutOfBounds }
     }

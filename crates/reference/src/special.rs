@@ -12,7 +12,7 @@ impl Cpu<'_, '_> {
         let launch = self.cta.launch;
         let config = launch.config();
         let lane = self.thread.lane();
-        // Lanes below this one, a bit each.
+        // The lanes below this one, as a mask.
         let below = (1u64 << lane) - 1;
         let all = u64::from(u32::MAX);
         match register.value() {
@@ -55,7 +55,7 @@ impl Cpu<'_, '_> {
             SpecialValue::Envreg(1) => launch.grid_workspace() >> 32,
             SpecialValue::Envreg(2) => launch.grid_workspace() & 0xffff_ffff,
             SpecialValue::Envreg(_) => 0,
-            // One multiprocessor of one locality domain, one grid, nothing that counts, no graph that launches itself.
+            // One multiprocessor of one locality domain, one grid, no performance counters, no device graph launch.
             SpecialValue::Nsmid => 1,
             SpecialValue::Smid
             | SpecialValue::LocalityDomainId
@@ -66,7 +66,7 @@ impl Cpu<'_, '_> {
         }
     }
 
-    /// The clock of cycles: an instruction takes one, and so does a nanosecond of sleep.
+    /// The cycle clock: one cycle per instruction and per nanosecond of sleep.
     fn cycles(&self) -> u64 {
         self.cta.steps + self.thread.steps + self.thread.slept
     }

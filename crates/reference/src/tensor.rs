@@ -11,7 +11,7 @@ use crate::memory::{Address, number};
 use crate::thread::Cpu;
 
 impl Cpu<'_, '_> {
-    /// The bytes of a map, or of what is to become one.
+    /// The bytes of a tensor map, or of memory that will hold one.
     fn map_bytes(&self, at: Address, write: bool) -> Step<[u8; BYTES]> {
         if !at.at.is_multiple_of(64) {
             return Err(self.access_fault(FaultKind::Misaligned, at, BYTES as u64, write));
@@ -68,7 +68,7 @@ impl Cpu<'_, '_> {
             let is_reported = self.load_box(i, &map, &place, to)?;
             let report = |cpu: &mut Self, object| if is_reported { cpu.report(object) } else { Ok(()) };
             if i.picks.has(Mod::CtaGroup2) {
-                // Of the pair of blocks that receives the data, the one that the object's address names.
+                // Of the pair of CTAs that receives the data, use the one that the object's address names.
                 let object = object.in_block(to.rank() & !1 | object.rank() & 1);
                 report(self, object)?;
                 self.complete_copy(object, object, map.box_bytes(&place))?;
@@ -80,7 +80,7 @@ impl Cpu<'_, '_> {
         Ok(())
     }
 
-    /// Where a box is in shared memory, all of which must be there.
+    /// Checks the alignment and bounds of a box in shared memory.
     fn check_box(&self, map: &TensorMap, place: &Place, at: Address, write: bool) -> Step {
         let bytes = map.shared_bytes(place);
         if !at.at.is_multiple_of(128) {
@@ -92,7 +92,7 @@ impl Cpu<'_, '_> {
         })
     }
 
-    /// Whether what it asks for is reported of the data.
+    /// Loads a box; returns whether the report that the instruction asks for applies to the data.
     fn load_box(&mut self, i: &Instruction, map: &TensorMap, place: &Place, to: Address) -> Step<bool> {
         self.check_box(map, place, to, true)?;
         let (validity, mut is_reported) = (Validity::of(&i.picks), false);
@@ -163,7 +163,7 @@ impl Cpu<'_, '_> {
         Ok(())
     }
 
-    /// `tensormap.cp_fenceproxy`: every thread of the warp copies the same.
+    /// `tensormap.cp_fenceproxy`: every thread of the warp makes the same copy.
     pub fn tensor_map_copy(&mut self, i: &Instruction) -> Step {
         let [dst, src, ..] = &i.operands[..] else { return Ok(()) };
         let (to, from) = (self.address(dst, i.picks.space_of(0)), self.address(src, i.picks.space_of(1)));

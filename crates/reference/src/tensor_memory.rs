@@ -1,5 +1,5 @@
-//! Tensor memory (PTX ISA, "TensorCore 5th Generation Family Instructions"). What its cells mean, and what an element of a product
-//! is, says [`sem::tensor_memory`]. All is done at once.
+//! Tensor memory (PTX ISA, "TensorCore 5th Generation Family Instructions"). [`sem::tensor_memory`] defines the
+//! meaning of its cells and how an element of a product is computed. All operations are done at once.
 
 use std::cell::RefMut;
 
@@ -20,14 +20,14 @@ use crate::thread::Cpu;
 use crate::warp::{Lanes, effect, lanes};
 use crate::{Step, WARP_LANES};
 
-/// Bytes of shared memory that stand together.
+/// Bytes of shared memory that are contiguous in every layout.
 const UNIT_BYTES: u64 = 16;
 
-/// The tensor memory of a block.
+/// The tensor memory of a CTA.
 #[derive(Default)]
 pub(crate) struct TensorMemory {
     allocations: Allocations,
-    /// Lane by lane; none before the first allocation.
+    /// The cells, lane by lane; empty before the first allocation.
     cells: Vec<u32>,
     /// The last allocation.
     span: Span,
@@ -54,7 +54,7 @@ impl TensorMemory {
 }
 
 impl Cta<'_> {
-    /// All columns must have been given back.
+    /// Checks that all columns have been deallocated.
     pub fn check_tensor_memory(&self) -> Step {
         let memory = self.cluster.tensor_memory(self.rank);
         if memory.allocations.is_empty() {
@@ -65,7 +65,7 @@ impl Cta<'_> {
 }
 
 impl Block<'_> {
-    /// Does what a warp does with tensor memory; false if it must wait.
+    /// Executes a tensor memory operation of a warp; `false` if the warp must wait.
     pub fn tensor_memory(&mut self, i: &Instruction, warp: usize, here: u32) -> Step<bool> {
         let lane = here.trailing_zeros() as usize;
         let mut cpu = self.cpu(warp * WARP_LANES + lane);
@@ -84,7 +84,7 @@ impl Block<'_> {
         Ok(true)
     }
 
-    /// The fragment of an instruction with so many registers, and the cell that its address names.
+    /// The fragment of an instruction with this many registers, and the cell at its address.
     fn fragment(
         &mut self,
         i: &Instruction,
@@ -137,7 +137,7 @@ impl Block<'_> {
         let Some(Operand::Vector(registers)) = i.operands.last() else { return Ok(()) };
         let (fragment, at) = self.fragment(i, registers.len(), warp, here)?;
         for (register, operand) in registers.iter().enumerate() {
-            // Lanes that have ended store zeros, whatever that means.
+            // Lanes that have ended store zeros; PTX leaves that case open.
             let words: Lanes = self.values(operand, Type::B32, warp, here);
             let cpu = self.cpu(warp * WARP_LANES + here.trailing_zeros() as usize);
             let mut memory = cpu.own_memory();
@@ -167,18 +167,18 @@ impl Cpu<'_, '_> {
         self.cta.cluster.tensor_memory(self.cta.rank)
     }
 
-    /// The value of an operand; 0 if there is none of this name.
+    /// The value of the operand with this name, or 0 if there is none.
     fn number(&self, i: &Instruction, name: &str) -> u64 {
         self.named(i, name).map_or(0, |operand| self.value(operand, Type::B64) as u64)
     }
 
-    /// The cell that an operand is the address of.
+    /// The cell whose address an operand holds.
     fn cell(&self, i: &Instruction, name: &str) -> Option<Cell> {
         let address = self.address(self.named(i, name)?, Space::Generic);
         Some(Cell::at(address.at & u64::from(u32::MAX)))
     }
 
-    /// The ranks of the blocks that an instruction is about: the thread's own, or its pair.
+    /// The ranks of the CTAs that an instruction works on: the thread's own, or both of its pair.
     fn blocks(&self, pair: bool) -> Step<Vec<u32>> {
         let own = self.cta.rank;
         if !pair {
@@ -196,7 +196,7 @@ impl Cpu<'_, '_> {
         Ok(pair.into())
     }
 
-    /// `tcgen05.alloc`; false while there is no room.
+    /// `tcgen05.alloc`; `false` while there is no room.
     fn allocate(&mut self, i: &Instruction) -> Step<bool> {
         let columns = self.number(i, "columns");
         let Some(to) = self.named(i, "dst").map(|dst| self.address(dst, i.picks.space())) else {
@@ -252,13 +252,13 @@ impl Cpu<'_, '_> {
         Ok(())
     }
 
-    /// 16 bytes of the shared memory of a block.
+    /// 16 bytes of a CTA's shared memory.
     fn unit(&self, rank: u32, inner: u64) -> Step<u128> {
         let at = shared_base(rank) + inner;
         Ok(number(&self.read_bytes(Address { space: Space::Shared, at }, UNIT_BYTES)?))
     }
 
-    /// So many lines of a factor in the shared memory of a block, `count` elements each.
+    /// The first lines of a factor, `lines` of them with `count` elements each, in a CTA's shared memory.
     fn lines(&self, rank: u32, factor: Factor, at: Descriptor, lines: usize, count: usize) -> Step<Lines> {
         let element = |line, k| {
             let (address, index) = factor.place(at, line, k);
@@ -351,7 +351,7 @@ impl Cpu<'_, '_> {
         Ok(())
     }
 
-    /// All cells that a product is about must be there.
+    /// Checks that all cells that a product uses are allocated.
     fn check_cells(&self, i: &Instruction, m: &Multiplication, d: Cell, rank: u32) -> Step {
         let memory = self.cta.cluster.tensor_memory(rank);
         let check = || {
@@ -385,7 +385,7 @@ impl Cpu<'_, '_> {
         (0..m.stored()).map(element).collect()
     }
 
-    /// The row of B that a stored element of A meets.
+    /// The row of B that a stored element of A is multiplied with.
     fn met(&self, i: &Instruction, m: &Multiplication, rank: u32, lane: usize, index: usize) -> usize {
         let Some(at) = self.cell(i, "sparse-meta") else { return index };
         let (cell, bit) = m.metadata_cell(lane, index);

@@ -1,4 +1,5 @@
-//! Textures and surfaces (PTX ISA, "Texture Instructions", "Surface Instructions"): `sem` says which texels are meant.
+//! Textures and surfaces (PTX ISA, "Texture Instructions", "Surface Instructions"): `sem` computes which texels an
+//! instruction accesses.
 
 use check::module::{AddressBase, Instruction, Operand};
 use isa::texture::{Geometry, elements};
@@ -16,7 +17,8 @@ impl Cpu<'_, '_> {
         self.fault(fault.kind, &fault.note)
     }
 
-    /// What names a texture, sampler or surface: a number in a register, or the address of a variable or parameter.
+    /// The handle of a texture, sampler or surface: the number in a register, or the marked address of a variable or
+    /// parameter.
     fn handle(&self, base: AddressBase) -> u64 {
         match base {
             AddressBase::Reg(register) => self.register(register) as u64,
@@ -25,7 +27,7 @@ impl Cpu<'_, '_> {
         }
     }
 
-    /// The first elements of a vector, or a scalar; those that are missing are 0.
+    /// The first `count` elements of a vector or scalar; missing ones are 0.
     fn first_elements(&self, operand: &Operand, count: usize, ty: Type) -> Vec<u64> {
         let parts = match operand {
             Operand::Vector(parts) => parts.as_slice(),
@@ -35,7 +37,7 @@ impl Cpu<'_, '_> {
         (0..count).map(value).collect()
     }
 
-    /// The handles of an instruction, and the elements of its sources that matter: coordinates first.
+    /// The handles of an instruction, and the used elements of its sources, coordinates first.
     fn texel_sources(&self, i: &Instruction) -> (u64, Option<u64>, Vec<u64>) {
         let geometry = Geometry::of(&i.picks);
         let (mut handle, mut sampler, mut sources) = (0, None, Vec::new());
@@ -60,7 +62,7 @@ impl Cpu<'_, '_> {
         (handle, sampler, sources)
     }
 
-    /// Writes what an instruction returns: elements of type `ty`, and that they were in memory.
+    /// Writes the result of an instruction: elements of type `ty`, and the predicate that they were resident.
     fn set_texel(&mut self, i: &Instruction, values: &[u64], ty: Type) {
         let Some(destination) = i.operands.first() else { return };
         let (parts, resident) = match destination {
@@ -106,7 +108,7 @@ impl Cpu<'_, '_> {
         if let Some(kind) = failed {
             return Err(self.fault(kind, "a texel lies outside of the image"));
         }
-        // Bits, of which 16 count for `.f16`.
+        // Raw bits; `.f16` uses the low 16.
         let ty = Type::of_bits(i.picks.ty(0).bits());
         self.set_texel(i, &values.map(u64::from), ty);
         Ok(())

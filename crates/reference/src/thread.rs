@@ -1,4 +1,4 @@
-//! A thread: its frames, its private memory, and how it executes one instruction after the other.
+//! A thread: its frames, its private memory, and the execution of its instructions.
 
 use check::module::{Instruction, LabelId, Node};
 use diag::Span;
@@ -8,24 +8,24 @@ use crate::block::Cta;
 use crate::function::Code;
 use crate::{Step, WARP_LANES};
 
-/// Bytes of local memory that a thread may have, and that `alloca` may take.
+/// The most bytes of local memory of a thread, and the most that `alloca` may take.
 pub(crate) const LOCAL_LIMIT: u64 = 512 * 1024;
-/// What a call takes at least.
+/// The least bytes that a call takes.
 const LEAST_FRAME: u64 = 16;
 
-/// A function in progress.
+/// An active call of a function.
 pub(crate) struct Frame {
     /// Index of the function.
     pub function: usize,
-    /// Index in the body's code of the instruction that is executed next, or that a call has not returned to.
+    /// Index in the body's code of the next instruction, or of a call that has not returned.
     pub pc: usize,
     /// By `RegId`.
     pub registers: Vec<u128>,
     /// The condition code `CC.CF`.
     pub carry: bool,
-    /// Where its variables start in local memory.
+    /// Address of its variables in local memory.
     pub base: u64,
-    /// Bytes that `alloca` had taken when it was called.
+    /// Bytes taken by `alloca` before the call.
     pub stack_bytes: usize,
 }
 
@@ -33,20 +33,20 @@ pub(crate) struct Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     Nothing,
-    /// The end of a generation of a barrier of its block.
+    /// The end of this generation of a barrier of its CTA.
     Barrier {
         index: usize,
         generation: u64,
     },
-    /// The end of a generation of the barrier of its cluster.
+    /// The end of this generation of its cluster's barrier.
     Cluster {
         generation: u64,
     },
-    /// That others get their turns, after an mbarrier object was asked in vain.
+    /// The turns of the other threads, after a test of an mbarrier object failed.
     Turn,
-    /// The other threads of its warp, at the instruction where it stands.
+    /// The other threads of its warp, at its current instruction.
     Warp,
-    /// The end of a generation of the grid's barrier.
+    /// The end of this generation of the grid's barrier.
     Grid {
         generation: u64,
     },
@@ -54,21 +54,21 @@ pub(crate) enum Wait {
     Ended,
 }
 
-/// A copy (`cp.async`) that was issued and that nobody has waited for.
+/// A `cp.async` that was issued and that its thread has not waited for yet.
 pub(crate) struct PendingCopy {
-    /// The thread's commits before it.
+    /// The thread's commits before the copy.
     pub group: u32,
     pub address: u64,
     pub data: Vec<u8>,
 }
 
 pub(crate) struct Thread {
-    /// Linear index in the block.
+    /// Linear index in the CTA.
     pub index: usize,
     pub frames: Vec<Frame>,
     /// The frames' local memory.
     pub local: Vec<u8>,
-    /// What `alloca` has taken.
+    /// The memory taken by `alloca`.
     pub stack: Vec<u8>,
     pub wait: Wait,
     pub copies: Vec<PendingCopy>,
@@ -79,18 +79,18 @@ pub(crate) struct Thread {
     pub slept: u64,
 }
 
-/// What an instruction does to the course of its thread.
+/// Where a thread continues after an instruction.
 pub(crate) enum Flow {
-    /// The next instruction.
+    /// At the next instruction.
     Next,
-    /// The next instruction, after the others have had their turns.
+    /// At the next instruction, after the turns of the other threads.
     Yield,
-    /// The thread waits where it stands; whoever wakes it lets it go on behind the instruction.
+    /// The thread waits at this instruction. Waking it moves it past the instruction.
     Wait(Wait),
     Jump(LabelId),
     Return,
     Exit,
-    /// It went on in another frame.
+    /// In the frame of the called function.
     Called,
 }
 
@@ -111,12 +111,12 @@ impl Thread {
         }
     }
 
-    /// Lane in its warp.
+    /// Lane index in its warp.
     pub fn lane(&self) -> usize {
         self.index % WARP_LANES
     }
 
-    /// What it waited for is there: it goes on behind the instruction.
+    /// Ends the thread's wait: it continues after the instruction.
     pub fn wake(&mut self) {
         self.wait = Wait::Nothing;
         if let Some(frame) = self.frames.last_mut() {
@@ -125,7 +125,7 @@ impl Thread {
     }
 }
 
-/// A thread that executes an instruction in its block.
+/// A thread together with its CTA, executing an instruction.
 pub(crate) struct Cpu<'a, 'l> {
     pub thread: &'a mut Thread,
     pub cta: &'a mut Cta<'l>,
@@ -144,7 +144,7 @@ impl<'l> Cpu<'_, 'l> {
         self.cta.code(self.frame().function)
     }
 
-    /// The instruction where the thread stands; `None` behind the last one.
+    /// The thread's current instruction; `None` after the last one.
     pub fn instruction(&self) -> Option<&'l Instruction> {
         match self.code().body.code.get(self.frame().pc)? {
             Node::Instruction(instruction) => Some(instruction),
@@ -152,7 +152,7 @@ impl<'l> Cpu<'_, 'l> {
         }
     }
 
-    /// The instruction that it executes next: where it stands, or behind the labels there.
+    /// The instruction that the thread executes next: the current one, or the first one after the labels here.
     pub fn next_instruction(&self) -> Option<&'l Instruction> {
         self.code().body.code.get(self.frame().pc..)?.iter().find_map(|node| match node {
             Node::Instruction(instruction) => Some(instruction),
@@ -160,7 +160,7 @@ impl<'l> Cpu<'_, 'l> {
         })
     }
 
-    /// Runs until the thread waits, has ended, has given its turn away or has executed so many instructions.
+    /// Runs until the thread waits, ends or yields, or has executed `budget` instructions.
     pub fn turn(&mut self, budget: u64) -> Step {
         let end = self.thread.steps + budget;
         while self.thread.wait == Wait::Nothing && self.thread.steps < end {
@@ -177,7 +177,7 @@ impl<'l> Cpu<'_, 'l> {
                         false => Flow::Next,
                     }
                 }
-                // Whoever runs off the end returns.
+                // Control that falls off the end of the body returns.
                 None => Flow::Return,
             };
             match flow {
@@ -203,7 +203,7 @@ impl<'l> Cpu<'_, 'l> {
             .is_none_or(|(register, negated)| (self.frame().registers[register.index()] & 1 != 0) != negated)
     }
 
-    /// Opens a frame at its first instruction. Its variables are zero.
+    /// Opens a frame at the function's first instruction. Its variables are zero.
     pub fn enter(&mut self, function: usize) -> Step {
         let code = self.cta.code(function);
         let base = (self.thread.local.len() as u64).next_multiple_of(code.align);
@@ -219,14 +219,14 @@ impl<'l> Cpu<'_, 'l> {
         Ok(())
     }
 
-    /// The thread ends.
+    /// Ends the thread.
     pub fn end(&mut self) {
         self.finish_copies(0, true);
         self.thread.wait = Wait::Ended;
         self.cta.end(self.thread.index);
     }
 
-    /// A fault of this thread at the instruction where it stands.
+    /// A fault of this thread at its current instruction.
     pub fn fault(&self, kind: FaultKind, note: &str) -> Box<Fault> {
         let span = self.instruction().map_or(Span::default(), |instruction| instruction.span);
         self.cta.fault(kind, self.thread.index, span, note)

@@ -1,5 +1,4 @@
-//! Warp-level instructions: what the threads of a warp do together (PTX ISA, "Parallel Synchronization and Communication
-//! Instructions").
+//! Warp-level instructions (PTX ISA, "Parallel Synchronization and Communication Instructions").
 
 use std::collections::BTreeMap;
 
@@ -27,11 +26,11 @@ pub(crate) fn effect(i: &Instruction) -> Option<Effect> {
     }
 }
 
-/// Whom an instruction waits for.
+/// The lanes that an instruction waits for.
 enum Members<'i> {
-    /// Whatever lanes can come: the forms without a member mask.
+    /// As many lanes as can arrive: the forms without a member mask.
     Whoever,
-    /// All lanes that are alive.
+    /// All live lanes.
     All,
     Mask(Option<&'i Operand>),
 }
@@ -52,7 +51,7 @@ impl Members<'_> {
 }
 
 impl<'l> Block<'l> {
-    /// Does the warp-level instructions for which everybody is there. True if there was any.
+    /// Executes the warp-level instructions whose members have all arrived. Returns whether there were any.
     pub fn warps(&mut self) -> Step<bool> {
         let mut any = false;
         for warp in 0..self.threads.len().div_ceil(WARP_LANES) {
@@ -61,15 +60,16 @@ impl<'l> Block<'l> {
         Ok(any)
     }
 
-    /// The thread of a lane, if the block has so many.
+    /// The thread of a lane, if the CTA has that many threads.
     fn thread(&self, warp: usize, lane: usize) -> Option<usize> {
         let thread = warp * WARP_LANES + lane;
         (thread < self.threads.len()).then_some(thread)
     }
 
     fn warp(&mut self, warp: usize) -> Step<bool> {
-        // Where lanes wait: by function and place, wherever it was called from, and by member mask, which those who belong
-        // together must agree on. With the calls of the one deepest in them.
+        // The positions of waiting lanes, by function, index in its code and member mask. Lanes that execute together
+        // must agree on the mask, but may come from different calls. The value holds the lanes and the greatest call
+        // depth among them.
         let mut places: BTreeMap<(usize, usize, Option<u32>), (u32, usize)> = BTreeMap::new();
         let mut can_run = false;
         for lane in 0..WARP_LANES {
@@ -87,7 +87,7 @@ impl<'l> Block<'l> {
         }
         let alive = self.cta.alive(warp);
         let mut done = false;
-        // `bar.warp.sync` at different places can meet.
+        // `bar.warp.sync` at different places can converge.
         let mut syncs: BTreeMap<u32, u32> = BTreeMap::new();
         for (&(.., members), &(here, _)) in &places {
             let (Some(i), Some(members)) = (self.instruction(warp, here), members) else { continue };
@@ -104,7 +104,8 @@ impl<'l> Block<'l> {
                 done = true;
             }
         }
-        // Without a member mask: once nobody else can come, deepest in calls and first in the text first.
+        // Without a member mask: once no other lane can arrive, the deepest in calls goes first, then the first in
+        // the code.
         if !done && !can_run {
             let first = places.iter().min_by_key(|(place, (_, depth))| (usize::MAX - depth, **place));
             if let Some((&(.., None), &(here, _))) = first
@@ -116,7 +117,7 @@ impl<'l> Block<'l> {
         Ok(done)
     }
 
-    /// The instruction where the lanes of a mask stand.
+    /// The instruction at which the lanes of a mask are.
     fn instruction(&mut self, warp: usize, here: u32) -> Option<&'l Instruction> {
         self.cpu(warp * WARP_LANES + here.trailing_zeros() as usize).instruction()
     }
@@ -147,7 +148,7 @@ impl<'l> Block<'l> {
         self.cta.fault(kind, warp * WARP_LANES + lane, span, note)
     }
 
-    /// The value of an operand in the lanes of a mask; zero in the others.
+    /// The value of an operand in the lanes of a mask; zero in the other lanes.
     pub fn values(&mut self, operand: &Operand, ty: Type, warp: usize, here: u32) -> Lanes {
         let mut values = [0; WARP_LANES];
         lanes(here)
@@ -155,7 +156,8 @@ impl<'l> Block<'l> {
         values
     }
 
-    /// Does an instruction for the lanes of a mask, all of which stand there; they go on behind it. False if they must wait.
+    /// Executes an instruction for the lanes of a mask, all of which are at it, and moves them past it. `false` if
+    /// they must wait.
     fn together(&mut self, i: &Instruction, warp: usize, here: u32) -> Step<bool> {
         match effect(i) {
             Some(Effect::TensorAlloc | Effect::TensorLd | Effect::TensorSt) => {
@@ -190,7 +192,7 @@ impl<'l> Block<'l> {
                     let (from, within) = shuffle(&i.picks, lane as i64, b as i64, c as i64);
                     let value = match here >> from & 1 != 0 {
                         true => a[from],
-                        // Undefined: what the register holds there.
+                        // Undefined in PTX: the value that the source register holds in that lane.
                         false => self.elsewhere(&i.operands[1], warp, lane, from),
                     };
                     (value, within)
@@ -210,7 +212,7 @@ impl<'l> Block<'l> {
                     (if has(Mod::All) && !agree { 0 } else { same.into() }, agree)
                 }
                 Some(Effect::Redux) => (
-                    // A float that stands alone goes through it too: `.abs`, and NaN becomes the canonical one.
+                    // A single float is reduced too: for `.abs`, and to make a NaN canonical.
                     match among().reduce(|x, y| reduce(&i.picks, x, y)) {
                         Some(x) if ty.is_float() => reduce(&i.picks, x, x),
                         x => x.unwrap_or(0),
@@ -234,7 +236,7 @@ impl<'l> Block<'l> {
         }
     }
 
-    /// What a source operand holds in a lane that is not there, if that lane is in the same function.
+    /// The value of a source operand in a lane that does not take part, if that lane is in the same function.
     fn elsewhere(&mut self, operand: &Operand, warp: usize, lane: usize, from: usize) -> u64 {
         let function = self.cpu(warp * WARP_LANES + lane).frame().function;
         match self.thread(warp, from) {

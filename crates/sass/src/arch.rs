@@ -1,15 +1,15 @@
-//! Targets that have HSETP2, and the generations in which its encoding changed.
+//! Targets with HSETP2, and the generations that changed its encoding.
 
 use std::fmt;
 
-/// Targets that encode HSETP2 alike. Later ones are greater.
+/// Targets that encode HSETP2 in the same way. Later generations compare greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
-    /// Maxwell and Pascal: 64-bit words in groups of three behind a control word.
+    /// Maxwell and Pascal: groups of a control word and three 64-bit words.
     Maxwell,
-    /// 128-bit words that carry their control information, as all later ones.
+    /// 128-bit words that contain their control information, as in all later generations.
     Volta,
-    /// Adds uniform registers, and constant banks named by them. Ampere and Ada are the same.
+    /// Adds uniform registers, and constant banks that they select. Ampere and Ada are the same.
     Turing,
     /// Adds `.BF16_V2`, loses `.F32`.
     Hopper,
@@ -22,7 +22,7 @@ pub enum Generation {
 pub struct Arch(u16);
 
 impl Arch {
-    /// Every target whose HSETP2 is known here, oldest first.
+    /// Every target whose HSETP2 is supported, oldest first.
     pub const ALL: [Arch; 16] = [
         Arch(52),
         Arch(53),
@@ -42,7 +42,7 @@ impl Arch {
         Arch(120),
     ];
 
-    /// Reads `sm_53`, also as `SM53`, also with a suffix that selects features (`sm_90a`).
+    /// Parses `sm_53`, also written as `SM53`, and with a feature suffix (`sm_90a`).
     pub fn parse(name: &str) -> Option<Arch> {
         let digits = name.strip_prefix("sm_").or_else(|| name.strip_prefix("SM"))?;
         let number: u16 = digits.strip_suffix(['a', 'f']).unwrap_or(digits).parse().ok()?;
@@ -54,7 +54,7 @@ impl Arch {
         self.0
     }
 
-    /// Whose encoding it has.
+    /// The generation that determines the encoding.
     pub const fn generation(self) -> Generation {
         match self.0 {
             ..70 => Generation::Maxwell,
@@ -75,7 +75,8 @@ impl Arch {
         self.word_bits() as usize / 8
     }
 
-    /// Whether text without a schedule stands for one that waits, since nvdisasm does not print it.
+    /// Whether text without a schedule means an instruction that waits. This is so where nvdisasm does not print
+    /// schedules.
     pub(crate) const fn implies_schedule(self) -> bool {
         self.word_bits() == 128 && !self.prints_schedule()
     }
@@ -85,7 +86,7 @@ impl Arch {
         self.0 == 120
     }
 
-    /// Whether barriers that HSETP2 has no use for count as text in nvdisasm's listing.
+    /// Whether barriers that HSETP2 does not use count as (hidden) text in nvdisasm's listing.
     pub(crate) const fn shows_barriers(self) -> bool {
         self.0 < 80
     }
@@ -95,11 +96,11 @@ impl Arch {
         self.0 >= 86
     }
 
-    /// Whether `.F32` flushes the FP16 denormals that it makes, as the SPA 5.3 text says.
+    /// Whether `.F32` flushes FP16 denormals that the conversion produces, as the SPA 5.3 text says.
     ///
-    /// ptxas for sm_60, sm_62, sm_70 and sm_75 makes a `.F32` source of `cvt.rz.f16.f32`, which keeps denormals, and for
-    /// sm_60 and sm_62 a FP32 constant of a denormal literal. For sm_53 it does neither: it converts by F2F, and moves denormal
-    /// literals, but no others, through a register. *Unverified* on hardware.
+    /// ptxas for sm_60, sm_62, sm_70 and sm_75 folds `cvt.rz.f16.f32`, which keeps denormals, into a `.F32` source.
+    /// For sm_60 and sm_62 it turns a denormal literal into an FP32 constant. For sm_53 it does neither: it converts
+    /// with F2F, and moves denormal literals (but no others) through a register. *Unverified* on hardware.
     pub(crate) const fn truncation_flushes(self) -> bool {
         self.0 < 60
     }

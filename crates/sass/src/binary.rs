@@ -15,7 +15,7 @@ pub struct Line {
     pub address: u64,
     /// The word.
     pub word: u128,
-    /// What it is.
+    /// The decoded word.
     pub content: Content,
     /// Whether it is issued together with its neighbour.
     pub pair: Pair,
@@ -34,10 +34,11 @@ impl Line {
     }
 }
 
-/// An instruction's place in a pair that Maxwell issues in one cycle; nvdisasm sets braces around it.
+/// Whether Maxwell issues an instruction together with a neighbour, in one cycle; nvdisasm prints braces around such
+/// a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair {
-    /// It is issued alone.
+    /// Issued alone.
     None,
     /// The first of two: its scheduling value is 16.
     First,
@@ -45,7 +46,7 @@ pub enum Pair {
     Second,
 }
 
-/// What a word of a file is.
+/// The contents of a word of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// An HSETP2, with its control information.
@@ -61,7 +62,7 @@ pub enum Content {
 pub struct Section {
     /// Its name; empty for a raw file.
     pub name: String,
-    /// Its words.
+    /// Its instruction words.
     pub lines: Vec<Line>,
 }
 
@@ -70,19 +71,19 @@ pub fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-/// The number of the target that a cubin says it is for: 53 of `sm_53`.
+/// The target number in a cubin's header: 53 for `sm_53`.
 pub fn target(bytes: &[u8]) -> Option<u32> {
     let FileFlags::Elf { abi_version, e_flags, .. } = object::File::parse(bytes).ok()?.flags() else {
         return None;
     };
-    // The second version of CUDA's ELF (sm_100 and later) moved it.
+    // The second version of CUDA's ELF (sm_100 and later) moved the field.
     Some(if abi_version < 8 { e_flags & 0xff } else { e_flags >> 8 & 0xffff })
 }
 
 /// The code sections of a cubin.
 ///
 /// # Errors
-/// When it is no ELF file that can be read, or its sections overlap.
+/// When the bytes are not a readable ELF file, or its sections overlap.
 pub fn cubin(arch: Arch, bytes: &[u8]) -> Result<Vec<Section>, String> {
     let file = object::File::parse(bytes).map_err(|error| error.to_string())?;
     let mut sections = Vec::new();
@@ -91,7 +92,7 @@ pub fn cubin(arch: Arch, bytes: &[u8]) -> Result<Vec<Section>, String> {
         let name = section.name().unwrap_or_default().to_owned();
         if section.kind() == SectionKind::Text || name.starts_with(".text") {
             let data = section.data().map_err(|error| error.to_string())?;
-            // Else a small file could list more code than memory holds.
+            // Otherwise a small file could list more code than memory holds.
             left = left.checked_sub(data.len()).ok_or("its code sections overlap")?;
             sections.push(Section { name, lines: raw(arch, data) });
         }
@@ -99,7 +100,7 @@ pub fn cubin(arch: Arch, bytes: &[u8]) -> Result<Vec<Section>, String> {
     Ok(sections)
 }
 
-/// Decodes raw instruction memory. A rest shorter than a word is left out.
+/// Decodes raw instruction memory. A trailing part shorter than a word is ignored.
 pub fn raw(arch: Arch, bytes: &[u8]) -> Vec<Line> {
     let size = arch.word_bytes();
     let mut control = 0;
@@ -133,11 +134,11 @@ pub fn raw(arch: Arch, bytes: &[u8]) -> Vec<Line> {
     lines
 }
 
-/// Instruction memory that holds these instructions, with their control information: before sm_70 in groups of three behind
-/// their control word, the last one filled with NOP.
+/// Assembles instructions and their control information. Before sm_70, the words form groups of a control word and
+/// three instructions; NOPs fill the last group.
 ///
 /// # Errors
-/// The first instruction that has no word, by its index.
+/// The index of the first instruction without an encoding.
 pub fn assemble(arch: Arch, instructions: &[Instruction]) -> Result<Vec<u8>, (usize, Unencodable)> {
     let size = arch.word_bytes();
     let mut words = Vec::with_capacity(instructions.len());
@@ -160,9 +161,9 @@ pub fn assemble(arch: Arch, instructions: &[Instruction]) -> Result<Vec<u8>, (us
     Ok(bytes)
 }
 
-/// Words of a group of Maxwell: a control word and three instructions.
+/// Words of a Maxwell group: a control word and three instructions.
 const GROUP: usize = 4;
-/// The scheduling value of the first of a pair.
+/// The scheduling value of the first instruction of a pair.
 const DUAL_ISSUE: u64 = 16;
-/// Maxwell's NOP and its slot of the control word: no barriers.
+/// Maxwell's NOP, and its slot of the control word: no barriers.
 const NOP: (u128, u32) = (0x50b0_0000_0007_0f00, 0x7e0);

@@ -1,6 +1,6 @@
-//! What HSETP2 computes. Order and conversion of numbers are those of `sem`; this is what stands around them.
+//! What HSETP2 computes. `sem` orders and converts the numbers; this module does the rest.
 //!
-//! `docs/sass.md` says where decoders in the wild disagree, what is done here, and what is unverified.
+//! `docs/sass.md` says where existing decoders disagree, what this module does, and what is unverified.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,21 +15,21 @@ use crate::arch::{Arch, Generation};
 use crate::instruction::Instruction;
 use crate::layout::{Field, Form};
 
-/// What an instruction reads: the state of one thread.
+/// The state of one thread that an instruction reads.
 pub trait Thread {
-    /// `Rn`, below 255 (RZ reads 0 without asking).
+    /// `Rn` for n below 255 (RZ is 0 without a call).
     fn register(&self, n: u8) -> u32;
     /// `URn`
     fn uniform(&self, n: u8) -> u32;
-    /// `Pn`, below 7 (PT is true without asking).
+    /// `Pn` for n below 7 (PT is true without a call).
     fn predicate(&self, n: u8) -> bool;
     /// 32 bits at a byte address of a constant bank.
     fn constant(&self, bank: u16, address: u16) -> u32;
-    /// The same in the bank that a uniform register names.
+    /// The same in the bank that a uniform register selects.
     fn bound_constant(&self, uniform: u8, address: u16) -> u32;
 }
 
-/// The values for the destinations; what goes to PT is lost.
+/// The values for the destinations; a value for PT is discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// For the first destination.
@@ -38,7 +38,7 @@ pub struct Outcome {
     pub pv: bool,
 }
 
-/// Why an instruction cannot be executed: nvdisasm prints it, but it has no meaning.
+/// Why an instruction cannot be executed: nvdisasm prints it, but its encoding has no meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaningless {
     /// `bop` is 3.
@@ -69,31 +69,32 @@ pub fn execute(instruction: &Instruction, thread: &impl Thread) -> Result<Option
     Ok(Executable::new(instruction)?.run(thread))
 }
 
-/// An instruction whose fields have been looked up, to be executed many times.
+/// An instruction with its fields decoded, ready to be executed many times.
 #[derive(Clone, Copy, Debug)]
 pub struct Executable {
     arch: Arch,
-    /// Number of the guard, and whether it is negated.
+    /// Guard predicate, and whether it is negated.
     guard: (u8, bool),
     a: Source,
     b: Source,
     bf16: bool,
     ftz: bool,
-    /// The comparison is true of these outcomes: bit 0 less, bit 1 equal, bit 2 greater, bit 3 unordered. So they are numbered.
+    /// The comparison holds for these outcomes: bit 0 less, bit 1 equal, bit 2 greater, bit 3 unordered. The encoding
+    /// numbers comparisons in this way.
     outcomes: u16,
     horizontal: bool,
     /// AND, OR, XOR.
     bop: u16,
-    /// The predicate that is combined with.
+    /// The predicate operand, and whether it is negated.
     p: (u8, bool),
 }
 
-/// A source: where its 32 bits are, and what is made of them.
+/// A source: where its 32 bits are, and how they are read.
 #[derive(Clone, Copy, Debug)]
 struct Source {
     value: Value,
     swizzle: u16,
-    /// The signs that are cleared, and those that are then inverted.
+    /// The sign bits that are cleared, and those that are then inverted.
     clear: u16,
     flip: u16,
 }
@@ -108,7 +109,7 @@ enum Value {
 }
 
 impl Executable {
-    /// Looks up the fields.
+    /// Decodes the fields.
     ///
     /// # Errors
     /// When the encoding has no meaning.
@@ -145,7 +146,7 @@ impl Executable {
         let (a, b) = (self.halves(&self.a, thread), self.halves(&self.b, thread));
         let (mut pu, mut pv) = (self.compare(a[0], b[0]), self.compare(a[1], b[1]));
         if self.horizontal {
-            // The complement is taken before the Boolean operator.
+            // The complement comes before the Boolean operator.
             (pu, pv) = (pu & pv, !(pu & pv));
         }
         let p = predicate(self.p, thread);
@@ -193,7 +194,7 @@ impl Executable {
     }
 }
 
-/// The predicate of this number, negated or not; 7 is true.
+/// The predicate with this number, possibly negated; 7 is true.
 #[inline]
 fn predicate((number, not): (u8, bool), thread: &impl Thread) -> bool {
     (number == 7 || thread.predicate(number)) != not
@@ -227,7 +228,7 @@ impl Source {
         let (value, swizzle) = match instruction.form() {
             Form::Register => (register(get(Field::Rb)), get(Field::BSwizzle)),
             Form::Immediate => (Value::Known(u32::from(get(Field::H1)) << 16 | u32::from(get(Field::H0))), 0),
-            // Maxwell encodes no swizzle of constants: they are FP32.
+            // Maxwell encodes no swizzle for constants: they are FP32.
             Form::Constant if generation == Generation::Maxwell => {
                 (Value::Constant { bank: get(Field::Bank), address }, 1)
             }
@@ -247,7 +248,7 @@ fn register(n: u16) -> Value {
     if n == 255 { Value::Known(0) } else { Value::Register(n as u8) }
 }
 
-/// `.F32`: to FP16 toward zero, with the target's treatment of the denormals that this makes.
+/// `.F32`: converts to FP16 toward zero, with the target's treatment of denormal results.
 fn truncate(arch: Arch, bf16: bool, value: u32) -> u16 {
     let format = if bf16 { &BF16 } else { &F16 };
     let mode = Mode { rounding: Rounding::TowardZero, ftz: false, clamp: Clamp::None };

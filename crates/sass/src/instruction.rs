@@ -1,11 +1,11 @@
-//! An HSETP2: which form on which target, and the value of every field.
+//! An HSETP2: its form, its target, and the value of every field.
 
 use std::fmt;
 
 use crate::arch::Arch;
 use crate::layout::{Field, Form, SLOT, SLOT_BITS, layout, layouts};
 
-/// An instruction. Fields that its form does not have hold their defaults.
+/// An instruction. Fields that its form lacks have their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
     arch: Arch,
@@ -13,16 +13,16 @@ pub struct Instruction {
     values: [u16; Field::COUNT],
 }
 
-/// Why a word is no legal HSETP2.
+/// Why a word is not a legal HSETP2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Illegal {
-    /// The opcode is another instruction's, or nobody's.
+    /// The opcode is not HSETP2's.
     NotHsetp2,
     /// Bits above the width of the target's words are set.
     TooWide(Arch),
     /// This scheduling value does not exist.
     Schedule(u16),
-    /// This form cannot have these reuse (or batch) bits beside its scheduling value.
+    /// This form does not allow these reuse (or batch) bits with its scheduling value.
     Reuse(u16, u16),
 }
 
@@ -41,12 +41,12 @@ impl fmt::Display for Illegal {
 
 impl std::error::Error for Illegal {}
 
-/// Why an instruction has no word.
+/// Why an instruction has no encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unencodable {
     /// The target has no such form.
     Form(Form, Arch),
-    /// The field's value does not fit where the word has it.
+    /// The field's value does not fit its bits.
     Value(Field, u16),
     /// The word would be illegal.
     Illegal(Illegal),
@@ -79,7 +79,7 @@ impl Instruction {
         self.arch
     }
 
-    /// What the second operand is.
+    /// The kind of the second operand.
     pub const fn form(&self) -> Form {
         self.form
     }
@@ -94,7 +94,7 @@ impl Instruction {
         self.get(field) != 0
     }
 
-    /// Gives a field a value. [`Instruction::encode`] says whether it fits.
+    /// Sets a field. [`Instruction::encode`] reports whether the value fits.
     pub const fn set(&mut self, field: Field, value: u16) {
         self.values[field as usize] = value;
     }
@@ -106,7 +106,7 @@ impl Instruction {
         self
     }
 
-    /// Whether the word has this field (the control information of Maxwell stands in another word).
+    /// Whether the word has this field. (Maxwell's control information is in another word.)
     pub fn has(&self, field: Field) -> bool {
         layout(self.arch, self.form).is_some_and(|layout| layout.has(field))
     }
@@ -114,7 +114,7 @@ impl Instruction {
     /// Decodes a word.
     ///
     /// # Errors
-    /// When it is no HSETP2, or a combination of control fields that no HSETP2 has.
+    /// When it is not HSETP2, or has a combination of control fields that no HSETP2 has.
     pub fn decode(arch: Arch, word: u128) -> Result<Instruction, Illegal> {
         if arch.word_bits() < 128 && word >> arch.word_bits() != 0 {
             return Err(Illegal::TooWide(arch));
@@ -139,8 +139,8 @@ impl Instruction {
         Ok(instruction)
     }
 
-    /// The bits of a word that HSETP2 ignores on this target, for the word's form: all of the others determine
-    /// [`Instruction::decode`], and are reproduced by [`Instruction::encode`].
+    /// The bits of a word that HSETP2 ignores with this target and form. All other bits determine
+    /// [`Instruction::decode`], and [`Instruction::encode`] reproduces them.
     pub fn ignored_bits(&self) -> u128 {
         let all = u128::MAX >> (128 - self.arch.word_bits());
         let monitors = if self.arch.has_monitors() { 0 } else { 3 << 102 };
@@ -148,7 +148,7 @@ impl Instruction {
         all & !used
     }
 
-    /// The word.
+    /// The encoding.
     ///
     /// # Errors
     /// When the target lacks the form, a value does not fit, or the control fields contradict each other.
@@ -170,7 +170,7 @@ impl Instruction {
         }
         for field in layout.pieces().map(|piece| piece.field).chain(OPTIONAL) {
             let left = rest[field as usize];
-            // What the form does not have must be as text that does not mention it leaves it.
+            // A field that the form lacks must have the value that text without it gives.
             let fits = if layout.has(field) { left == 0 } else { left == 0 || left == field.default() };
             if !fits {
                 return Err(Unencodable::Value(field, self.get(field)));
@@ -180,10 +180,10 @@ impl Instruction {
         Ok(word)
     }
 
-    /// Takes the control information of Maxwell from slot `n` (0 to 2) of a group's control word.
+    /// Reads Maxwell's control information from slot `n` (0 to 2) of a group's control word.
     ///
     /// # Errors
-    /// When HSETP2 cannot have it.
+    /// When HSETP2 cannot have these values.
     pub fn set_slot(&mut self, control: u64, n: u32) -> Result<(), Illegal> {
         let slot = u128::from(control) >> (SLOT_BITS * n.min(2));
         for piece in SLOT {
@@ -192,17 +192,17 @@ impl Instruction {
         self.check_control()
     }
 
-    /// The control information of Maxwell, to stand in a slot of the group's control word.
+    /// Maxwell's control information, as a slot of the group's control word.
     pub fn slot(&self) -> u32 {
         SLOT.iter().fold(0, |bits, piece| bits | piece.insert(self.get(piece.field)) as u32)
     }
 
-    /// Whether the reuse field is a place in a batch: the stall ends a group (Volta and later).
+    /// Whether the reuse field is a batch position, because the stall ends a group (Volta and later).
     pub(crate) const fn is_batch(&self) -> bool {
         matches!(self.get(Field::Sched), 1..=15)
     }
 
-    /// Whether operand A and operand B are to be kept in the reuse cache.
+    /// Whether the reuse cache keeps operand A, and operand B.
     pub(crate) fn reuse(&self) -> (bool, bool) {
         let bits = self.get(Field::Reuse);
         match self.arch.word_bits() {
@@ -213,7 +213,7 @@ impl Instruction {
         }
     }
 
-    /// The combinations of scheduling and reuse that nvdisasm takes.
+    /// Checks the combination of scheduling and reuse: nvdisasm accepts only some.
     fn check_control(&self) -> Result<(), Illegal> {
         let (sched, reuse) = (self.get(Field::Sched), self.get(Field::Reuse));
         let legal = match (self.arch.word_bits(), sched) {
@@ -231,7 +231,7 @@ impl Instruction {
     }
 }
 
-/// The fields that some form or target lacks.
+/// Fields that some forms or targets lack.
 const OPTIONAL: [Field; 12] = [
     Field::Format,
     Field::Rb,

@@ -1,11 +1,11 @@
-//! Where every field of HSETP2 stands: one table, forms by generations.
+//! The position of every field of HSETP2: one table of forms by generations.
 //!
-//! Decoding, encoding, the check that a value fits, the report of ignored bits and what a generation has are all
-//! read from here.
+//! Decoding, encoding, range checks of values, the report of ignored bits and the features of a generation all use
+//! this table.
 
 use crate::arch::{Arch, Generation};
 
-/// What the second operand is.
+/// The kind of the second operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// A register.
@@ -25,7 +25,7 @@ impl Form {
     pub const ALL: [Form; 5] =
         [Form::Register, Form::Immediate, Form::Constant, Form::BoundConstant, Form::Uniform];
 
-    /// What people call the operand.
+    /// The name of the operand, for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Form::Register => "register",
@@ -105,7 +105,7 @@ pub enum Field {
 impl Field {
     pub(crate) const COUNT: usize = Field::Monitor as usize + 1;
 
-    /// The value of a field that a word does not have, and of one that text leaves out.
+    /// The value of a field that a word lacks, and of one that text omits.
     pub(crate) const fn default(self) -> u16 {
         match self {
             Field::Pg | Field::Pu | Field::Pv | Field::Pp | Field::WriteBarrier | Field::ReadBarrier => 7,
@@ -114,7 +114,7 @@ impl Field {
     }
 }
 
-/// Bits `low..low+width` of a field stand at bit `at` of the word.
+/// Bits `low..low+width` of a field are at bit `at` of the word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub field: Field,
@@ -124,22 +124,22 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// The bits of the word that it takes.
+    /// The bits of the word that the piece takes.
     pub(crate) const fn mask(&self) -> u128 {
         ((1 << self.width) - 1) << self.at
     }
 
-    /// What a word has there, as a part of the field's value.
+    /// The part of the field's value that the word has there.
     pub(crate) const fn extract(&self, word: u128) -> u16 {
         (((word >> self.at) as u16) & (((1u32 << self.width) - 1) as u16)) << self.low
     }
 
-    /// The part of the field's value, where the word has it.
+    /// The part of the field's value, at its position in the word.
     pub(crate) const fn insert(&self, value: u16) -> u128 {
         ((value >> self.low) as u128 & ((1 << self.width) - 1)) << self.at
     }
 
-    /// The bits of the field's value that it holds.
+    /// The bits of the field's value that the piece holds.
     pub(crate) const fn covers(&self) -> u16 {
         (((1u32 << self.width) - 1) << self.low) as u16
     }
@@ -159,7 +159,7 @@ pub(crate) struct Layout {
     pub form: Form,
     first: Generation,
     last: Generation,
-    /// The bits that tell the form, and what they are.
+    /// Mask and value of the bits that identify the form.
     pub opcode: (u128, u128),
     pieces: [&'static [Piece]; 4],
 }
@@ -169,7 +169,7 @@ impl Layout {
         self.pieces.into_iter().flatten()
     }
 
-    /// The bits that mean something.
+    /// The bits with a meaning.
     pub(crate) fn used_bits(&self) -> u128 {
         self.pieces().fold(self.opcode.0, |bits, piece| bits | piece.mask())
     }
@@ -182,7 +182,7 @@ impl Layout {
 
 use Field::*;
 
-/// Maxwell: what all forms share, but for the two fields that move.
+/// Maxwell: the pieces common to all forms, without the two fields that move.
 const MAXWELL: &[Piece] = &[
     piece(Pv, 0, 3),
     piece(Pu, 3, 3),
@@ -227,7 +227,7 @@ pub(crate) const SLOT: &[Piece] = &[
 /// Bits of such a slot.
 pub(crate) const SLOT_BITS: u32 = 21;
 
-/// Volta and later: what all forms share. The control information is [`SLOT`] at bit 105.
+/// Volta and later: the pieces common to all forms. The control information is [`SLOT`] at bit 105.
 const VOLTA: &[Piece] = &[
     piece(Pg, 12, 3),
     piece(PgNot, 15, 1),
@@ -288,7 +288,7 @@ const fn turing(
 use Form::*;
 use Generation::{Blackwell, Hopper, Turing};
 
-/// The table.
+/// The layouts, by form and generation.
 static LAYOUTS: [Layout; 17] = [
     maxwell(Register, 0x1fff << 51, 0b0101110100100 << 51, MAXWELL_REGISTER),
     maxwell(Constant, 0x7f << 57 | 1 << 55, 0b0111111 << 57 | 1 << 55, MAXWELL_CONSTANT),
@@ -315,7 +315,7 @@ pub(crate) fn layouts(arch: Arch) -> impl Iterator<Item = &'static Layout> {
     LAYOUTS.iter().filter(move |layout| (layout.first..=layout.last).contains(&generation))
 }
 
-/// The layout of a form on a target that has it.
+/// The layout of a form, if the target has the form.
 pub(crate) fn layout(arch: Arch, form: Form) -> Option<&'static Layout> {
     layouts(arch).find(|layout| layout.form == form)
 }

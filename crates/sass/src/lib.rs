@@ -1,8 +1,8 @@
-//! HSETP2, the SASS instruction that compares halves: text, bits and meaning, on every generation that has it.
+//! HSETP2, the SASS instruction that compares halves: text, bits and meaning, for every generation that has it.
 //!
-//! [`Instruction`] is what a word says; [`Instruction::decode`] and [`Instruction::encode`] go between it and bits by
-//! one table of fields (`layout.rs`), [`Instruction::text`] and [`parse`] between it and text, [`execute`] says what it
-//! computes, and [`lower`] which HSETP2 a PTX `setp` becomes.
+//! [`Instruction`] holds the fields of a word. [`Instruction::decode`] and [`Instruction::encode`] convert from and
+//! to bits with one table of fields (`layout.rs`); [`parse`] and [`Instruction::text`] convert from and to text.
+//! [`execute`] computes the result, and [`lower`] translates a PTX `setp` to HSETP2.
 #![forbid(unsafe_code)]
 
 mod arch;

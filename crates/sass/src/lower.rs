@@ -1,4 +1,4 @@
-//! Which HSETP2 a PTX `setp` on halves becomes: held against ptxas by `tests/lowering.rs`.
+//! The HSETP2 for a PTX `setp` on halves; `tests/lowering.rs` compares it with ptxas.
 
 use std::fmt;
 
@@ -11,18 +11,18 @@ use crate::arch::{Arch, Generation};
 use crate::instruction::Instruction;
 use crate::layout::{Field, Form};
 
-/// What gave a source its value.
+/// How a source got its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Something that left it in a register.
+    /// Computed in a register.
     Register,
-    /// A `mov` of these bits (PTX has no literals as sources of `setp` on halves).
+    /// A `mov` of these bits (PTX does not allow literals as sources of `setp` on halves).
     Literal(u32),
-    /// `ld.param`, of a parameter that lies in a constant bank.
+    /// `ld.param` of a parameter in a constant bank.
     Parameter {
         /// The bank: 0.
         bank: u16,
-        /// The address in it, in bytes.
+        /// The byte address in the bank.
         address: u16,
     },
 }
@@ -30,11 +30,11 @@ pub enum Origin {
 /// A source of a `setp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Where its value comes from.
+    /// The origin of its value.
     pub origin: Origin,
-    /// The register (before sm_90, or of a pair) or uniform register that holds it, where one is needed.
+    /// The register (before sm_90, or for a pair) or uniform register that holds it, where one is needed.
     pub register: u8,
-    /// Whether that is a binary32 that `cvt.rz.f16.f32` converts to the source.
+    /// Whether the value is a binary32 that `cvt.rz.f16.f32` converts to the source.
     pub converted: bool,
 }
 
@@ -48,7 +48,7 @@ impl Source {
 /// The registers of a lowered `setp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operands {
-    /// p, and q if it is there.
+    /// p, and q if the instruction has it.
     pub destinations: (u8, Option<u8>),
     /// a and b.
     pub sources: (Source, Source),
@@ -56,33 +56,35 @@ pub struct Operands {
     pub c: Option<(u8, bool)>,
 }
 
-/// What a `setp` becomes.
+/// The result of lowering a `setp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lowered {
     /// The instruction.
     pub instruction: Instruction,
-    /// Whether its first destination gets the complement of p.
+    /// Whether the first destination receives the complement of p.
     pub inverted: bool,
-    /// The FP32 that ptxas puts into constant memory for it: it stands for a literal of which an immediate has not all bits.
+    /// The FP32 that ptxas puts into constant memory for a literal that does not fit an immediate.
     pub constant: Option<u32>,
 }
 
 impl Lowered {
-    /// The instruction that gives p as PTX has it. ptxas emits it only where an operation on p is folded into the compare.
+    /// The instruction that computes p itself, not its complement. ptxas emits it only where it folds an operation on
+    /// p into the comparison.
     pub fn as_written(self) -> Instruction {
         let cmp = self.instruction.get(Field::Cmp);
         self.instruction.with(Field::Cmp, if self.inverted { complement(cmp) } else { cmp })
     }
 }
 
-/// Why there is no HSETP2 for something.
+/// Why a `setp` is not lowered to HSETP2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotLowered {
-    /// It is no comparison of halves, or the target compares no such halves.
+    /// It is not a comparison of halves, or the target has no comparison of such halves.
     Target(Arch),
-    /// ptxas computes it: of two literals, or of a NaN.
+    /// ptxas folds it, because both sources are literals, or one is a NaN.
     Folded,
-    /// Only the conversion to FP16 is part of HSETP2, and only from sm_60 to sm_75, of one source that is no literal.
+    /// HSETP2 contains only the conversion to FP16, only from sm_60 to sm_75, and only of one source that is not a
+    /// literal.
     Conversion,
 }
 
@@ -100,24 +102,25 @@ impl fmt::Display for NotLowered {
 
 impl std::error::Error for NotLowered {}
 
-/// A comparison is a set of outcomes: bit 0 less, bit 1 equal, bit 2 greater, bit 3 unordered. This is the other outcomes.
+/// The complement of a comparison. A comparison is a set of outcomes: bit 0 less, bit 1 equal, bit 2 greater, bit 3
+/// unordered.
 const fn complement(cmp: u16) -> u16 {
     15 - cmp
 }
 
-/// The same comparison of the sources in the other order.
+/// The comparison with its sources swapped.
 const fn mirrored(cmp: u16) -> u16 {
     cmp & 0b1010 | (cmp & 1) << 2 | cmp >> 2 & 1
 }
 
 /// The HSETP2 that ptxas emits for a `setp` with these modifiers whose results are guards, or operands of `selp`.
 ///
-/// Of a comparison of scalars and its complement ptxas has only one: EQ, LT, LE, their unordered kin and NUM are inverted, and
-/// the consumers see `!p`. It leaves them alone where a Boolean operator follows. What only a second source can be is moved
-/// there, and the comparison turned round.
+/// ptxas uses only one of a comparison of scalars and its complement: it inverts EQ, LT, LE, their unordered variants
+/// and NUM, and the consumers read `!p`. It does not invert where a Boolean operator follows. It swaps the sources
+/// and mirrors the comparison if only the second source can have the first one's kind.
 ///
 /// # Errors
-/// When it is no comparison of halves, the target has none, or ptxas leaves no HSETP2 of these sources.
+/// When it is not a comparison of halves, the target has none, or ptxas emits no HSETP2 for these sources.
 pub fn lower(arch: Arch, picks: &Picks, operands: &Operands) -> Result<Lowered, NotLowered> {
     let ty = picks.ty(0);
     let bf16 = match ty {
@@ -128,7 +131,7 @@ pub fn lower(arch: Arch, picks: &Picks, operands: &Operands) -> Result<Lowered, 
     let cmp = picks.cmp().and_then(encoding).filter(|_| arch.number() >= 53);
     let mut cmp = cmp.ok_or(NotLowered::Target(arch))?;
     let (p, q) = operands.destinations;
-    // Where only one lane counts, it is read twice.
+    // If only one lane counts, it is read twice.
     let both = ty.lanes() == 2 && q.is_some();
     let chosen = ty.lanes() == 1 && picks.bool_op().is_none();
     let (a, b) = operands.sources;
@@ -196,7 +199,7 @@ const fn encoding(cmp: CmpOp) -> Option<u16> {
     })
 }
 
-/// Whether these sources are among those of which it is known what ptxas does.
+/// Checks that ptxas's treatment of these sources is known.
 fn check_sources(arch: Arch, ty: Type, a: Source, b: Source) -> Result<(), NotLowered> {
     let literal = |source: Source| match source.origin {
         Origin::Literal(bits) => Some(bits),
@@ -233,19 +236,19 @@ impl Literal {
         Literal { low, high: if both { (bits >> 16) as u16 } else { low } }
     }
 
-    /// Zeros of one sign: what RZ is.
+    /// Zeros of one sign: RZ represents them.
     fn is_zero(self) -> bool {
         self.low == self.high && self.low & 0x7fff == 0
     }
 
-    /// Whether ptxas takes it for a register from the start, rather than for lack of another place: zeros, and whatever
-    /// has a negative one.
+    /// Whether ptxas chooses a register from the start, rather than for lack of another place: for zeros, and for
+    /// literals with a negative zero.
     fn is_register(self) -> bool {
         self.is_zero() || self.low == 0x8000 || self.high == 0x8000
     }
 }
 
-/// Where ptxas has a source, and how it reads it.
+/// Where ptxas places a source, and how it reads it.
 #[derive(Clone, Copy)]
 enum Place {
     Register {
@@ -261,7 +264,7 @@ enum Place {
         address: u16,
         swizzle: u16,
     },
-    /// An FP32 of the constants that ptxas makes for the kernel.
+    /// An FP32 among the constants that ptxas emits for the kernel.
     Made(u32),
     Immediate {
         low: u16,
@@ -287,7 +290,7 @@ impl Place {
         match (source.origin, arch.generation()) {
             (Origin::Register, _) => register,
             (Origin::Literal(bits), _) => Place::of_literal(arch, Literal::new(bits, both), number, scalar),
-            // Constants are FP32 here.
+            // Maxwell's constants are FP32.
             (Origin::Parameter { .. }, Generation::Maxwell) if !source.converted => register,
             (Origin::Parameter { .. }, Generation::Hopper | Generation::Blackwell) if both => register,
             (Origin::Parameter { .. }, Generation::Hopper | Generation::Blackwell) => {
@@ -301,7 +304,7 @@ impl Place {
         let Literal { low, high } = literal;
         let neg = low & 0x8000 != 0;
         if literal.is_zero() {
-            // The sign of a scalar zero does not matter.
+            // The sign of a scalar zero is irrelevant.
             return Place::Register { number: 255, neg: neg && !scalar, swizzle: LOW };
         }
         let register = Place::Register { number, neg: false, swizzle: BOTH };
@@ -328,7 +331,7 @@ impl Place {
         }
     }
 
-    /// As first source: only a register can be.
+    /// Sets the first source, which must be a register.
     fn write_a(self, instruction: Instruction) -> Instruction {
         let Place::Register { number, neg, swizzle } = self else { return instruction };
         instruction
@@ -352,7 +355,7 @@ impl Place {
                 let instruction = instruction.with(Field::BSwizzle, swizzle);
                 instruction.with(Field::Bank, bank).with(Field::Address, address)
             }
-            // The first of them; ptxas may have others before it.
+            // The first constant; ptxas may have others before it.
             Place::Made(_) => instruction.with(Field::Bank, 2),
             Place::Immediate { low, high } => instruction.with(Field::H0, low).with(Field::H1, high),
         }

@@ -5,7 +5,7 @@ use sem::convert::convert_float;
 use sem::format::{BF16, F16, F64, Format, Specials};
 use sem::round::Mode;
 
-/// The upper 10 bits of an FP16: what an immediate of Maxwell has room for.
+/// The upper 10 bits of an FP16, which fit an immediate of Maxwell.
 const F16_UPPER: Format = Format {
     exponent_bits: 5,
     fraction_bits: 4,
@@ -23,7 +23,7 @@ pub(crate) fn format(bf16: bool, upper_only: bool) -> &'static Format {
     }
 }
 
-/// Appends a number as nvdisasm prints it. `bf16` says how to read the bits.
+/// Appends a number as nvdisasm prints it; `bf16` gives the format of the bits.
 pub(crate) fn print(text: &mut String, bf16: bool, bits: u16) {
     let format = if bf16 { &BF16 } else { &F16 };
     let bits = u64::from(bits);
@@ -51,7 +51,7 @@ fn exponential(text: &mut String, value: f64, digits: usize) {
     text.push_str(&format!("{mantissa}e{sign}{:02}", exponent.abs()));
 }
 
-/// C's `%.20g`, of a number that is not zero.
+/// C's `%.20g` of a nonzero number.
 fn general(text: &mut String, value: f64) {
     let written = format!("{value:.19e}");
     let (mantissa, exponent) = written.split_once('e').unwrap_or((&written, "0"));
@@ -61,14 +61,14 @@ fn general(text: &mut String, value: f64) {
         text.push_str(&format!("{mantissa}e-{:02}", -exponent));
         return;
     }
-    // The digits before the exponent are all there are, so this many decimals show the same number.
+    // The mantissa has all significant digits, so this many decimals show the same number.
     let digits = mantissa.bytes().filter(u8::is_ascii_digit).count() as i32;
     let decimals = (digits - 1 - exponent).max(0) as usize;
     text.push_str(&format!("{value:.decimals$}"));
 }
 
-/// Reads a number or `INF`, `QNAN`, `SNAN`, `NAN`, with a sign or without; `None` if it is none. The second part says
-/// whether it is exactly the number written.
+/// Parses a number or `INF`, `QNAN`, `SNAN`, `NAN`, with an optional sign; `None` if the text is none of these. The
+/// second part is whether the result equals the written number.
 pub(crate) fn parse(text: &str, format: &Format) -> Option<(u16, bool)> {
     let (negative, magnitude) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -85,16 +85,16 @@ pub(crate) fn parse(text: &str, format: &Format) -> Option<(u16, bool)> {
             let value: f64 = magnitude.parse().ok()?;
             let bits = convert_float(&F64, format, Mode::rounding(Rounding::NearestEven), value.to_bits());
             let back = f64::from_bits(convert_float(format, &F64, Mode::NEAREST, bits));
-            // Too large or too small even for binary64.
+            // Overflow or underflow even in binary64.
             let lost = value.is_infinite() || value == 0.0 && has_digit(magnitude);
-            // nvdisasm prints 20 digits, some BF16 numbers have more.
+            // nvdisasm prints 20 digits; some BF16 numbers have more.
             (bits, !lost && (back == value || (back - value).abs() <= value * 1e-15))
         }
     };
     Some(((bits | if negative { format.sign() } else { 0 }) as u16, exact))
 }
 
-/// Whether a digit other than 0 stands before the exponent.
+/// Whether a nonzero digit precedes the exponent.
 fn has_digit(number: &str) -> bool {
     number.bytes().take_while(|byte| !matches!(byte, b'e' | b'E')).any(|byte| matches!(byte, b'1'..=b'9'))
 }

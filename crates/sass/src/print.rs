@@ -1,4 +1,4 @@
-//! Text: nvdisasm's (12.8), and the fuller style of the SPA 5.3 text.
+//! Instructions as text: nvdisasm's (12.8), and the fuller style of the SPA 5.3 text.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -15,17 +15,17 @@ pub const COMPARISONS: [&str; 16] =
 pub const BOOL_OPS: [&str; 3] = ["AND", "OR", "XOR"];
 /// The swizzles, by encoding.
 pub const SWIZZLES: [&str; 4] = ["H1_H0", "F32", "H0_H0", "H1_H1"];
-/// What a batch position is called.
+/// The names of batch positions.
 pub(crate) const BATCH: [&str; 6] =
     ["", "?BATCH_START", "?BATCH_START_TILE", "????3", "?BATCH_END", "?BARRIER_EXEMPT"];
 
-/// How to spell an instruction.
+/// How an instruction is spelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// As nvdisasm 12.8 prints it, blanks between the columns of its listing reduced to one.
+    /// As nvdisasm 12.8 prints it, with the blanks between the columns of its listing reduced to one.
     #[default]
     Nvdisasm,
-    /// Everything said: the guard, every swizzle, braces around immediates, all control fields.
+    /// Everything is explicit: the guard, every swizzle, braces around immediates, all control fields.
     Full,
 }
 
@@ -93,7 +93,7 @@ impl Instruction {
         }
     }
 
-    /// What stands behind a source for its swizzle.
+    /// Appends the suffix for a source's swizzle.
     fn swizzle(&self, text: &mut String, field: Field, full: bool) {
         match self.get(field) & 3 {
             0 if !full => {}
@@ -110,7 +110,7 @@ impl Instruction {
         self.source(text, full, (Field::ANeg, Field::AAbs, Field::ASwizzle), self.reuse().0, name);
     }
 
-    /// A register: the swizzle stands inside the bars on Maxwell, and behind them from Volta on.
+    /// A register: the swizzle is inside the bars on Maxwell, and behind them from Volta on.
     fn source(
         &self,
         text: &mut String,
@@ -203,14 +203,14 @@ impl Instruction {
                 let list: Vec<String> = barriers.map(|n| n.to_string()).collect();
                 text.push_str(&format!(" &req={{{}}}", list.join(",")));
             }
-            // nvdisasm shows the barriers that are set only on instructions of variable latency; HSETP2 is none.
+            // nvdisasm shows the barriers that an instruction sets only for variable latency; HSETP2 has a fixed one.
             for (field, name) in [(Field::ReadBarrier, "rd"), (Field::WriteBarrier, "wr")] {
                 if full && self.get(field) != 7 {
                     text.push_str(&format!(" &{name}={:#x}", self.get(field)));
                 }
             }
             match sched {
-                // Text without a schedule means another one there.
+                // Text without a schedule would mean another one.
                 0 if self.arch().implies_schedule() => text.push_str(" ?sched0"),
                 0 => {}
                 1..=15 => text.push_str(&format!(" ?WAIT{sched}_END_GROUP")),
@@ -227,7 +227,7 @@ impl Instruction {
             text.push_str(" ?PM");
             number(text, self.get(Field::Monitor));
         }
-        // A column that is not shown is still set off by a blank.
+        // A hidden column still leaves a blank.
         let barriers = self.get(Field::WriteBarrier) != 7 || self.get(Field::ReadBarrier) != 7;
         let hidden = sched != 0 || self.is(Field::Wait) || barriers && self.arch().shows_barriers();
         if text.len() == before && hidden {

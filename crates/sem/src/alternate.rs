@@ -1,7 +1,7 @@
 //! Arithmetic of four lanes in the 8-, 6- and 4-bit formats (PTX 9.4): exact, then rounded once to `.e4m3` or `.e5m2`.
 //!
-//! PTX ISA, "Alternate Floating-Point Data Formats". *Unverified*: ptxas folds none of it; that it rounds once, that subnormals are
-//! kept, and that a NaN becomes that of the format.
+//! PTX ISA, "Alternate Floating-Point Data Formats". ptxas folds none of these instructions, so that they round once,
+//! keep subnormals, and give the format's NaN is *unverified*.
 
 use crate::arith::{product, sum};
 use crate::convert::value;
@@ -11,7 +11,7 @@ use crate::operands::{Sources, one};
 use crate::round::{Value, pack};
 use isa::{Picks, Type};
 
-/// A function of the elements of sources of these types.
+/// Applies a function to the elements of sources of these types.
 fn each<const N: usize>(
     picks: &Picks,
     s: &[u64],

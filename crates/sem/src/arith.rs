@@ -1,4 +1,4 @@
-//! Exact arithmetic on values, and the floating-point operations made of it.
+//! Exact arithmetic on values, and the floating-point operations built on it.
 //!
 //! PTX ISA, "Floating Point Instructions", "Half Precision Floating-Point Instructions" and "Mixed Precision
 //! Floating Point Instructions": add, sub, mul, fma, div, rcp, sqrt, rsqrt.
@@ -7,8 +7,9 @@ use crate::format::Format;
 use crate::round::{Exact, INVALID, Mode, Value, pack, unpack};
 use isa::Rounding;
 
-/// The sum. Of two NaNs the first is kept, here and below (*unverified*: ptxas folds no NaN operands in `.f64`, and
-/// the other formats have one NaN). IEEE 754, 6.3: an exact zero is +0, under `.rm` -0, unless both operands are zeros of one sign.
+/// The sum. Here and below, the first of two NaNs is kept (*unverified*: ptxas folds no NaN operands in `.f64`, and
+/// the other formats have one NaN). IEEE 754, 6.3: an exact zero is +0, or -0 under `.rm`, unless both operands are
+/// zeros of the same sign.
 pub(crate) fn sum(a: Value, b: Value, rounding: Rounding) -> Value {
     match (a, b) {
         (Value::Nan(_), _) => a,
@@ -32,8 +33,8 @@ fn sum_finite(x: Exact, y: Exact, rounding: Rounding) -> Exact {
     if y.significand == 0 {
         return x;
     }
-    // Leading bits at bit 125: operands are at most 106 bits long (a product of two f64), so whatever the shift
-    // of the smaller one loses lies far below the bits that rounding looks at.
+    // Both leading bits are at bit 125. Operands have at most 106 bits (a product of two f64), so the bits that the
+    // shift of the smaller one loses are far below those that decide the rounding.
     let (x, y) = (x.normalized(), y.normalized());
     let (large, small) = if x.exponent >= y.exponent { (x, y) } else { (y, x) };
     let small = small.shift_right(large.exponent.abs_diff(small.exponent));
@@ -72,7 +73,7 @@ fn is_negative(x: Value) -> bool {
     }
 }
 
-/// The quotient, with at least 64 significant bits and the rest jammed into the lowest.
+/// The quotient, with at least 64 significant bits and a sticky lowest bit.
 pub(crate) fn quotient(a: Value, b: Value) -> Value {
     let negative = is_negative(a) != is_negative(b);
     match (a, b) {
@@ -86,7 +87,7 @@ pub(crate) fn quotient(a: Value, b: Value) -> Value {
             (_, 0) => Value::Infinite { negative },
             (0, _) => Value::zero(negative),
             (dividend, divisor) => {
-                // Operands are at most 53 bits long: the quotient has 74 bits or more.
+                // Operands have at most 53 bits: the quotient has 74 bits or more.
                 let shift = dividend.leading_zeros();
                 let dividend = dividend << shift;
                 let inexact = dividend % divisor != 0;
@@ -101,7 +102,7 @@ pub(crate) fn quotient(a: Value, b: Value) -> Value {
     }
 }
 
-/// The square root, with 63 significant bits and the rest jammed into the lowest. sqrt(-0) is -0.
+/// The square root, with 63 significant bits and a sticky lowest bit. sqrt(-0) is -0.
 pub(crate) fn square_root(a: Value) -> Value {
     match a {
         Value::Nan(_) | Value::Infinite { negative: false } => a,
@@ -134,7 +135,7 @@ pub fn mul(f: &Format, mode: Mode, a: u64, b: u64) -> u64 {
     pack(f, mode, product(unpack(f, mode.ftz, a), unpack(f, mode.ftz, b)))
 }
 
-/// `mul.bf16x2.bf16x2.f16x2`: a * b, where a and b are of formats of their own.
+/// `mul.bf16x2.bf16x2.f16x2`: a * b, where a and b have different formats.
 pub fn mul_mixed(f: &Format, [fa, fb]: [&Format; 2], mode: Mode, a: u64, b: u64) -> u64 {
     pack(f, mode, product(unpack(fa, mode.ftz, a), unpack(fb, mode.ftz, b)))
 }
@@ -144,18 +145,18 @@ pub fn fma(f: &Format, mode: Mode, a: u64, b: u64, c: u64) -> u64 {
     fma_mixed(f, [f, f], mode, a, b, c)
 }
 
-/// `fma.f32.{f16,bf16}` and, with one format, `fma`: a * b + c, where a and b are of formats of their own, rounded once.
+/// `fma.f32.{f16,bf16}` and, with one format, `fma`: a * b + c, where a and b have their own formats, rounded once.
 pub fn fma_mixed(f: &Format, [fa, fb]: [&Format; 2], mode: Mode, a: u64, b: u64, c: u64) -> u64 {
     let (a, b, c) = (unpack(fa, mode.ftz, a), unpack(fb, mode.ftz, b), unpack(f, mode.ftz, c));
     let product = match (product(a, b), c) {
-        // The NaN of an operand comes before the one that 0 * infinity makes.
+        // An operand's NaN takes precedence over the NaN of 0 * infinity.
         (INVALID, Value::Nan(_)) if !matches!((a, b), (Value::Nan(_), _) | (_, Value::Nan(_))) => c,
         (product, _) => product,
     };
     pack(f, mode, sum(product, c, mode.rounding))
 }
 
-/// `add.f32.{f16,bf16}`: a + c, where a is of format `fa`.
+/// `add.f32.{f16,bf16}`: a + c, where a has format `fa`.
 pub fn add_mixed(f: &Format, fa: &Format, mode: Mode, a: u64, c: u64) -> u64 {
     pack(f, mode, sum(unpack(fa, mode.ftz, a), unpack(f, mode.ftz, c), mode.rounding))
 }
@@ -180,7 +181,7 @@ pub fn rsqrt(f: &Format, mode: Mode, a: u64) -> u64 {
     pack(f, mode, inverse_square_root(unpack(f, mode.ftz, a)))
 }
 
-/// 1 / sqrt(a), with 62 significant bits and the rest jammed into the lowest.
+/// 1 / sqrt(a), with 62 significant bits and a sticky lowest bit.
 fn inverse_square_root(a: Value) -> Value {
     match a {
         Value::Finite(x) if !x.negative && x.significand != 0 => Value::Finite(inverse_root(x)),

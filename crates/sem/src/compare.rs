@@ -1,4 +1,4 @@
-//! Comparison and selection: set, setp, selp, slct, and what min and max compare by.
+//! Comparison and selection: set, setp, selp, slct, and the order of min and max.
 //!
 //! PTX ISA, "Comparison and Selection Instructions" and "Half Precision Comparison Instructions".
 
@@ -34,8 +34,8 @@ pub fn order(ty: Type, ftz: bool, a: u64, b: u64) -> Option<Ordering> {
     }
 }
 
-/// The comparison operators: `lo` to `hs` are the unsigned `lt` to `ge`; `equ` to `geu` are also true of unordered
-/// operands.
+/// Whether a comparison operator holds. `lo` to `hs` are the unsigned `lt` to `ge`; `equ` to `geu` also hold for
+/// unordered operands.
 pub fn holds(op: CmpOp, order: Option<Ordering>) -> bool {
     let unordered = order.is_none();
     let (less, equal, greater) =
@@ -68,7 +68,7 @@ fn combine(op: Option<BoolOp>, t: bool, c: bool) -> bool {
     }
 }
 
-/// `(a CmpOp b)` of the given lane. A form without a comparison does not reach this.
+/// `(a CmpOp b)` in a lane. The caller has a form with a comparison.
 fn compare_lane(picks: &Picks, ty: Type, s: &[u64], lane: u32) -> bool {
     let element = ty.element();
     let [a, b] = [0, 1].map(|i| s.lane(i, lane, element.bits()));
@@ -77,7 +77,8 @@ fn compare_lane(picks: &Picks, ty: Type, s: &[u64], lane: u32) -> bool {
 
 /// `setp`: p and q.
 ///
-/// Of packed halves p is the low lane's result and q the high lane's; otherwise q is that of the complement.
+/// With packed halves, p is the result of the low lane and q that of the high lane; otherwise q is the result for the
+/// complement.
 pub fn setp(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let (ty, op, c) = (picks.ty(0), picks.bool_op(), s.bit(2));
     let t = compare_lane(picks, ty, s, 0);
@@ -85,8 +86,8 @@ pub fn setp(picks: &Picks, s: &[u64]) -> [u64; 2] {
     [combine(op, t, c) as u64, combine(op, second, c) as u64]
 }
 
-/// `set`: all ones or 1.0 in the destination type. The compare is in the source type, lane by lane if it is packed; packed integers have one
-/// type for both, of which ones in the lanes that hold are our reading.
+/// `set`: all ones or 1.0 in the destination type. The comparison is in the source type, lane by lane if it is
+/// packed. Packed integers have one type for both; all ones in the lanes that hold are our reading of it.
 pub fn set(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let dtype = picks.ty(0);
     let stype = picks.types().last().copied().unwrap_or(dtype);
@@ -100,12 +101,12 @@ pub fn set(picks: &Picks, s: &[u64]) -> [u64; 2] {
     one((0..stype.lanes()).fold(0, |d, i| d | lane(i)))
 }
 
-/// `selp`: a if c, else b; the bits pass unchanged.
+/// `selp`: a if c, else b; no bit is changed.
 pub fn selp(_: &Picks, s: &[u64]) -> [u64; 2] {
     one(if s.bit(2) { s.bits(0) } else { s.bits(1) })
 }
 
-/// `slct`: a if c >= 0, else b; the bits pass unchanged. NaN selects b, -0.0 selects a.
+/// `slct`: a if c >= 0, else b; no bit is changed. NaN selects b, -0.0 selects a.
 pub fn slct(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let c = s.bits(2);
     let a = match picks.ty(1) {
@@ -115,27 +116,27 @@ pub fn slct(picks: &Picks, s: &[u64]) -> [u64; 2] {
     one(if a { s.bits(0) } else { s.bits(1) })
 }
 
-/// What `min` and `max` do besides: `.ftz`, `.NaN`, `.xorsign.abs` (and, of three operands, `.abs` alone).
+/// The modifiers of `min` and `max`: `.ftz`, `.NaN`, `.xorsign.abs` (with three operands, `.abs` alone).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MinMax {
     /// Subnormal operands become zero of the same sign.
     pub ftz: bool,
-    /// The result is NaN if any operand is, else only if all are.
+    /// The result is NaN if any operand is NaN; otherwise only if all operands are.
     pub nan: bool,
     /// Magnitudes are compared and returned.
     pub abs: bool,
-    /// With `abs`: the result's sign is the exclusive or of the operands' signs.
+    /// With `abs`: the result's sign is the xor of the operands' signs.
     pub xorsign: bool,
 }
 
-/// Floating-point `min` or `max`. -0.0 is less than +0.0; a NaN made here is the canonical one.
+/// Floating-point `min` or `max`. -0.0 is less than +0.0; a NaN result is the canonical one.
 pub fn min_max_float(f: &Format, keep: Ordering, mode: MinMax, a: u64, b: u64) -> u64 {
     let prepare = |x: u64| {
         let x = if mode.ftz && !f.is_nan(x) { f.flush(x) } else { x };
         if mode.abs { x & f.magnitude_mask() } else { x }
     };
     let (x, y) = (prepare(a), prepare(b));
-    // Larger for larger numbers, with -0.0 just below +0.0.
+    // The key is larger for larger numbers, with -0.0 just below +0.0.
     let key = |x: u64| if x & f.sign() != 0 { !((x & f.magnitude_mask()) as i64) } else { x as i64 };
     let magnitude = match (f.is_nan(x), f.is_nan(y)) {
         (true, true) => return f.nan,

@@ -17,7 +17,7 @@ pub(crate) use packed::value;
 
 /// From one floating-point format to another.
 ///
-/// `.ftz` flushes `.f32` sources and results only, so that halves keep their subnormals.
+/// `.ftz` flushes `.f32` sources and results only: halves keep their subnormals.
 pub fn convert_float(from: &Format, to: &Format, mode: Mode, a: u64) -> u64 {
     let ftz = mode.ftz;
     let value = unpack(from, ftz && *from == F32, a);
@@ -27,13 +27,13 @@ pub fn convert_float(from: &Format, to: &Format, mode: Mode, a: u64) -> u64 {
     }
 }
 
-/// NaN results that are not the canonical one: ptxas folds conversions among `.f32` and `.f64` to a quiet NaN with
-/// the sign and the payload of the source as far as there is room, and `cvt.f64.f32`, `cvt.rn.f32.f64` run so.
+/// NaN results other than the canonical NaN. ptxas folds conversions among `.f32` and `.f64` to a quiet NaN with the
+/// source's sign and as much of its payload as fits; `cvt.f64.f32` and `cvt.rn.f32.f64` do the same at run time.
 fn nan_result(from: &Format, to: &Format, ftz: bool, a: u64, value: Value) -> Option<u64> {
     let Value::Nan(payload) = value else { return None };
     match (*from, *to) {
         (F32, F32) => Some(a | 1 << (F32.fraction_bits - 1)),
-        // Flushed by an addition, which makes the `.f32` NaN.
+        // An addition does the flush, and returns the `.f32` NaN.
         (F32, F64) if ftz => Some(round::pack(to, Mode::NEAREST, unpack(&F32, false, F32.nan))),
         (F64, F32) => Some((payload >> 63) << 31 | 0x7f80_0000 | (payload >> 29 & 0x7f_ffff)),
         _ => None,
@@ -76,8 +76,8 @@ pub fn integer_to_float(from: Type, to: &Format, mode: Mode, a: u64) -> u64 {
 
 /// `cvt` between integer types: modulo 2^width, `.sat` clamps.
 ///
-/// Here and in [`float_to_int`] a signed result is extended by its sign to 64 bits, an unsigned one by zeros: that is
-/// what a destination register wider than the type gets.
+/// Here and in [`float_to_int`] a signed result is sign-extended to 64 bits, an unsigned one zero-extended: a
+/// destination register wider than the type receives these bits.
 pub fn int_to_int(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let (dtype, a) = (picks.ty(0), number(picks.ty(1), s.bits(0)));
     one(if picks.has(Mod::Sat) { saturate(dtype, a) } else { number(dtype, a as u64) } as u64)
@@ -111,9 +111,9 @@ pub fn float_to_float(picks: &Picks, s: &[u64]) -> [u64; 2] {
 
 /// `cvt.{rn,rz,rna}` of one `.f32` to `.f16`, `.bf16` or `.tf32`.
 ///
-/// `.rna.tf32` cuts the fraction of a NaN as if it were a number, which may even leave infinity, and `.satfinite` goes
-/// on to the next smaller encoding as it does for infinity: ptxas folds and runs it so. For `.rn` and `.rz` a NaN
-/// becomes 0x7fffffff (*unverified*).
+/// `.rna.tf32` truncates the fraction of a NaN as if it were a number, which may leave the encoding of infinity.
+/// `.satfinite` then takes the next smaller encoding, as it does for infinity. ptxas folds and executes it so. For
+/// `.rn` and `.rz` a NaN becomes 0x7fffffff (*unverified*).
 pub fn narrow(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let (mode, a) = (mode(picks), low_bits(s.bits(0), 32));
     let Some(to) = Format::of(picks.ty(0)) else { return one(0) };
@@ -125,13 +125,13 @@ pub fn narrow(picks: &Picks, s: &[u64]) -> [u64; 2] {
     one(if mode.clamp == Clamp::Finite { cut - unit } else { cut })
 }
 
-/// `cvt` of two `.f32` to a packed type, a above b; `.scaled` has scales behind them.
+/// `cvt` of two `.f32` to a packed type, a in the upper half; the scales of `.scaled` follow them.
 pub fn pack(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let scales = packed::Scales::of(picks, s.bits(2));
     one(packed::pair(picks, scales, [s.bits(0), s.bits(1)]))
 }
 
-/// `cvt` of one packed type to another, element by element; `.scaled` has scales behind it.
+/// `cvt` of one packed type to another, element by element; the scales of `.scaled` follow the source.
 pub fn packed(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let width = packed::width(picks.ty(1));
     let scales = packed::Scales::of(picks, s.bits(1));
@@ -143,7 +143,7 @@ pub fn pack_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
     if picks.ty(0).lanes() == 4 { pack4_stochastic(picks, s) } else { pack2_stochastic(picks, s) }
 }
 
-/// `cvt.rs` of two `.f32`: 13 random bits each for `.f16x2`, 16 for `.bf16x2`, those for a in the upper half.
+/// `cvt.rs` of two `.f32`: 13 random bits each for `.f16x2`, 16 for `.bf16x2`; those for a are in the upper half.
 fn pack2_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let dtype = picks.ty(0);
     let Some(to) = Format::of(dtype) else { return one(0) };
@@ -160,8 +160,8 @@ fn pack2_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
     one(convert(0, 1) << packed::width(dtype) | convert(1, 0))
 }
 
-/// `cvt.rs` of four `.f32`, the first one uppermost. a and b share the upper 16 random bits, e and f the lower; for
-/// `.e2m1x4` a and e have the upper and the lower byte of the upper half, b and f those of the lower half.
+/// `cvt.rs` of four `.f32`, the first one uppermost. a and b share the upper 16 random bits, e and f the lower 16.
+/// For `.e2m1x4`, a and e use the upper and the lower byte of the upper half, b and f those of the lower half.
 fn pack4_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let dtype = picks.ty(0);
     let Some(to) = Format::of(dtype) else { return one(0) };
@@ -173,10 +173,10 @@ fn pack4_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
     }))
 }
 
-/// `.rs`: adds `count` random bits just below the last bit that the result keeps, and cuts.
+/// `.rs`: adds `count` random bits just below the last bit that the result keeps, then truncates.
 ///
-/// *Unverified* without a GPU: which bits meet for results that are subnormal, and for formats whose conversion
-/// drops more bits than there are random ones.
+/// *Unverified* without a GPU: the alignment of the random bits for subnormal results, and for formats whose
+/// conversion drops more bits than there are random ones.
 pub fn round_stochastically(to: &Format, mode: Mode, a: u64, count: u32, random: u64) -> u64 {
     let nearest = Mode { rounding: Rounding::NearestEven, ..mode };
     let x = match unpack(&F32, false, a) {
@@ -189,14 +189,14 @@ pub fn round_stochastically(to: &Format, mode: Mode, a: u64, count: u32, random:
     let Value::Finite(sum) = sum(Value::Finite(x), Value::Finite(random), Rounding::TowardZero) else {
         return 0;
     };
-    // Cut to a multiple of the quantum, which is exact in the format or too large for it.
+    // Truncated to a multiple of the quantum, which the format holds exactly unless it overflows.
     let cut =
         Exact { significand: round_to_integer(sum, quantum, Rounding::TowardZero), exponent: quantum, ..x };
     round::pack(to, nearest, Value::Finite(cut))
 }
 
-/// `cvt.pack.sat.convertType.abType{.cType}`: a and b clamped and packed, a above; with a third type (`.b32`) the
-/// rest of c, shifted up, above both.
+/// `cvt.pack.sat.convertType.abType{.cType}`: a and b clamped and packed, a above b. With a third type (`.b32`), the
+/// lower bits of c are shifted above both.
 pub fn pack_integers(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let (convert, ab) = (picks.ty(0), picks.ty(1));
     let width = convert.bits();

@@ -1,7 +1,7 @@
 //! Floating-point instructions on `.f16`, `.bf16`, `.f32` and `.f64` and their packed forms.
 //!
-//! PTX ISA, "Floating Point Instructions" and "Half Precision Floating-Point Instructions". Packed forms are their
-//! scalar form on each element.
+//! PTX ISA, "Floating Point Instructions" and "Half Precision Floating-Point Instructions". A packed form applies its
+//! scalar form to each element.
 
 use crate::approx;
 use crate::arith;
@@ -12,7 +12,7 @@ use crate::round::{Clamp, Mode, clamp};
 use isa::{Mod, Picks, Type};
 use std::cmp::Ordering;
 
-/// The rounding (to nearest even if none is given), flushing and clamping that the modifiers ask for.
+/// The rounding (to nearest even by default), flushing and clamping that the modifiers select.
 pub(crate) fn mode(picks: &Picks) -> Mode {
     let mut mode = Mode::NEAREST;
     let (mut relu, mut finite, mut saturate) = (false, false, false);
@@ -36,7 +36,7 @@ pub(crate) fn mode(picks: &Picks) -> Mode {
     mode
 }
 
-/// A function of one, two or three operands on each lane.
+/// Applies a function of one, two or three operands to each lane.
 fn float<const N: usize>(picks: &Picks, s: &[u64], f: impl Fn(&Format, Mode, [u64; N]) -> u64) -> [u64; 2] {
     let mode = mode(picks);
     each_lane(picks.ty(0), s, |ty, lane| match Format::of(ty) {
@@ -60,7 +60,7 @@ pub fn mul(picks: &Picks, s: &[u64]) -> [u64; 2] {
     float(picks, s, |f, mode, [a, b]| arith::mul(f, mode, a, b))
 }
 
-/// `mad`: since sm_20 the same as [`fma`].
+/// `mad`: the same as [`fma`] since sm_20.
 pub fn mad(picks: &Picks, s: &[u64]) -> [u64; 2] {
     fma(picks, s)
 }
@@ -92,7 +92,7 @@ pub fn div_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
     })
 }
 
-/// `rcp` with a rounding. In `.f64` ptxas takes `.ftz`, which changes nothing.
+/// `rcp` with a rounding. ptxas accepts `.ftz` with `.f64`, where it changes nothing.
 pub fn rcp(picks: &Picks, s: &[u64]) -> [u64; 2] {
     float(picks, s, |f, mode, [a]| arith::rcp(f, Mode { ftz: mode.ftz && *f != F64, ..mode }, a))
 }
@@ -117,8 +117,8 @@ pub fn rsqrt_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
     approximate(picks, s, arith::rsqrt)
 }
 
-/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`, the gross approximations, look at the upper word of the operand
-/// only and compute the upper word of the result: a format of 1, 11 and 20 bits.
+/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`, the gross approximations, read only the upper word of the operand
+/// and compute the upper word of the result: a format of 1, 11 and 20 bits.
 fn approximate(picks: &Picks, s: &[u64], function: impl Fn(&Format, Mode, u64) -> u64) -> [u64; 2] {
     let gross = picks.ty(0) == Type::F64 && picks.has(Mod::Ftz);
     float(picks, s, |f, mode, [a]| match gross {
@@ -147,12 +147,12 @@ pub fn cos_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
     float(picks, s, |f, mode, [a]| approx::cos(f, mode, a))
 }
 
-/// `sin.approx.ftz.2pi`: of an angle in cycles.
+/// `sin.approx.ftz.2pi`: the sine of an angle in cycles.
 pub fn sin_cycles(picks: &Picks, s: &[u64]) -> [u64; 2] {
     float(picks, s, |f, mode, [a]| approx::sin_cycles(f, mode, a))
 }
 
-/// `cos.approx.ftz.2pi`: of an angle in cycles.
+/// `cos.approx.ftz.2pi`: the cosine of an angle in cycles.
 pub fn cos_cycles(picks: &Picks, s: &[u64]) -> [u64; 2] {
     float(picks, s, |f, mode, [a]| approx::cos_cycles(f, mode, a))
 }
@@ -162,10 +162,10 @@ pub fn tanh_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
     float(picks, s, |f, mode, [a]| approx::tanh(f, mode, a))
 }
 
-/// A change of the sign bit alone, `.ftz` flushing subnormals.
+/// Changes the sign bit alone; `.ftz` flushes subnormals.
 ///
-/// What happens to a NaN is what ptxas folds: `.f32` becomes quiet and keeps the rest, `.f64` and the packed halves
-/// keep all bits, a scalar half becomes 0x7fff (`.bf16x2` is not folded: *unverified*).
+/// NaNs behave as ptxas folds: an `.f32` becomes quiet and keeps its other bits, `.f64` and the packed halves keep
+/// all bits, a scalar half becomes 0x7fff (`.bf16x2` is not folded: *unverified*).
 fn with_sign(picks: &Picks, s: &[u64], sign: impl Fn(&Format, u64) -> u64) -> [u64; 2] {
     let ty = picks.ty(0);
     float(picks, s, |f, mode, [a]| match (f.is_nan(a), ty) {
@@ -186,7 +186,7 @@ pub fn neg(picks: &Picks, s: &[u64]) -> [u64; 2] {
     with_sign(picks, s, |f, a| a ^ f.sign())
 }
 
-/// `copysign`: the sign of a on the magnitude of b; the bits pass unchanged.
+/// `copysign`: the magnitude of b with the sign of a; no bit is otherwise changed.
 pub fn copysign(picks: &Picks, s: &[u64]) -> [u64; 2] {
     float(picks, s, |f, _, [a, b]| (a & f.sign()) | (b & f.magnitude_mask()))
 }

@@ -1,10 +1,10 @@
-//! Floating-point formats: how many bits, where, and which encodings are special.
+//! Floating-point formats: the widths of their fields, and their special encodings.
 //!
 //! PTX ISA, "Fundamental Types" and "Alternate Floating-Point Data Formats".
 
 use isa::Type;
 
-/// Which encodings of a format are not numbers.
+/// The encodings of a format that are not numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Specials {
     /// IEEE 754: the highest exponent holds infinity (fraction 0) and NaNs.
@@ -26,7 +26,7 @@ pub struct Format {
     pub padding: u32,
     /// Which encodings are infinity and NaN.
     pub specials: Specials,
-    /// The NaN that arithmetic and conversions make.
+    /// The NaN that arithmetic and conversions produce.
     pub nan: u64,
 }
 
@@ -40,31 +40,31 @@ const fn finite(exponent_bits: u32, fraction_bits: u32) -> Format {
 
 /// `.f16`: IEEE 754 binary16.
 pub const F16: Format = ieee(5, 10, 0x7fff);
-/// `.bf16`: binary32 with its fraction cut to 7 bits.
+/// `.bf16`: binary32 with its fraction truncated to 7 bits.
 pub const BF16: Format = ieee(8, 7, 0x7fff);
-/// `.tf32`: binary32 with its fraction cut to 10 bits, in a 32-bit register.
+/// `.tf32`: binary32 with its fraction truncated to 10 bits, in a 32-bit register.
 pub const TF32: Format = Format { padding: 13, ..ieee(8, 10, 0x7fff_ffff) };
 /// `.f32`: IEEE 754 binary32.
 pub const F32: Format = ieee(8, 23, 0x7fff_ffff);
 /// `.f64`: IEEE 754 binary64.
 pub const F64: Format = ieee(11, 52, 0xfff8_0000_0000_0000);
-/// The upper word of an `.f64`, which `rcp.approx.ftz.f64` computes. *Unverified*: its NaN.
+/// The upper word of an `.f64`, the result of `rcp.approx.ftz.f64`. *Unverified*: its NaN.
 pub const F64_UPPER: Format = Format { padding: 32, ..ieee(11, 20, 0x7fff_ffff_0000_0000) };
 /// `.e5m2`: an 8-bit format with infinities.
 pub const E5M2: Format = ieee(5, 2, 0x7f);
 /// `.e4m3`: an 8-bit format without infinities.
 pub const E4M3: Format = Format { specials: Specials::NanOnly, ..ieee(4, 3, 0x7f) };
-/// `.ue5m3`: 8 bits without a sign, and without infinity. As a format it has a sign bit above them, which is 0.
+/// `.ue5m3`: 8 bits without a sign and without infinity. The format here has a ninth bit, the sign, which is 0.
 pub const UE5M3: Format = Format { specials: Specials::NanOnly, ..ieee(5, 3, 0xff) };
-/// `.e2m3`: a 6-bit format of numbers only.
+/// `.e2m3`: a 6-bit format without infinity and NaN.
 pub const E2M3: Format = finite(2, 3);
-/// `.e3m2`: a 6-bit format of numbers only.
+/// `.e3m2`: a 6-bit format without infinity and NaN.
 pub const E3M2: Format = finite(3, 2);
-/// `.e2m1`: a 4-bit format of numbers only.
+/// `.e2m1`: a 4-bit format without infinity and NaN.
 pub const E2M1: Format = finite(2, 1);
 
 impl Format {
-    /// The format of one element of a floating-point type, if it has one of those above.
+    /// The format of one element of a floating-point type, if it is one of those above.
     pub const fn of(ty: Type) -> Option<&'static Format> {
         Some(match ty {
             Type::F16 | Type::F16x2 => &F16,
@@ -120,7 +120,7 @@ impl Format {
         top << self.padding
     }
 
-    /// Encoding of what a magnitude too large becomes: infinity, NaN in `.e4m3`, else the largest number.
+    /// Encoding of an overflow: infinity, NaN in `.e4m3`, otherwise the largest number.
     #[inline]
     pub const fn infinity(&self) -> u64 {
         match self.specials {
@@ -152,7 +152,7 @@ impl Format {
         }
     }
 
-    /// `.ftz` on an input: a subnormal becomes zero of the same sign; everything else passes.
+    /// `.ftz` on an input: a subnormal becomes zero of the same sign; all else is unchanged.
     pub const fn flush(&self, bits: u64) -> u64 {
         if bits & self.magnitude_mask() < self.min_normal() { bits & self.sign() } else { bits }
     }

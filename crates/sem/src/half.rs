@@ -8,8 +8,8 @@ use crate::float;
 use crate::operands::{each_lane, low_bits, one};
 use isa::{Mod, Picks};
 
-/// The NaN that tensor copies fill in for elements out of bounds, in a 16-bit format. *Unverified*: no public
-/// document gives its bits.
+/// The NaN that tensor copies write for out-of-bounds elements of a 16-bit format. *Unverified*: no public document
+/// gives its bits.
 const OUT_OF_BOUNDS: u64 = 0xffff;
 
 /// `fma`; with `.oob` the result is +0 where a or b is the out-of-bounds NaN.

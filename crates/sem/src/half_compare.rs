@@ -1,4 +1,4 @@
-//! Half precision comparison: `set` and `setp` of [`crate::compare`], which know every type.
+//! Half precision comparison: `set` and `setp` of [`crate::compare`], which support every type.
 //!
 //! PTX ISA, "Half Precision Comparison Instructions".
 

@@ -11,12 +11,12 @@ pub const fn sign_extend(x: u64, width: u32) -> i64 {
     ((x << unused) as i64) >> unused
 }
 
-/// The number that bits of an integer type stand for.
+/// The number that the bits of an integer type represent.
 pub(crate) fn number(ty: Type, x: u64) -> i128 {
     if ty.is_signed() { sign_extend(x, ty.bits()) as i128 } else { low_bits(x, ty.bits()) as i128 }
 }
 
-/// The nearest number that an integer type holds.
+/// The number clamped to the range of an integer type.
 pub(crate) fn saturate(ty: Type, x: i128) -> i128 {
     let width = ty.bits();
     let (min, max) = match ty.is_signed() {
@@ -47,7 +47,7 @@ pub fn add(picks: &Picks, s: &[u64]) -> [u64; 2] {
     arithmetic(picks, s, |_, x| x.iter().sum())
 }
 
-/// `sub`, scalar or packed, `.sat` clamping; `sub.cc` gives the carry out too: 1 unless it borrowed.
+/// `sub`, scalar or packed, `.sat` clamping; `sub.cc` gives the carry out too: 1 unless the subtraction borrows.
 pub fn sub(picks: &Picks, s: &[u64]) -> [u64; 2] {
     if picks.has(Mod::Cc) {
         return subc(picks, &[s.bits(0), s.bits(1), 1]);
@@ -58,17 +58,17 @@ pub fn sub(picks: &Picks, s: &[u64]) -> [u64; 2] {
     })
 }
 
-/// The part of a product that `.lo`, `.hi` or `.wide` asks for, as a number.
+/// The part of a product that `.lo`, `.hi` or `.wide` selects, as a number.
 fn product(picks: &Picks, ty: Type, a: u64, b: u64) -> i128 {
     let product = number(ty, a).wrapping_mul(number(ty, b));
     if picks.has(Mod::Hi) {
-        // Arithmetic for signed numbers; a product of two u64 fills all 128 bits.
+        // An arithmetic shift for signed numbers only, since a product of two u64 fills all 128 bits.
         return if ty.is_signed() { product >> ty.bits() } else { (product as u128 >> ty.bits()) as i128 };
     }
     product
 }
 
-/// `clmad`: the lower or (`.hi`) upper half of the product of polynomials over GF(2), plus c, which is their exclusive or.
+/// `clmad`: the lower or (`.hi`) upper half of the product of polynomials over GF(2), xor c.
 pub fn clmad(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let [a, b, c] = [s.bits(0), s.bits(1), s.bits(2)];
     let product = (0..64).filter(|i| b >> i & 1 != 0).fold(0, |sum, i| sum ^ (a as u128) << i);
@@ -130,8 +130,8 @@ pub fn sad(picks: &Picks, s: &[u64]) -> [u64; 2] {
     })
 }
 
-/// `div`, toward zero; by zero all ones, whatever the type and the dividend (ptxas folds, and calls code that
-/// returns, -1). The most negative number by -1 wraps to itself.
+/// `div`, rounded toward zero. A division by zero gives all ones, for every type and dividend: ptxas folds to -1, and
+/// the code it calls returns -1. The most negative number divided by -1 wraps to itself.
 pub fn div(picks: &Picks, s: &[u64]) -> [u64; 2] {
     arithmetic(picks, s, |_, x| match x {
         [a, b, ..] if *b != 0 => a / b,
@@ -139,7 +139,7 @@ pub fn div(picks: &Picks, s: &[u64]) -> [u64; 2] {
     })
 }
 
-/// `rem`, of the sign of the dividend; by zero all ones, like `div`.
+/// `rem`, with the sign of the dividend. A division by zero gives all ones, as in `div`.
 pub fn rem(picks: &Picks, s: &[u64]) -> [u64; 2] {
     arithmetic(picks, s, |_, x| match x {
         [a, b, ..] if *b != 0 => a % b,
@@ -159,12 +159,12 @@ pub fn max(picks: &Picks, s: &[u64]) -> [u64; 2] {
     arithmetic(picks, s, |_, x| (*x.iter().max().unwrap_or(&0)).max(floor))
 }
 
-/// `abs`; of the most negative number, that number.
+/// `abs`. The most negative number maps to itself.
 pub fn abs(picks: &Picks, s: &[u64]) -> [u64; 2] {
     arithmetic(picks, s, |_, x| x[0].abs())
 }
 
-/// `neg`; of the most negative number, that number.
+/// `neg`. The most negative number maps to itself.
 pub fn neg(picks: &Picks, s: &[u64]) -> [u64; 2] {
     arithmetic(picks, s, |_, x| -x[0])
 }
@@ -180,7 +180,7 @@ pub fn clz(picks: &Picks, s: &[u64]) -> [u64; 2] {
     one(low_bits(s.bits(0), width).leading_zeros() as u64 - (64 - width) as u64)
 }
 
-/// `bfind`: the position of the highest bit that differs from the sign, or with `.shiftamt` how far it is from the
+/// `bfind`: the position of the highest bit that differs from the sign, or with `.shiftamt` its distance from the
 /// top; 0xffffffff if there is none.
 pub fn bfind(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let ty = picks.ty(0);
@@ -199,8 +199,8 @@ pub fn brev(picks: &Picks, s: &[u64]) -> [u64; 2] {
     one(s.bits(0).reverse_bits() >> (64 - picks.ty(0).bits()))
 }
 
-/// The position and length that `bfe` and `bfi` take: of 64-bit fields all bits of the operands, of 32-bit ones the low 8. So
-/// does the code that ptxas makes of them; the manual has the low 8 bits for both.
+/// The position and length of a `bfe` or `bfi` field. 64-bit fields use all bits of these operands, 32-bit fields the
+/// low 8, as in the code that ptxas generates. The manual says the low 8 bits for both.
 fn field(picks: &Picks, position: u64, length: u64) -> (u32, u32) {
     let counted = if picks.ty(0).bits() == 64 { 32 } else { 8 };
     (low_bits(position, counted) as u32, low_bits(length, counted) as u32)
@@ -210,7 +210,7 @@ fn field(picks: &Picks, position: u64, length: u64) -> (u32, u32) {
 pub fn bfe(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let ty = picks.ty(0);
     let (position, length) = field(picks, s.bits(1), s.bits(2));
-    // Beyond the type a signed source continues with its sign, which is what the manual's loop amounts to.
+    // Beyond the type a signed source continues with its sign, which is the effect of the manual's loop.
     let shifted = number(ty, s.bits(0)) >> position.min(64);
     let field = match (length.min(64), ty.is_signed()) {
         (0, _) => 0,
@@ -220,7 +220,7 @@ pub fn bfe(picks: &Picks, s: &[u64]) -> [u64; 2] {
     one(low_bits(field, ty.bits()))
 }
 
-/// `bfi`: b with the low d bits of a put at position c.
+/// `bfi`: b with the low d bits of a inserted at position c.
 pub fn bfi(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let (position, length) = field(picks, s.bits(2), s.bits(3));
     let mask = low_bits(u64::MAX, length.min(64)).checked_shl(position).unwrap_or(0);
@@ -305,8 +305,8 @@ pub fn addc(picks: &Picks, s: &[u64]) -> [u64; 2] {
 }
 
 /// `sub.cc`, `subc`, `subc.cc`: a + ~b + CC.CF, and the carry out, which is 0 where the difference borrows. `sub.cc`
-/// takes a carry in of 1. The manual calls both borrows; in whatever code ptxas makes the flag is that of the sum, which shows where
-/// instructions that add and instructions that subtract follow each other.
+/// has a carry in of 1. The manual calls both flags borrows. In all code that ptxas generates, the flag is the carry
+/// of this sum. The difference is visible when additions and subtractions share the flag.
 pub fn subc(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let width = picks.ty(0).bits();
     with_carry(width, [s.bits(0), low_bits(!s.bits(1), width), s.bit(2) as u64])

@@ -31,7 +31,7 @@ pub fn cnot(picks: &Picks, s: &[u64]) -> [u64; 2] {
     one((low_bits(s.bits(0), picks.ty(0).bits()) == 0) as u64)
 }
 
-/// The shift amount: 32 bits, clamped to the type's width, which shifts everything out.
+/// The shift amount: 32 bits, clamped to the type's width, which shifts out all bits.
 fn shift_amount(picks: &Picks, s: &[u64]) -> u32 {
     (s.bits(1) as u32).min(picks.ty(0).bits())
 }
@@ -77,8 +77,8 @@ pub fn lop3(picks: &Picks, s: &[u64]) -> [u64; 2] {
     [d as u64, p as u64]
 }
 
-/// `prmt`: four bytes picked out of {b, a}. In the generic form each nibble of c picks one, and its top bit
-/// replicates the byte's sign; in the modes the low two bits of c pick a row of the manual's table.
+/// `prmt`: four bytes selected from {b, a}. In the generic form each nibble of c selects one, and its top bit
+/// replicates the byte's sign. In the modes, the low two bits of c select a row of the manual's table.
 pub fn prmt(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let bytes = (low_bits(s.bits(1), 32) << 32 | low_bits(s.bits(0), 32)).to_le_bytes();
     let row = (s.bits(2) & 3) as u32;
@@ -92,7 +92,7 @@ pub fn prmt(picks: &Picks, s: &[u64]) -> [u64; 2] {
     one(u32::from_le_bytes(d) as u64)
 }
 
-/// The generic control that a mode stands for: one nibble for each byte, the highest byte first.
+/// The generic control that is equivalent to a mode: one nibble for each byte, the highest byte first.
 fn prmt_mode(mode: Mod, row: u32) -> Option<u32> {
     let table = match mode {
         Mod::F4e => [0x3210, 0x4321, 0x5432, 0x6543],
@@ -106,7 +106,7 @@ fn prmt_mode(mode: Mod, row: u32) -> Option<u32> {
     Some(table[row as usize & 3])
 }
 
-/// `istypep`: is this a handle of that kind? As in ptxas's code, a bit of the handle says so.
+/// `istypep`: whether this is a handle of that kind. A bit of the handle says so, as in ptxas's code.
 pub fn istypep(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let kinds =
         [(Mod::Texref, Opaque::Texture), (Mod::Samplerref, Opaque::Sampler), (Mod::Surfref, Opaque::Surface)];

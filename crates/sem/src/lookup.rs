@@ -1,4 +1,4 @@
-//! The functions by the names that the instruction table gives them.
+//! The functions, by their names in the instruction table.
 
 use crate::operands::PureFn;
 

@@ -1,7 +1,7 @@
-//! Mixed precision: `.f16` or `.bf16` operands convert exactly to `.f32`, then one rounding; since PTX 9.4 also in pairs, and from `.f32x2` to
-//! pairs of halves.
+//! Mixed precision: `.f16` or `.bf16` operands convert exactly to `.f32`, then one rounding. PTX 9.4 adds packed
+//! forms, and forms from `.f32x2` to packed halves.
 //!
-//! PTX ISA, "Mixed Precision Floating Point Instructions". Subnormals are kept where there is no `.ftz`.
+//! PTX ISA, "Mixed Precision Floating Point Instructions". Subnormals are kept without `.ftz`.
 
 use crate::arith;
 use crate::convert::convert_float;
@@ -11,7 +11,7 @@ use crate::operands::{Sources, low_bits, one};
 use crate::round::Mode;
 use isa::{Picks, Rounding};
 
-/// A function of the elements of sources of these types, which have as many as the result.
+/// Applies a function to the elements of sources of these types, which have as many elements as the result.
 fn each<const N: usize>(
     picks: &Picks,
     s: &[u64],
@@ -52,7 +52,8 @@ pub fn mul(picks: &Picks, s: &[u64]) -> [u64; 2] {
     each(picks, s, [1, 2], |[fa, fb], [a, b]| arith::mul_mixed(fa, [fa, fb], Mode::NEAREST, a, b))
 }
 
-/// `add.rz.{bf16x2,ftz.f16x2}.f32x2.f32x2`: a + b in `.f32`, then in halves, towards zero both times, which is once.
+/// `add.rz.{bf16x2,ftz.f16x2}.f32x2.f32x2`: a + b rounded to `.f32`, then to halves. Both roundings are toward zero,
+/// so one is enough.
 pub fn add_narrow(picks: &Picks, s: &[u64]) -> [u64; 2] {
     narrow(picks, s, arith::add)
 }

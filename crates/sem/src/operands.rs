@@ -2,8 +2,9 @@
 
 use isa::Type;
 
-/// A pure function of the table: the chosen modifiers and the sources as raw bits, in operand order (predicates 0 or
-/// 1; where the form reads CC.CF the carry comes last), to the result and its second part: q, the carry out, or 0.
+/// A pure function of the table. It maps the picks, and the sources as raw bits in operand order, to the result and
+/// its second part: q, the carry out, or 0. Predicates are 0 or 1. Where the form reads CC.CF, the carry is the last
+/// source.
 pub type PureFn = fn(&isa::Picks, &[u64]) -> [u64; 2];
 
 /// A single result.
@@ -16,7 +17,7 @@ pub(crate) const fn low_bits(x: u64, width: u32) -> u64 {
     if width >= 64 { x } else { x & ((1 << width) - 1) }
 }
 
-/// Source operands; one that is missing reads as 0.
+/// Source operands; a missing one reads as 0.
 pub(crate) trait Sources {
     /// All bits of a source.
     fn bits(&self, i: usize) -> u64;
@@ -38,8 +39,8 @@ impl Sources for [u64] {
     }
 }
 
-/// Applies an operation on elements to each lane of up to four sources of the same type: packed forms are by
-/// definition their scalar form on each element. The operation gets as many elements as there are sources.
+/// Applies an operation to each lane of up to four sources of the same type, since a packed form is by definition its
+/// scalar form on each element. The operation gets one element of each source.
 #[inline]
 pub(crate) fn each_lane(ty: Type, s: &[u64], operation: impl Fn(Type, &[u64]) -> u64) -> [u64; 2] {
     let (element, width) = (ty.element(), ty.element().bits());

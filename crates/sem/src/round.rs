@@ -8,19 +8,19 @@ use isa::Rounding;
 
 /// A finite number: `significand * 2^exponent`, negated if `negative`. Zero has significand 0 and a sign.
 ///
-/// A significand too long to hold may have its lost bits or-ed into its lowest bit:
-/// with enough bits above, every rounding comes out as for the whole number.
+/// A significand that is too long may have its lost bits or-ed into its lowest bit (a sticky bit). If enough bits lie
+/// above it, every rounding gives the same result as for the exact number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exact {
     /// The sign.
     pub negative: bool,
     /// The significand, anywhere in the 128 bits.
     pub significand: u128,
-    /// The power of two by which the significand counts.
+    /// The exponent of the significand's lowest bit.
     pub exponent: i32,
 }
 
-/// What an encoding stands for.
+/// The value that an encoding represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// Not a number: the quiet `.f64` encoding with its sign and payload, left-aligned. Arithmetic in every other
@@ -40,7 +40,7 @@ pub enum Value {
 /// *Unverified*: ptxas folds none of these. It is the value that CUDA's headers define as the double NaN.
 pub const INVALID: Value = Value::Nan(crate::format::F64.nan);
 
-/// How a result is brought into its format: the modifiers `.rnd`, `.ftz`, `.sat`, `.relu`, `.satfinite`.
+/// How a result is converted to its format: the modifiers `.rnd`, `.ftz`, `.sat`, `.relu`, `.satfinite`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
     /// Direction of rounding.
@@ -60,7 +60,7 @@ pub enum Clamp {
     Saturate,
     /// `.relu`: negative results become +0.0; NaN becomes the canonical NaN.
     Relu,
-    /// `.satfinite`: magnitudes too large become the largest finite number.
+    /// `.satfinite`: magnitudes that are too large become the largest finite number.
     Finite,
     /// `.relu.satfinite`
     ReluFinite,
@@ -70,7 +70,7 @@ impl Mode {
     /// Round to nearest even, subnormals kept, nothing clamped.
     pub const NEAREST: Mode = Mode::rounding(Rounding::NearestEven);
 
-    /// This rounding, subnormals kept, nothing clamped.
+    /// The given rounding, subnormals kept, nothing clamped.
     pub const fn rounding(rounding: Rounding) -> Mode {
         Mode { rounding, ftz: false, clamp: Clamp::None }
     }
@@ -98,8 +98,8 @@ impl Value {
 }
 
 impl Exact {
-    /// The same number with its highest set bit at bit 125: room for one carry and a sign. Zero passes.
-    /// Exact for significands below 2^126.
+    /// The same number with its highest set bit at bit 125, which leaves room for one carry and a sign. Zero is
+    /// unchanged. Exact for significands below 2^126.
     pub(crate) const fn normalized(self) -> Exact {
         if self.significand == 0 {
             return self;
@@ -108,7 +108,7 @@ impl Exact {
         Exact { significand: self.significand << shift, exponent: self.exponent - shift, ..self }
     }
 
-    /// The number with a larger exponent: shifts the significand right and ors the bits lost into the lowest one.
+    /// The number with a larger exponent: shifts the significand right and ors the lost bits into its lowest bit.
     pub(crate) const fn shift_right(self, distance: u32) -> Exact {
         let significand = shift_right_jam(self.significand, distance);
         Exact { significand, exponent: self.exponent + distance as i32, ..self }
@@ -120,7 +120,7 @@ impl Exact {
     }
 }
 
-/// `x >> distance` with the bits shifted out or-ed into the lowest bit.
+/// `x >> distance` with the lost bits or-ed into the lowest bit.
 const fn shift_right_jam(x: u128, distance: u32) -> u128 {
     match distance {
         0 => x,
@@ -129,7 +129,7 @@ const fn shift_right_jam(x: u128, distance: u32) -> u128 {
     }
 }
 
-/// The value of an encoding; with `ftz` a subnormal is zero of the same sign.
+/// The value of an encoding; with `ftz`, a subnormal becomes zero of the same sign.
 pub fn unpack(format: &Format, ftz: bool, bits: u64) -> Value {
     let negative = bits & format.sign() != 0;
     let magnitude = (bits & format.magnitude_mask()) >> format.padding;
@@ -155,10 +155,10 @@ pub fn unpack(format: &Format, ftz: bool, bits: u64) -> Value {
     })
 }
 
-/// The quiet `.f64` NaN with the sign and the payload of this one.
+/// The quiet `.f64` NaN with the sign and the payload of this NaN.
 ///
-/// Formats narrower than `.f32` have one NaN only, of no sign: ptxas folds `cvt.f64.f16` of 0xfe01, by way of the
-/// `.f32` NaN, to 0x7fffffffe0000000.
+/// Formats narrower than `.f32` have a single NaN without a sign: ptxas folds `cvt.f64.f16` of 0xfe01, via the `.f32`
+/// NaN, to 0x7fffffffe0000000.
 fn nan_payload(format: &Format, bits: u64) -> u64 {
     const QUIET: u64 = 0x7ff8 << 48;
     match (format.precision(), bits & format.sign() != 0) {
@@ -168,7 +168,7 @@ fn nan_payload(format: &Format, bits: u64) -> u64 {
     }
 }
 
-/// The encoding of a value: rounded to the format, flushed, clamped, as `mode` says.
+/// The encoding of a value, rounded, flushed and clamped as `mode` says.
 pub fn pack(format: &Format, mode: Mode, value: Value) -> u64 {
     let finite = matches!(mode.clamp, Clamp::Finite | Clamp::ReluFinite);
     let bits = match value {
@@ -193,8 +193,8 @@ fn round(format: &Format, mode: Mode, finite: bool, x: Exact) -> u64 {
         return 0;
     }
     let leading = x.leading_exponent();
-    // Without .ftz the exponent is bounded below and precision is lost there. With .ftz the number is rounded as
-    // if the exponent were unbounded, and then flushed if it is still too small: ptxas folds so.
+    // Without .ftz the exponent is bounded below, and smaller numbers lose precision. With .ftz the number is rounded
+    // as if the exponent were unbounded, then flushed if it is still too small, as ptxas folds.
     let smallest = format.min_exponent();
     let exponent = if mode.ftz { leading } else { leading.max(smallest) };
     let quantum = exponent - format.fraction_bits as i32;
@@ -214,7 +214,7 @@ fn round(format: &Format, mode: Mode, finite: bool, x: Exact) -> u64 {
     (magnitude as u64) << format.padding
 }
 
-/// IEEE 754, 7.4: a directed rounding away from that infinity stops at the largest finite number.
+/// IEEE 754, 7.4: under a directed rounding away from that infinity, an overflow gives the largest finite number.
 fn overflows_to_finite(rounding: Rounding, negative: bool) -> bool {
     match rounding {
         Rounding::NearestEven | Rounding::NearestAway => false,
@@ -230,7 +230,7 @@ pub(crate) fn round_to_integer(x: Exact, quantum: i32, rounding: Rounding) -> u1
     if distance <= 0 {
         return x.significand << -distance;
     }
-    // Two more bits, the lower one jammed, are enough to tell below half, half and above half apart.
+    // Two more bits, the lower one sticky, distinguish below half, half and above half.
     let jammed =
         if distance == 1 { x.significand << 1 } else { shift_right_jam(x.significand, distance as u32 - 2) };
     let (floor, rest) = (jammed >> 2, jammed & 3);

@@ -1,9 +1,9 @@
-//! What a bulk copy can report of the bytes that it copies (PTX ISA 9.4, "Report mechanisms for asynchronous copy operations").
+//! Validity reports of bulk copies (PTX ISA 9.4, "Report mechanisms for asynchronous copy operations").
 
 use isa::Validity;
 
-/// The pattern is among the bytes from an address on. *Unverified*: the manual says that one element of 16 bytes, whose address is a multiple of
-/// 16, is looked at, not which; it is the first here.
+/// Whether the pattern is among the bytes from an address on. *Unverified*: the manual says that one 16-byte element
+/// at a multiple of 16 is checked, not which; here it is the first.
 pub fn is_found(validity: Validity, address: u64, data: &[u8]) -> bool {
     match validity {
         Validity::AllOnes => data.contains(&0xff),

@@ -1,7 +1,6 @@
-//! Video instructions: arithmetic on bytes, halves and words that selectors cut out of 32-bit operands.
+//! Video instructions: arithmetic on bytes, halves and words that selectors extract from 32-bit operands.
 //!
-//! PTX ISA, "Scalar Video Instructions" and "SIMD Video Instructions". Selectors and signs stand in
-//! [`Picks::parts`].
+//! PTX ISA, "Scalar Video Instructions" and "SIMD Video Instructions". [`Picks::parts`] has the selectors and signs.
 
 use crate::integer::{number, saturate, sign_extend};
 use crate::operands::{Sources, low_bits, one};
@@ -12,7 +11,7 @@ const D: usize = 0;
 const A: usize = 1;
 const B: usize = 2;
 
-/// What a scalar selector cuts out of an operand: the lowest bit and the width.
+/// The lowest bit and the width of the part that a scalar selector extracts.
 fn field(selector: Option<Selector>) -> (u32, u32) {
     let Some(selector) = selector else { return (0, 32) };
     let width = width(selector.unit);
@@ -37,7 +36,7 @@ fn part(picks: &Picks, s: &[u64], source: usize, ty: Type) -> i128 {
     extend(ty, s.bits(source) >> low, width)
 }
 
-/// `x` as the number that `width` bits of a type like `ty` hold nearest to it.
+/// `x` clamped to the numbers of `width` bits, signed if `ty` is.
 fn clamp(ty: Type, width: u32, x: i128) -> i128 {
     let narrow = match (width, ty.is_signed()) {
         (8, true) => Type::S8,
@@ -49,7 +48,7 @@ fn clamp(ty: Type, width: u32, x: i128) -> i128 {
     saturate(narrow, x)
 }
 
-/// What tells how a scalar instruction ends.
+/// The kind of a scalar instruction, which determines its saturation and secondary operation.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// `vadd`, `vsub`.
@@ -60,13 +59,13 @@ enum Kind {
     Shift,
 }
 
-/// What `.sat` makes of a result.
+/// The effect of `.sat` on a result.
 ///
-/// The manual's text clamps it to the range of `.dtype`, or of the part of `d` that takes it. ptxas's code does so for signed
-/// results in whole words; otherwise
+/// The manual's text clamps it to the range of `.dtype`, or of the part of `d` that receives it. ptxas's code does so
+/// for signed results in whole words; otherwise
 /// - an unsigned result has only the lower bound: 2^32 becomes 0;
-/// - into a part there is only the upper bound: a negative result becomes the greatest number of the part;
-/// - a shift has a result of 34 bits and is clamped as a word, whatever part of `d` takes it.
+/// - a result for a part has only the upper bound: a negative result becomes the greatest number of the part;
+/// - a shift has a 34-bit result and is clamped as a word, for any part of `d`.
 fn saturated(kind: Kind, dtype: Type, part: Option<u32>, x: i128) -> i128 {
     match part {
         _ if kind == Kind::Shift => saturate(dtype, sign_extend(x as u64, 34).into()),
@@ -77,11 +76,11 @@ fn saturated(kind: Kind, dtype: Type, part: Option<u32>, x: i128) -> i128 {
     }
 }
 
-/// The end of a scalar instruction: saturation, the secondary operation with `c`, or the merge into it.
+/// The end of a scalar instruction: saturation, then the secondary operation with `c` or the merge into it.
 ///
-/// `.min` and `.max` compare numbers of 64 bits, as ptxas's code does: `c` is extended as a number of `.dtype`, but the
-/// result is as wide as it was computed, and that of `vadd`, `vsub` and a saturated shift is extended from 32 bits with
-/// its sign. So 0x80000000 of `vadd.u32.u32.u32.min` is greater than every `c`, where the manual's text compares 32-bit
+/// As in ptxas's code, `.min` and `.max` compare 64-bit numbers. `c` is extended as a number of `.dtype`. The result
+/// has the width with which it was computed; that of `vadd`, `vsub` and a saturated shift is sign-extended from 32
+/// bits. So 0x80000000 of `vadd.u32.u32.u32.min` is greater than every `c`, whereas the manual's text compares 32-bit
 /// numbers.
 fn finish(picks: &Picks, kind: Kind, dtype: Type, result: i128, c: u64) -> [u64; 2] {
     let (low, width) = field(picks.selector(D));
@@ -116,8 +115,8 @@ fn types(picks: &Picks) -> [Type; 3] {
     }
 }
 
-/// How the elements of a packed instruction lie: their width, and the elements of `a` and `b` together that each source
-/// and the destination take.
+/// The elements of a packed instruction: their width, and which elements of `a` and `b` together each source and the
+/// destination use.
 struct Layout {
     width: u32,
     sources: [[u32; 4]; 2],
@@ -144,7 +143,7 @@ impl Layout {
         Layout { width: width(unit), sources, mask }
     }
 
-    /// Applies `operation` to each element that the mask names.
+    /// Applies `operation` to each element that the mask selects.
     fn apply(&self, picks: &Picks, s: &[u64], operation: impl Fn(i128, i128) -> i128) -> [u64; 2] {
         let [dtype, atype, btype] = types(picks);
         let both = low_bits(s.bits(0), 32) | s.bits(1) << 32;
@@ -167,7 +166,7 @@ impl Layout {
     }
 }
 
-/// `vadd`, `vsub` and their kin: an operation on two numbers.
+/// `vadd`, `vsub` and similar instructions: an operation on two numbers.
 macro_rules! scalar_and_packed {
     ($($(#[$doc:meta])* $name:ident $name2:ident $name4:ident, $kind:expr => |$a:ident, $b:ident| $result:expr;)*) => { $(
         $(#[$doc])*
@@ -202,7 +201,7 @@ scalar_and_packed! {
     max max2 max4, Kind::Choice => |a, b| a.max(b);
 }
 
-/// The mean of two numbers; of halves between two integers the one away from zero.
+/// The mean of two numbers; halfway cases round away from zero.
 fn average(a: i128, b: i128) -> i128 {
     let sum = a + b;
     (if sum >= 0 { sum + 1 } else { sum }) >> 1
@@ -269,8 +268,8 @@ pub fn shr(picks: &Picks, s: &[u64]) -> [u64; 2] {
 
 /// `vmad`: ±(a * b) ± c, plus one with `.po`, shifted right by `.shr7` or `.shr15`.
 ///
-/// As in ptxas's code, factors and addend of 32 bits are signed whatever their types are, and the sum has 64 bits. The
-/// result is signed if a type or the sign of the product or of `c` is.
+/// As in ptxas's code, 32-bit factors and addends are signed for all types, and the sum has 64 bits. The result is
+/// signed if any of the types is, or if the product or `c` is negated.
 pub fn mad(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let [_, atype, btype] = types(picks);
     let parts = picks.parts;

@@ -1,11 +1,12 @@
 //! Tokens of PTX (PTX ISA, "Syntax": source format, comments, identifiers, constants).
 //!
-//! Tokens are made one at a time and not kept, so that the memory a file needs is that of its tree. As in ptxas the
-//! longest match wins and no white space is needed between tokens: `0x` is the number `0` and the identifier `x`.
+//! The lexer makes tokens one at a time and does not keep them, so that a file needs only the memory of its tree. As
+//! in ptxas, the longest match wins and tokens need no white space between them: `0x` is the number `0` and the
+//! identifier `x`.
 
 use diag::Span;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `add`, `%r1`, `$L__BB0_1`
@@ -90,7 +91,7 @@ pub enum Kind {
     AndAnd,
     /// `||`
     OrOr,
-    /// A character that starts no token.
+    /// A character that cannot start a token.
     Unknown,
     /// The end of the text.
     End,
@@ -98,23 +99,23 @@ pub enum Kind {
     EndInComment,
 }
 
-/// A token: what it is and where it stands.
+/// A token: its kind and its span.
 #[derive(Clone, Copy, Debug)]
 pub struct Token {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Whether it is the first on its line.
     pub first_on_line: bool,
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
 }
 
-/// Makes tokens from text.
+/// Splits text into tokens.
 #[derive(Clone)]
 pub struct Lexer<'a> {
     text: &'a str,
     at: usize,
-    /// Start of the comment that the end of the text cuts off.
+    /// Start of the unterminated comment, if the text ends in one.
     pub open_comment: u32,
 }
 
@@ -129,7 +130,7 @@ impl<'a> Lexer<'a> {
         self.at = self.text.len();
     }
 
-    /// The next token; [`Kind::End`] again and again after the last.
+    /// The next token. After the last token, always [`Kind::End`] or [`Kind::EndInComment`].
     pub fn next(&mut self) -> Token {
         let first_on_line = match self.skip_blank() {
             Ok(first_on_line) => first_on_line,
@@ -145,8 +146,8 @@ impl<'a> Lexer<'a> {
         Token { kind, first_on_line, span: Span::new(start as u32, self.at as u32) }
     }
 
-    /// Skips white space, comments and line directives, and says whether a new line began. The error is the start of
-    /// a comment without an end.
+    /// Skips white space, comments and line directives. Returns whether a new line began; the error is the start of
+    /// an unterminated comment.
     fn skip_blank(&mut self) -> Result<bool, usize> {
         let bytes = self.text.as_bytes();
         let mut new_line = self.at == 0;
@@ -174,7 +175,7 @@ impl<'a> Lexer<'a> {
                     Some(length) => self.at += length,
                     None => break,
                 },
-                // The prefix of debug sections in PTX 1.x; what follows it is read as without.
+                // The prefix of debug sections in PTX 1.x is ignored.
                 b'@' if self.text[self.at..].starts_with("@@DWARF") => self.at += "@@DWARF".len(),
                 _ => break,
             }
@@ -183,7 +184,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Offset of the first `byte` from `at` on, or the end.
+/// Offset of the first `byte` at or after `at`, or the end.
 fn find(bytes: &[u8], at: usize, byte: u8) -> usize {
     bytes[at..].iter().position(|&b| b == byte).map_or(bytes.len(), |length| at + length)
 }
@@ -212,12 +213,12 @@ fn line_directive(bytes: &[u8]) -> Option<usize> {
     matches!(bytes.get(at), None | Some(b'\n')).then_some(at)
 }
 
-/// How many bytes at the start fulfil a condition.
+/// Number of leading bytes that satisfy a condition.
 fn count(bytes: &[u8], condition: impl Fn(u8) -> bool) -> usize {
     bytes.iter().take_while(|&&b| condition(b)).count()
 }
 
-/// Which bytes may stand in an identifier after its first character.
+/// The bytes that an identifier may contain after its first character.
 static WORD: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -315,7 +316,7 @@ fn dotted(bytes: &[u8]) -> (Kind, usize) {
     }
 }
 
-/// Extends a dotted word by `::name`, once or more.
+/// Extends a dotted word by one or more `::name`.
 fn with_qualifiers(bytes: &[u8], mut length: usize) -> usize {
     while bytes[length..].starts_with(b"::") {
         match count(&bytes[length + 2..], is_word) {
@@ -390,7 +391,7 @@ fn number(bytes: &[u8]) -> (Kind, usize) {
         return (Kind::Double, real);
     }
     if bytes[0] == b'0' {
-        // Octal: `08` is the number 0 and then the number 8.
+        // Octal: `08` is the number 0, followed by the number 8.
         return integer(1 + count(&bytes[1..], |b| matches!(b, b'0'..=b'7')));
     }
     integer(digits)

@@ -1,7 +1,7 @@
 //! Syntax of NVIDIA PTX: lexer, syntax tree with spans, parser and printer.
 //!
-//! It knows the grammar and no instruction. Parsing never fails: it gives a tree, which may be wrong, and the list of
-//! everything that does not follow the grammar.
+//! This crate knows the grammar, but no instruction. Parsing never fails: it returns a tree, which may be wrong, and
+//! a diagnostic for everything that violates the grammar.
 //!
 //! ```
 //! let text = ".version 8.5\n.target sm_90\n.entry k() { add.u32 %r1, %r2 1; ret; }";
@@ -11,8 +11,8 @@
 //! assert_eq!(diagnostics[0].message, "Parsing error near '1': syntax error");
 //! ```
 //!
-//! The grammar is that of ptxas: what it calls a parse error is one here, at the same place, and what it refuses later
-//! is in the tree. Where several things may be said, its words are used.
+//! The grammar is that of ptxas. A parse error of ptxas is a parse error here, at the same position; what ptxas
+//! rejects later is in the tree. Where there is a choice of messages, those of ptxas are used.
 #![forbid(unsafe_code)]
 
 mod lexer;

@@ -1,4 +1,4 @@
-//! What the literals of PTX stand for (PTX ISA, "Constants").
+//! The values of PTX literals (PTX ISA, "Constants").
 
 use crate::tree::Literal;
 
@@ -11,7 +11,7 @@ pub enum Value {
         value: u64,
         /// Whether it has the suffix `U`. Without it, it is signed if it fits.
         unsigned: bool,
-        /// Whether ptxas finds that the value does not fit into 64 bits: there was a 64th bit before the last digit.
+        /// Whether ptxas reports that the value does not fit 64 bits: bit 63 was set before the last digit.
         overflow: bool,
     },
     /// `0fXXXXXXXX`: the bits of a single-precision number.
@@ -21,7 +21,7 @@ pub enum Value {
 }
 
 impl Literal<'_> {
-    /// The number that is written; `None` for a string.
+    /// The value of the literal; `None` for a string.
     pub fn value(&self) -> Option<Value> {
         let text = self.text;
         let (mut digits, radix) = match text.as_bytes() {
@@ -85,7 +85,7 @@ mod tests {
                 "{text}"
             );
         }
-        // As ptxas does it: many numbers of 65 bits and more are taken modulo 2^64 without a word.
+        // Like ptxas: many numbers of 65 bits and more are silently taken modulo 2^64.
         for (text, low, overflow) in [
             ("18446744073709551616", 0, false),
             ("36893488147419103233", 1, false),

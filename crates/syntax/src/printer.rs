@@ -1,4 +1,4 @@
-//! Prints a tree as PTX. Parsing what was printed gives an equal tree; comments and layout of the source are lost.
+//! Prints a tree as PTX. Parsing the output gives an equal tree; comments and layout of the source are lost.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -14,7 +14,7 @@ impl Display for Tree<'_> {
 }
 
 impl Display for Item<'_> {
-    /// The item and a line feed.
+    /// Prints the item and a line feed.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Item::Directive(directive) => directive.fmt(f)?,
@@ -40,7 +40,7 @@ impl Display for Directive<'_> {
             f.write_char(' ')?;
             list(f, &self.arguments)?;
         }
-        // Of the directives that are printed here only this one is a statement with an end.
+        // Of the directives printed here, only `.pragma` ends with a `;`.
         if self.name.text == "pragma" { f.write_char(';') } else { Ok(()) }
     }
 }
@@ -64,7 +64,7 @@ fn print_section(f: &mut Formatter<'_>, section: &Section) -> fmt::Result {
     f.write_char('}')
 }
 
-/// The head of a function, its body or `;`, and a line feed.
+/// Prints the head of a function, its body or `;`, and a line feed.
 fn print_function(f: &mut Formatter<'_>, function: &Function) -> fmt::Result {
     print_head(f, function)?;
     match &function.body {
@@ -133,7 +133,7 @@ impl Display for Qualifiers<'_> {
     }
 }
 
-/// `.attribute( … )` and a blank, if there are attributes.
+/// Prints `.attribute( … )` and a blank, if there are attributes.
 fn print_attributes(f: &mut Formatter<'_>, attributes: &[Attribute]) -> fmt::Result {
     for (i, attribute) in attributes.iter().enumerate() {
         write!(f, "{}.{}", if i > 0 { ", " } else { ".attribute(" }, attribute.name.text)?;
@@ -192,7 +192,7 @@ impl Display for Initializer<'_> {
     }
 }
 
-/// Values with commas between.
+/// Prints values, separated by commas.
 fn list(f: &mut Formatter<'_>, values: &[impl Display]) -> fmt::Result {
     for (i, value) in values.iter().enumerate() {
         f.write_str(if i > 0 { ", " } else { "" })?;
@@ -201,7 +201,7 @@ fn list(f: &mut Formatter<'_>, values: &[impl Display]) -> fmt::Result {
     Ok(())
 }
 
-/// A block on lines of its own.
+/// Prints a block on its own lines.
 fn print_block(f: &mut Formatter<'_>, block: &Block, depth: usize) -> fmt::Result {
     indent(f, depth)?;
     f.write_str("{\n")?;
@@ -216,7 +216,7 @@ fn indent(f: &mut Formatter<'_>, depth: usize) -> fmt::Result {
     (0..depth).try_for_each(|_| f.write_char('\t'))
 }
 
-/// A statement on lines of its own.
+/// Prints a statement on its own lines.
 fn print_statement(f: &mut Formatter<'_>, statement: &Statement, depth: usize) -> fmt::Result {
     match statement {
         Statement::Block(block) => return print_block(f, block, depth),
@@ -260,7 +260,7 @@ fn print_statement(f: &mut Formatter<'_>, statement: &Statement, depth: usize) -
 }
 
 impl Display for Statement<'_> {
-    /// The statement and a line feed.
+    /// Prints the statement and a line feed.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         print_statement(f, self, 0)
     }
@@ -301,17 +301,17 @@ impl Display for Operand<'_> {
     }
 }
 
-/// How tightly the parts of a constant expression bind; between these stand those of
-/// [`BinaryOp::level`](crate::tree::BinaryOp::level).
+/// Precedence of the parts of a constant expression. The levels of [`BinaryOp::level`](crate::tree::BinaryOp::level)
+/// are between these.
 mod level {
-    /// Anything may stand here without parentheses.
+    /// No operand needs parentheses.
     pub const WHOLE: u8 = 0;
-    /// An operator in front of its value.
+    /// The operand of a unary operator.
     pub const UNARY: u8 = 11;
 }
 
-/// An operand where everything that binds less tightly than `level` needs parentheses. No others are printed, so that
-/// what nests as deep as the parser allows still does when it is parsed again.
+/// Prints an operand, in parentheses if it binds less tightly than `level`. Prints no other parentheses, so that
+/// expressions nested to the parser's limit can be parsed again.
 fn operand(f: &mut Formatter<'_>, value: &Operand, level: u8) -> fmt::Result {
     match value {
         Operand::Name(name) | Operand::WarpSize(name) | Operand::Sink(name) => f.write_str(name.text),
@@ -327,7 +327,7 @@ fn operand(f: &mut Formatter<'_>, value: &Operand, level: u8) -> fmt::Result {
             operand(f, &cast.value, level::UNARY)
         }
         Operand::Binary(binary) if matches!(binary.left, Operand::Name(_) | Operand::Apply(_)) => {
-            // A symbol: the rest is one whole constant expression, or in a section another symbol.
+            // A symbol: the rest is a whole constant expression or, in a section, another symbol.
             operand(f, &binary.left, level::WHOLE)?;
             f.write_str(binary.op.name())?;
             operand(f, &binary.right, level::WHOLE)

@@ -1,4 +1,4 @@
-//! Which instructions of a kernel give work to others, and which order it: by where they begin in the source.
+//! The instructions of a kernel that start asynchronous work, and those that order it, by start of their spans.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use check::module::{Instruction, Node};
 use isa::{Action, Effect, Mod};
 use vm::OperationKind;
 
-/// An instruction whose registers are written later.
+/// An instruction that writes registers asynchronously.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Issue {
     /// `wgmma.mma_async`
@@ -17,7 +17,7 @@ pub(crate) enum Issue {
 }
 
 impl Issue {
-    /// This operation of the instruction is the one that writes them; others compute addresses.
+    /// Whether an operation of the instruction writes the registers; other operations compute addresses.
     pub fn is_made_by(self, kind: OperationKind) -> bool {
         kind == match self {
             Issue::Product => OperationKind::Collective,
@@ -29,24 +29,24 @@ impl Issue {
 /// The asynchronous instructions of a kernel.
 #[derive(Default)]
 pub(crate) struct Asynchronous {
-    /// `fence.proxy.async`, also in one direction.
+    /// `fence.proxy.async`, including its one-directional forms.
     pub proxy_fences: HashSet<u32>,
     /// `tcgen05.commit`
     pub commits: HashSet<u32>,
     pub issues: HashMap<u32, Issue>,
-    /// What tells mbarrier objects of work that is done: copies, and `tcgen05.commit`.
+    /// Instructions that signal an mbarrier object when their work is done: copies, and `tcgen05.commit`.
     pub signals: HashSet<u32>,
-    /// Something reads memory through the async proxy.
+    /// Some instruction reads memory through the async proxy.
     pub reads: bool,
     /// `mbarrier.init`
     pub makes_objects: bool,
     /// `mbarrier.inval`
     pub ends_objects: bool,
-    /// Operations on mbarrier objects with `.relaxed`: arrivals release nothing, and tests acquire nothing.
+    /// Operations on mbarrier objects with `.relaxed`: arrivals release nothing, tests acquire nothing.
     pub relaxed: HashSet<u32>,
 }
 
-/// What a launch of a kernel may execute: its own instructions, and those of functions, which it may call.
+/// The instructions that a launch of a kernel may execute: its own, and those of all functions.
 pub(crate) fn instructions<'m>(module: &'m Module, kernel: &str) -> impl Iterator<Item = &'m Instruction> {
     let functions =
         module.functions.iter().filter(move |function| !function.is_entry || function.name == kernel);

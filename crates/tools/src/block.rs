@@ -1,4 +1,4 @@
-//! What orders the threads of a block: barriers, warps, copies, and what they learn from others.
+//! The order between threads of a block: barriers, warps, copies, and what a thread learns from others.
 
 mod objects;
 
@@ -30,7 +30,7 @@ pub(crate) fn insert(set: &mut Threads, thread: u32) {
     set[thread as usize / 64 % 16] |= 1 << (thread % 64);
 }
 
-/// The set of some threads, ascending.
+/// The set of some threads, given in ascending order.
 pub(crate) fn set_of(threads: &[u32]) -> Threads {
     let mut set = [0; 16];
     match threads {
@@ -40,7 +40,7 @@ pub(crate) fn set_of(threads: &[u32]) -> Threads {
     set
 }
 
-/// The threads from `first` on, before `end`.
+/// The threads from `first` to `end`, exclusive.
 pub(crate) fn range(first: u32, end: u32) -> Threads {
     std::array::from_fn(|word| {
         let start = 64 * word as u32;
@@ -63,28 +63,29 @@ pub(crate) fn contains(set: &Threads, thread: u32) -> bool {
     set[thread as usize / 64 % 16] >> (thread % 64) & 1 != 0
 }
 
-/// A block that runs: the clocks of its threads.
+/// A running block: the clocks of its threads.
 ///
-/// Most of what threads know they know together. All know what happened before the last barrier of the block (`floor`), the
-/// lanes of a warp what happened in it before their last `bar.warp.sync`; what a thread learned besides is in a clock of its own.
+/// Threads share most of what they know. All threads know what happened before the last barrier of the block (`floor`). The lanes of
+/// a warp know what happened in it before its last `bar.warp.sync`. What a thread learned besides is in a clock of its own.
 pub(crate) struct BlockOrder {
     /// Linear index in the grid.
     pub index: u32,
     pub threads: u32,
-    /// Everything before this epoch, of all its threads, happens before all of them.
+    /// What any thread of the block did before this epoch happens before what all of them do now.
     floor: Epoch,
-    /// No thread has a later epoch.
+    /// The largest epoch of any thread.
     newest: Epoch,
-    /// By thread; the floor, if that is later.
+    /// The epoch of each thread; the floor counts if it is larger.
     epochs: Vec<Epoch>,
-    /// By warp: as the floor.
+    /// The floor within each warp.
     warp_floors: Vec<Epoch>,
     /// What all threads know of other blocks and of mbarrier objects.
     common: Arc<Clock>,
-    /// What each knows besides, and who knows anything.
+    /// What each thread knows besides, and the threads that know anything besides.
     extra: Vec<Option<Arc<Clock>>>,
     with_extra: Vec<u32>,
-    /// What is over, though nothing orders it with what its threads do: relaxed arrivals at the barrier of the cluster.
+    /// What is over when the block ends, although nothing orders it with its threads: accesses before relaxed arrivals at the cluster
+    /// barrier.
     pub passed: Clock,
     /// Threads that have ended.
     pub exited: Threads,
@@ -92,29 +93,29 @@ pub(crate) struct BlockOrder {
     barriers: HashMap<u64, BarrierOrder>,
     objects: HashMap<u64, ObjectOrder>,
     copies: HashMap<u32, CopyOrder>,
-    /// By thread: the number by which clocks know what it begins with `tcgen05`, and how often it has committed that.
+    /// By thread: the clock index of its `tcgen05` work, and the number of its commits.
     commits: HashMap<u32, (u16, Epoch)>,
-    /// By thread: the number by which clocks know what it did to mbarrier objects before its warp met in a collective operation.
+    /// By thread: the clock index of its uses of mbarrier objects before its warp met in a collective operation.
     uses: HashMap<u16, u16>,
-    /// How many such numbers there are.
+    /// The number of clock indices in use beyond those of threads.
     numbers: u16,
 }
 
-/// Who has come to a barrier in its current phase.
+/// The threads that have arrived at a barrier in its current phase.
 #[derive(Default)]
 struct BarrierOrder {
     arrived: Threads,
     waiting: Threads,
-    /// It waits for a number of threads, and not for all of the block: ended threads do not count.
+    /// The barrier waits for a given number of threads instead of the whole block: ended threads do not count.
     counted: bool,
-    /// What those know who arrived and went on.
+    /// What the threads know that arrived without waiting.
     clock: Clock,
-    /// Threads that wait for the phase in which they arrived before, and what there is to learn when it is over.
+    /// Threads that wait for the phase in which they arrived earlier, and the clock that they acquire when it is over.
     late: Threads,
     over: Option<Arc<Clock>>,
 }
 
-/// What a thread knows when it executes a fence, to be told with a later write.
+/// What a thread knows when it executes a fence. A later write releases it.
 #[derive(Clone)]
 pub(crate) struct Mark {
     bound: Epoch,
@@ -125,7 +126,7 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// What happened at a stamp happens before; `by`: block and thread whose knowledge it is.
+    /// Whether what happened at a stamp happens before the fence. `by`: the block and thread that executed the fence.
     pub fn knows(&self, &(block, by): &(u32, u16), stamp: Stamp) -> bool {
         let is_own = stamp.block == block && stamp.thread < OBJECTS;
         let bound = match () {
@@ -164,7 +165,7 @@ impl BlockOrder {
         }
     }
 
-    /// A block begins, in place of the one before.
+    /// Starts another block in this object.
     pub fn restart(&mut self, index: u32) {
         self.index = index;
         (self.floor, self.newest) = (0, 0);
@@ -191,22 +192,22 @@ impl BlockOrder {
         self.epochs[thread as usize].max(self.floor)
     }
 
-    /// Everything of this block before happens before all its threads.
+    /// What any thread of the block did before this epoch happens before what all of them do now.
     pub fn floor(&self) -> Epoch {
         self.floor
     }
 
-    /// All threads have the same epoch, and know of no others.
+    /// Whether all threads have the same epoch and know nothing of other blocks or objects.
     pub fn is_even_alone(&self) -> bool {
         self.newest == self.floor && self.is_alone()
     }
 
-    /// Its threads know of no others.
+    /// Whether its threads know nothing of other blocks or objects.
     pub fn is_alone(&self) -> bool {
         self.with_extra.is_empty() && self.common.is_empty()
     }
 
-    /// The epoch of so many threads from one on, if it is the same.
+    /// The epoch of `count` threads from `first` on, if they share one.
     pub fn epoch_of(&self, first: u32, count: u32) -> Option<Epoch> {
         if self.newest == self.floor {
             return Some(self.floor);
@@ -215,7 +216,7 @@ impl BlockOrder {
         (first..first + count).all(|thread| self.epoch(thread) == epoch).then_some(epoch)
     }
 
-    /// The same block in what its threads know of each other now; of what they wait for nothing.
+    /// A copy of what the threads know of each other now, without barriers, objects and copies.
     pub fn snapshot(&self) -> BlockOrder {
         BlockOrder {
             floor: self.floor,
@@ -232,7 +233,7 @@ impl BlockOrder {
         }
     }
 
-    /// All threads of the block wait at a barrier, or have ended.
+    /// Whether every thread of the block waits at the barrier or has ended.
     pub fn is_complete_for_all(&self, barrier: u64) -> bool {
         self.barriers.get(&barrier).is_some_and(|order| self.waiting_or_ended(order) == self.threads)
     }
@@ -242,7 +243,7 @@ impl BlockOrder {
         order.waiting.iter().zip(&exited).map(|(waits, exited)| (waits | exited).count_ones()).sum()
     }
 
-    /// What happened at a stamp happens before what the thread does now.
+    /// Whether what happened at a stamp happens before what the thread does now.
     pub fn knows(&self, thread: u32, stamp: Stamp) -> bool {
         if stamp.block == self.index && stamp.thread < OBJECTS {
             if stamp.epoch < self.floor || u32::from(stamp.thread) == thread {
@@ -257,18 +258,18 @@ impl BlockOrder {
             || self.extra[thread as usize].as_ref().is_some_and(|extra| extra.knows(stamp))
     }
 
-    /// A thread knows that another block has started.
+    /// Whether a thread knows that another block has started.
     pub fn knows_block(&self, thread: u32, other: u32) -> bool {
         self.common.has(other) || self.extra[thread as usize].as_ref().is_some_and(|extra| extra.has(other))
     }
 
-    /// What a thread of another block did at a stamp is done when the last thread of this one ends.
+    /// Whether what a thread of another block did at a stamp is over when the last thread of this block ends.
     pub fn is_known_to_any(&self, stamp: Stamp) -> bool {
         let mut extras = self.with_extra.iter().filter_map(|&thread| self.extra[thread as usize].as_ref());
         self.common.knows(stamp) || self.passed.knows(stamp) || extras.any(|extra| extra.knows(stamp))
     }
 
-    /// The thread's epoch ends: what it does from now on is not told with what it knew before.
+    /// Ends the thread's epoch, so that a release of earlier knowledge does not cover what the thread does from now on.
     fn advance(&mut self, thread: u32) -> Epoch {
         let next = self.epoch(thread) + 1;
         self.epochs[thread as usize] = next;
@@ -276,7 +277,7 @@ impl BlockOrder {
         next
     }
 
-    /// What a thread knows now, itself included.
+    /// What a thread knows now, including its own accesses.
     pub fn mark(&mut self, thread: u32) -> Mark {
         Mark {
             bound: self.advance(thread),
@@ -287,7 +288,7 @@ impl BlockOrder {
         }
     }
 
-    /// Adds what a thread knew.
+    /// Adds a mark of a thread to a clock.
     pub fn tell(&self, thread: u32, mark: &Mark, clock: &mut Clock) {
         clock.join(&mark.common);
         if let Some(extra) = &mark.extra {
@@ -302,13 +303,13 @@ impl BlockOrder {
         clock.raise(self.index, thread as u16, mark.bound);
     }
 
-    /// Adds what a thread knows now.
+    /// Adds what a thread knows now to a clock.
     pub fn release(&mut self, thread: u32, clock: &mut Clock) {
         let mark = self.mark(thread);
         self.tell(thread, &mark, clock);
     }
 
-    /// A thread learns what another one knew.
+    /// A thread acquires a clock.
     pub fn acquire(&mut self, thread: u32, clock: &Arc<Clock>) {
         match &mut self.extra[thread as usize] {
             Some(extra) if Arc::ptr_eq(extra, clock) => {}
@@ -320,9 +321,9 @@ impl BlockOrder {
         }
     }
 
-    /// Several threads learn the same.
+    /// Several threads acquire a clock.
     pub fn acquire_all(&mut self, threads: &Threads, clock: &Arc<Clock>) {
-        // Those who knew the same know the same again.
+        // Threads that shared a clock share the joined one.
         let mut known: Vec<(Arc<Clock>, Arc<Clock>)> = Vec::new();
         for thread in members(threads) {
             let Some(before) = self.extra[thread as usize].clone() else {
@@ -343,7 +344,7 @@ impl BlockOrder {
         }
     }
 
-    /// All threads of the block met.
+    /// All threads of the block have met.
     fn synchronize(&mut self) {
         self.newest += 1;
         self.floor = self.newest;
@@ -358,14 +359,14 @@ impl BlockOrder {
         }
     }
 
-    /// These are all lanes of a warp that have not ended.
+    /// Whether these are all lanes of a warp that have not ended.
     pub fn is_whole_warp(&self, warp: u32, lanes: u32) -> bool {
         let first = warp * WARP;
         let there = (0..WARP.min(self.threads - first)).filter(|lane| !contains(&self.exited, first + lane));
         there.fold(0u32, |all, lane| all | 1 << lane) & !lanes == 0
     }
 
-    /// Lanes of a warp met at `bar.warp.sync`.
+    /// Lanes of a warp have met at `bar.warp.sync`.
     pub fn synchronize_lanes(&mut self, warp: u32, lanes: u32) {
         if self.is_whole_warp(warp, lanes) {
             return self.synchronize_warp(warp, lanes);
@@ -376,7 +377,7 @@ impl BlockOrder {
         self.acquire_all(&set_of(&threads), &Arc::new(clock));
     }
 
-    /// The same of all of its lanes.
+    /// All lanes of a warp have met.
     pub fn synchronize_warp(&mut self, warp: u32, lanes: u32) {
         let newest = lanes_of(warp, lanes).map(|thread| self.epoch(thread)).max().unwrap_or(0) + 1;
         lanes_of(warp, lanes).for_each(|thread| self.epochs[thread as usize] = newest);
@@ -393,8 +394,8 @@ impl BlockOrder {
         }
     }
 
-    /// Lanes of a warp met in an operation that orders no accesses (`match.sync`): each knows that the others have done with mbarrier objects
-    /// what they did before.
+    /// Lanes of a warp have met in an operation that orders no memory accesses (`match.sync`): each knows only that the others have
+    /// finished their earlier operations on mbarrier objects.
     pub fn meet_in_collective(&mut self, warp: u32, lanes: u32) {
         let (block, mut clock) = (self.index, Clock::default());
         for thread in lanes_of(warp, lanes) {
@@ -407,7 +408,7 @@ impl BlockOrder {
         self.acquire_all(&set_of(&threads), &Arc::new(clock));
     }
 
-    /// What a thread of this block did to an mbarrier object at a stamp is done when `thread` goes on now.
+    /// Whether an operation on an mbarrier object by a thread of this block, at a stamp, is over before what `thread` does now.
     pub fn knows_use(&self, thread: u32, stamp: Stamp) -> bool {
         stamp.block == self.index
             && self
@@ -430,7 +431,7 @@ impl BlockOrder {
         self.barriers.insert(barrier, order);
     }
 
-    /// A barrier is complete; returns who has arrived there.
+    /// A barrier is complete. Returns the threads that arrived.
     pub fn complete(&mut self, barrier: u64) -> Threads {
         let mut order = self.barriers.remove(&barrier).unwrap_or_default();
         let (arrived, waiting) = (order.arrived, order.waiting);
@@ -443,7 +444,7 @@ impl BlockOrder {
         let clock = Arc::new(clock);
         self.acquire_all(&waiting, &clock);
         self.acquire_all(&order.late, &clock);
-        // Those who arrived without waiting may wait later.
+        // Threads that arrived without waiting may wait later.
         if waiting != arrived {
             let over = BarrierOrder { over: Some(clock), ..BarrierOrder::default() };
             self.barriers.insert(barrier, over);
@@ -451,7 +452,7 @@ impl BlockOrder {
         arrived
     }
 
-    /// Threads wait for the phase of a barrier in which they arrived before.
+    /// Threads wait for the phase of a barrier in which they arrived earlier.
     pub fn wait(&mut self, barrier: u64, threads: &[u32]) {
         let set = set_of(threads);
         let order = self.barriers.entry(barrier).or_default();

@@ -1,9 +1,9 @@
-//! The observer that all tools share: hands each event to those who want it, and words what they find.
+//! The observer that all tools share: passes each event to the tools that want it, and formulates what they find.
 //!
-//! Where blocks can learn of each other by loads, stores and atomic operations without results alone, each host thread has a checker of its
-//! own ([`LaunchObserver::fork`]; `vm`, `footprint.rs`). If two teams depend on each other, or a checker has found anything, what was
-//! written is put back, and the launch runs from the start on one host thread, watched by the one checker. So findings are the same for
-//! every number of host threads, and no checker knows of others.
+//! Findings are the same for every number of host threads, and checkers do not depend on each other. If blocks can affect each other
+//! only by loads, stores and atomic operations without results, each host thread has its own checker ([`LaunchObserver::fork`]; `vm`,
+//! `footprint.rs`). If two CTA batches turn out to depend on each other, or a checker finds anything, the launch is undone and runs
+//! from the start on one host thread with one checker.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -33,30 +33,30 @@ use crate::waits::Work;
 use crate::warpgroup::Warpgroups;
 use crate::watched::Watched;
 
-/// The number of the barrier of the cluster in events.
+/// The number of the cluster barrier in events.
 const CLUSTER_BARRIER: u64 = 16;
 
-/// Watches launches and says what is wrong with them.
+/// Watches launches and reports what is wrong with them.
 ///
 /// One checker can watch several launches of one module, one after the other.
 pub struct Checker {
     pub(crate) tools: Tools,
     pub(crate) kernel: String,
-    /// Extents of a block.
+    /// The dimensions of a block.
     pub(crate) block: [u32; 3],
     threads: u32,
     pub(crate) races: Races,
     pub(crate) usage: Usage,
     uses: HashMap<[u32; 3], BlockUse>,
-    /// Barriers that all lanes of a warp must execute together, by where they begin.
+    /// Barrier instructions by start of their spans: whether all lanes of a warp must execute the same instance.
     aligned: HashMap<u32, bool>,
-    /// Where arrivals at the barrier of the cluster release nothing.
+    /// Relaxed arrivals at the cluster barrier, by start of their spans: they release nothing.
     relaxed: HashSet<u32>,
-    /// Atomic operations that return nothing, by where they begin.
+    /// Atomic operations that return nothing, by start of their spans.
     reductions: HashSet<u32>,
-    /// The kernel has asynchronous copies, or products that read memory later.
+    /// The kernel has asynchronous copies, or matrix products that read memory later.
     copies: bool,
-    /// Loads of parameters, by where they begin.
+    /// Loads of parameters, by start of their spans.
     param_loads: HashSet<u32>,
     asynchronous: Asynchronous,
     pub(crate) results: Results,
@@ -64,15 +64,15 @@ pub struct Checker {
     /// By block.
     warpgroups: HashMap<[u32; 3], Warpgroups>,
     pub(crate) values: Values,
-    /// What is known of global memory when a launch begins, and has been learned when it has ended.
+    /// The state of global memory: read when a launch begins, updated when it ends.
     memory: Arc<Mutex<GlobalMemory>>,
-    /// What those learned of it that watch parts of a launch.
+    /// What the checkers of parts of a launch learned about global memory.
     learned: Arc<Mutex<Vec<GlobalMemory>>>,
-    /// It watches a part of a launch for another checker.
+    /// This checker watches a part of a launch for another checker.
     is_fork: bool,
     pub(crate) watched: Watched,
     pub(crate) findings: Findings,
-    /// Live allocations of `malloc`, and who made them.
+    /// Live allocations of `malloc`, each with its call and size.
     pub(crate) heap: BTreeMap<u64, (Site, u64)>,
 }
 
@@ -106,15 +106,15 @@ impl Checker {
         }
     }
 
-    /// The same, to be shared with a launch.
+    /// A new checker that a launch can share.
     pub fn shared(tools: Tools) -> Arc<Mutex<Checker>> {
         Arc::new(Mutex::new(Checker::new(tools)))
     }
 
-    /// What has been found so far, in the order of the source.
+    /// What has been found so far, by tool and in source order.
     pub fn findings(&self) -> Vec<Finding> {
         let mut all = self.findings.sorted();
-        // What racing reads decide may be the same by chance.
+        // If a racing read decides what is stored, the stored values may be the same by chance.
         let uncertain: Vec<Span> = all
             .iter()
             .filter(|finding| finding.kind == FindingKind::RaceWriteRead)
@@ -143,7 +143,7 @@ impl Checker {
         self.tools.has(Tool::Racecheck) || self.tools.has(Tool::Synccheck) && by_sync
     }
 
-    /// Accesses of the kind may be data that is written over mbarrier objects.
+    /// Whether accesses of this kind may write data over mbarrier objects.
     fn may_overwrite_objects(&self, kind: AccessKind, space: Space) -> bool {
         self.asynchronous.makes_objects
             && self.tools.has(Tool::Synccheck)
@@ -163,27 +163,27 @@ impl Checker {
         }
     }
 
-    /// Nobody has written this memory when the next launch begins.
+    /// This memory is unwritten when the next launch begins.
     pub fn undefined_memory(&mut self, address: u64, bytes: u64) {
         lock(&self.memory).allocate(address, bytes);
     }
 
-    /// This memory is written when the next launch begins; a kernel may copy there what nobody wrote.
+    /// This memory is written when the next launch begins. A kernel may still copy unwritten values there.
     pub fn defined_memory(&mut self, address: u64, bytes: u64) {
         lock(&self.memory).allocate_written(address, bytes);
     }
 
-    /// What is known of global memory: a driver's, which several checkers have.
+    /// Sets the state of global memory. A driver shares it between several checkers.
     pub fn set_memory(&mut self, memory: Arc<Mutex<GlobalMemory>>) {
         self.memory = memory;
     }
 
-    /// Registers that asynchronous instructions write are followed.
+    /// Whether the checker follows registers that asynchronous instructions write.
     fn follows_results(&self) -> bool {
         self.tools.has(Tool::Synccheck) && !self.asynchronous.issues.is_empty()
     }
 
-    /// Looks at what a launch of the kernel may execute.
+    /// Scans the code that a launch of the kernel may execute.
     fn look_at_code(&mut self, module: &Module) {
         self.asynchronous = Asynchronous::of(module, &self.kernel);
         self.copies = false;
@@ -210,7 +210,7 @@ impl Checker {
         }
     }
 
-    /// Runs a check of synchronisation.
+    /// Runs a synchronization check, if synccheck is on.
     fn check_use(&mut self, block: [u32; 3], check: impl FnOnce(&mut BlockUse, &mut Vec<Misuse>)) {
         let mut found = Vec::new();
         if !self.tools.has(Tool::Synccheck) {
@@ -230,7 +230,7 @@ impl LaunchObserver for Checker {
         }
         self.block = config.block;
         self.threads = config.block_threads() as u32;
-        // Before sm_70 the lanes of a warp go in step.
+        // Before sm_70, the lanes of a warp run in lockstep.
         let lock_step = module.target.number < 70;
         let extents = Extents { grid: config.grid, cluster: launch.cluster() };
         self.races = Races::new(extents, self.threads, lock_step);
@@ -306,7 +306,7 @@ impl LaunchObserver for Checker {
     fn barrier_arrive(&mut self, arrival: &BarrierArrival) -> ControlFlow<()> {
         let BarrierArrival { block, barrier, threads, waits, count, .. } = *arrival;
         if !self.watches_memory() {
-            // Nobody asks what it orders.
+            // No tool needs the order.
         } else if barrier == CLUSTER_BARRIER && self.races.has_clusters() {
             let relaxed = self.relaxed.contains(&arrival.span.start);
             self.races.arrive_at_cluster(block, threads, relaxed);
@@ -402,7 +402,7 @@ impl LaunchObserver for Checker {
             return;
         }
         if event.kind == WarpKind::Collective {
-            // Without a member mask nobody waits for anybody.
+            // Without a member mask, no lane waits for another.
             if event.lanes.iter().all(|lane| lane.members.is_some()) {
                 self.races.meet_in_collective(event.block, &groups_of(event.lanes));
             }
@@ -418,7 +418,7 @@ impl LaunchObserver for Checker {
         self.uses.entry(event.block).or_default().warp(event, self.threads, &mut found);
         for misuse in found {
             match misuse {
-                // What is read there may be thrown away.
+                // The kernel may discard the value that it read there.
                 Misuse::Inactive { here, source } => self.values.read_absent(event.block, here, source),
                 misuse => self.add_misuse(event.block, &misuse),
             }
@@ -454,7 +454,7 @@ impl LaunchObserver for Checker {
                 return;
             }
             MbarrierOp::ArriveAfterCopies { .. } => {
-                // It does not wait: whoever sees the phase over knows that the copies are done.
+                // The thread does not wait: a thread that sees the phase over knows that the copies are done.
                 let copies = self.races.block(block).order.copies_stamp(thread);
                 let arrivals = self.races.block(owner).order.arrivals(address);
                 arrivals.raise(copies.block, copies.thread, copies.epoch + 1);
@@ -500,7 +500,7 @@ impl LaunchObserver for Checker {
     }
 
     fn wants_operations(&self) -> bool {
-        // synccheck follows what shuffles read from lanes that do not take part.
+        // synccheck follows what shuffles read from lanes that do not participate.
         self.tools.has(Tool::Initcheck) || self.tools.has(Tool::Synccheck)
     }
 
@@ -542,7 +542,7 @@ impl LaunchObserver for Checker {
 
     fn fork(&self, launch: &Launch) -> Option<ObserverHandle> {
         let mut fork = Checker::new(self.tools);
-        // What others write does not matter: if blocks depend on each other, all is done again.
+        // Writes of other parts do not matter: if blocks depend on each other, the launch runs again.
         fork.memory = Arc::new(Mutex::new(lock(&self.memory).only_unwritten()));
         (fork.learned, fork.is_fork) = (Arc::clone(&self.learned), true);
         fork.watched = self.watched.clone();

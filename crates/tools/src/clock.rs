@@ -1,21 +1,21 @@
 //! What a thread knows of other threads: vector clocks, compressed by block.
 //!
-//! The compression follows the hierarchy of threads (`block.rs`): one number for all threads of a block (its last barrier), one for a warp
-//! (its last `bar.warp.sync`), and a clock for the rest, which threads that learned the same share. An mbarrier object is a thread of its
-//! own, whose epoch is the phase.
+//! The compression follows the hierarchy of threads (`block.rs`): one number for all threads of a block (its last barrier), one for a
+//! warp (its last `bar.warp.sync`), and a clock for the rest, shared by threads that learned the same. An mbarrier object counts as a
+//! thread whose epoch is its phase.
 
 use std::collections::BTreeMap;
 
-/// Counts what a thread has told others: it grows when the thread releases, and with every barrier of its block.
+/// Counts what a thread has released: it grows with each release, and with each barrier of the block.
 pub(crate) type Epoch = u32;
 
-/// Threads from this index on are no threads of the block: each stands for an mbarrier object, whose epoch is its phase.
+/// Clock indices from here on are no threads of the block: each represents, for example, an mbarrier object, whose epoch is its phase.
 pub(crate) const OBJECTS: u16 = 1024;
 
-/// Stands for a block's start.
+/// The clock index of a block's start.
 pub(crate) const STARTED: u16 = u16::MAX;
 
-/// When a thread did something: in which of its epochs.
+/// When a thread did something: its epoch at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// Linear index of the block in the grid.
@@ -24,7 +24,7 @@ pub(crate) struct Stamp {
     pub epoch: Epoch,
 }
 
-/// For every thread the epoch before which everything that it did happens before whoever has this clock.
+/// A bound for each thread: what the thread did in epochs before the bound happens before what the owner of this clock does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
     blocks: BTreeMap<u32, View>,
@@ -33,9 +33,9 @@ pub(crate) struct Clock {
 /// What a clock knows of a block.
 #[derive(Clone, Debug, Default)]
 struct View {
-    /// Of all its threads.
+    /// The bound of all its threads.
     floor: Epoch,
-    /// Of some of them more.
+    /// Larger bounds of some threads.
     threads: BTreeMap<u16, Epoch>,
 }
 
@@ -44,12 +44,12 @@ impl Clock {
         self.blocks.is_empty()
     }
 
-    /// Something that the block has done is known.
+    /// Whether anything that the block has done is known.
     pub fn has(&self, block: u32) -> bool {
         self.blocks.contains_key(&block)
     }
 
-    /// What happened at the stamp happens before.
+    /// Whether what happened at the stamp is known to happen before.
     pub fn knows(&self, stamp: Stamp) -> bool {
         let Some(view) = self.blocks.get(&stamp.block) else { return false };
         stamp.thread < OBJECTS && stamp.epoch < view.floor
@@ -73,7 +73,7 @@ impl Clock {
         }
     }
 
-    /// Adds everything that another one knows.
+    /// Adds everything that another clock knows.
     pub fn join(&mut self, other: &Clock) {
         for (&block, theirs) in &other.blocks {
             self.raise_floor(block, theirs.floor);
@@ -81,7 +81,7 @@ impl Clock {
         }
     }
 
-    /// The same, but of the threads of `own` nothing: its barrier has ordered them.
+    /// The same, except what the threads of block `own` did: the block's barrier has ordered that.
     pub fn join_foreign(&mut self, other: &Clock, own: u32) {
         for (&block, theirs) in &other.blocks {
             if block != own {

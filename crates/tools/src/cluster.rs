@@ -1,4 +1,4 @@
-//! What orders the threads of a cluster of several blocks: its barrier (PTX ISA, "barrier.cluster").
+//! The order between threads of a cluster of several blocks: the cluster barrier (PTX ISA, "barrier.cluster").
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,24 +6,24 @@ use std::sync::Arc;
 use crate::block::{BlockOrder, Threads, contains, insert};
 use crate::clock::{Clock, STARTED};
 
-/// Who has come to the barrier of a cluster in its current phase.
+/// The threads that have arrived at a cluster barrier in its current phase.
 #[derive(Default)]
 pub(crate) struct ClusterOrder {
     /// By block.
     arrived: HashMap<u32, Threads>,
-    /// Threads that wait for the phase in which they arrived.
+    /// By block: threads that wait for the phase in which they arrived.
     late: HashMap<u32, Threads>,
-    /// What those know who have arrived and release it.
+    /// What the arrived threads release.
     clock: Clock,
-    /// The same of the phase before.
+    /// The same for the previous phase.
     over: Arc<Clock>,
-    /// What was done before relaxed arrivals, in this phase and in the one before.
+    /// What was done before relaxed arrivals, in this phase and in the previous one.
     passed: Clock,
     passed_over: Clock,
 }
 
 impl ClusterOrder {
-    /// Threads of a block arrive; `relaxed`: they tell nothing.
+    /// Threads of a block arrive; `relaxed`: they release nothing.
     pub fn arrive(&mut self, order: &mut BlockOrder, threads: &[u32], relaxed: bool) {
         let arrived = self.arrived.entry(order.index).or_default();
         for &thread in threads {
@@ -54,7 +54,8 @@ impl ClusterOrder {
         known.iter_mut().zip(&late).for_each(|(known, late)| *known |= late);
     }
 
-    /// The phase is over: returns who waited for that, by block, what they learn, and what is over, too.
+    /// Completes the phase. Returns the threads that waited for it, by block, the clock that they acquire, and what relaxed arrivals show
+    /// to be over.
     pub fn complete(&mut self) -> (HashMap<u32, Threads>, Arc<Clock>, Clock) {
         self.arrived.clear();
         self.over = Arc::new(std::mem::take(&mut self.clock));

@@ -1,7 +1,7 @@
-//! What the tools find.
+//! What the tools report.
 //!
-//! There is one finding for each pair of places; of several the one of the lowest threads is shown. `ptxvm::by_cause` joins findings of the
-//! same source lines before anybody sees them.
+//! Each pair of source places has at most one finding. If several pairs of threads cause it, the finding shows the lowest threads.
+//! `ptxvm::by_cause` joins findings of the same source lines before they are shown.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,24 +9,24 @@ use std::fmt;
 use diag::{Severity, Span};
 use isa::Space;
 
-/// Who finds something. The names are those of compute-sanitizer.
+/// The tool that finds something. The names are those of compute-sanitizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tool {
-    /// Accesses that nothing orders.
+    /// Conflicting accesses that nothing orders.
     Racecheck,
-    /// Values that nobody wrote.
+    /// Uses of values that were never written.
     Initcheck,
     /// Barriers, warp-level operations and asynchronous copies.
     Synccheck,
-    /// Memory that is never given back.
+    /// Memory that is never freed.
     Leakcheck,
 }
 
 impl Tool {
-    /// All of them.
+    /// All tools.
     pub const ALL: [Tool; 4] = [Tool::Racecheck, Tool::Initcheck, Tool::Synccheck, Tool::Leakcheck];
 
-    /// `racecheck`
+    /// The tool's name in options and output: `racecheck`.
     pub fn name(self) -> &'static str {
         match self {
             Tool::Racecheck => "racecheck",
@@ -44,43 +44,43 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// All.
+    /// All tools run.
     pub const ALL: Tools = Tools { chosen: [true; 4] };
 
-    /// One runs, too.
+    /// The same set with one more tool.
     #[must_use]
     pub fn with(mut self, tool: Tool) -> Tools {
         self.chosen[tool as usize] = true;
         self
     }
 
-    /// Whether it runs.
+    /// Whether the tool runs.
     pub fn has(self, tool: Tool) -> bool {
         self.chosen[tool as usize]
     }
 
-    /// Those that the environment variable `PTXVM_TOOL` names, for libraries that have no options.
+    /// The tools that the environment variable `PTXVM_TOOL` names. The libraries read it because they have no options.
     ///
     /// # Errors
-    /// When it names one that there is not.
+    /// If the variable names an unknown tool.
     pub fn from_environment() -> Result<Tools, String> {
         std::env::var("PTXVM_TOOL").map_or(Ok(Tools::default()), |names| names.parse())
     }
 
-    /// One does not run.
+    /// The same set without one tool.
     #[must_use]
     pub fn without(mut self, tool: Tool) -> Tools {
         self.chosen[tool as usize] = false;
         self
     }
 
-    /// None runs.
+    /// Whether no tool runs.
     pub fn is_empty(self) -> bool {
         self == Tools::default()
     }
 }
 
-/// A list of names: `racecheck,initcheck`, `all`. `memcheck` is always on, and may be named.
+/// Parses a list of names: `racecheck,initcheck`, `all`. `memcheck` is always on; the list may name it.
 impl std::str::FromStr for Tools {
     type Err = String;
 
@@ -102,7 +102,7 @@ impl std::str::FromStr for Tools {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $Kind:ident $tool:ident $severity:ident,)*) => {
-        /// What kind of finding it is.
+        /// The kind of a finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum FindingKind {
@@ -113,19 +113,19 @@ macro_rules! kinds {
             /// Every kind.
             pub const ALL: &'static [FindingKind] = &[$(FindingKind::$Kind,)*];
 
-            /// Its name, which is stable: `race-write-read`.
+            /// Its name, which never changes: `race-write-read`.
             pub const fn code(self) -> &'static str {
                 self.diagnostic().name()
             }
 
-            /// The kind of its diagnostic.
+            /// The code of its diagnostic.
             pub const fn diagnostic(self) -> diag::Code {
                 match self {
                     $(FindingKind::$Kind => diag::Code::$Kind,)*
                 }
             }
 
-            /// Who finds it.
+            /// The tool that finds it.
             pub const fn tool(self) -> Tool {
                 match self {
                     $(FindingKind::$Kind => Tool::$tool,)*
@@ -143,65 +143,65 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// One writes, the other reads.
+    /// One access writes, the other reads.
     RaceWriteRead Racecheck Error,
-    /// Both write.
+    /// Both accesses write.
     RaceWriteWrite Racecheck Error,
-    /// One writes, the other reads, and what it has read goes nowhere.
+    /// One access writes, the other reads, but the value read is never used.
     RaceUnusedRead Racecheck Warning,
-    /// Both write the same value.
+    /// Both accesses write the same value.
     RaceSameValue Racecheck Warning,
-    /// Both are atomic, or strong, but not for each other: their scopes do not reach.
+    /// Both accesses are strong, but not morally strong: a scope does not include the other thread, or the sizes differ.
     RaceScope Racecheck Error,
-    /// One is atomic, the other is not.
+    /// One access is strong (such as atomic), the other is weak.
     RaceAtomic Racecheck Error,
-    /// A thread writes what an asynchronous copy or a product reads, and no fence is between the proxies.
+    /// A thread writes memory that an asynchronous copy or a matrix product reads, and no proxy fence is between them.
     RaceProxy Racecheck Error,
     /// A thread accesses shared memory of another block of its cluster, which may not have started.
     ClusterStart Racecheck Error,
     /// A thread accesses shared memory of another block of its cluster, which may have ended.
     ClusterExit Racecheck Error,
-    /// A stream uses memory before the stream that allocates it (`cuMemAllocAsync`) surely has: the driver tells of it.
+    /// A stream may use memory before another stream has allocated it (`cuMemAllocAsync`). The driver reports it.
     StreamUseBeforeAlloc Racecheck Error,
-    /// A stream uses memory when another one may have given it back (`cuMemFreeAsync`): the driver tells of it.
+    /// A stream may use memory after another stream has freed it (`cuMemFreeAsync`). The driver reports it.
     StreamUseAfterFree Racecheck Error,
-    /// A thread uses what its own asynchronous copy writes, or changes what it reads, before it has waited for it.
+    /// A thread uses the destination of its own asynchronous copy, or changes its source, before it has waited for the copy.
     CopyNotAwaited Synccheck Error,
-    /// A thread reads a register that an asynchronous instruction writes before it has waited for that.
+    /// A thread reads a register that an asynchronous instruction writes, before it has waited for that instruction.
     ResultNotAwaited Synccheck Error,
-    /// A product uses a register that was written, and no `wgmma.fence` is between.
+    /// `wgmma` uses a register that the thread wrote, and no `wgmma.fence` is between them.
     ProductNotFenced Synccheck Error,
-    /// A part of a warpgroup executes `setmaxnreg`.
+    /// Only some warps of a warpgroup execute `setmaxnreg`.
     RegisterCounts Synccheck Error,
-    /// Lanes of a warp execute different instances of a barrier for whole warps.
+    /// Lanes of one warp execute different instances of a barrier that needs whole warps.
     DivergentBarrier Synccheck Error,
-    /// Threads come to one barrier with different numbers of threads.
+    /// Threads arrive at one barrier with different thread counts.
     BarrierCounts Synccheck Error,
-    /// The number of threads is no multiple of a warp.
+    /// The thread count of a barrier is no multiple of the warp size.
     BarrierCountWarps Synccheck Error,
-    /// A barrier of the block is complete although threads have ended before they came to it.
+    /// A barrier of the block completes although some threads ended before they arrived.
     ExitBeforeBarrier Synccheck Warning,
-    /// A lane reads the register of a lane that does not take part.
+    /// A lane reads the register of a lane that does not participate.
     InactiveLane Synccheck Error,
-    /// An instruction for whole warps is executed by a part of one.
+    /// Only some lanes of a warp execute an instruction that needs the whole warp.
     DivergentAligned Synccheck Error,
-    /// An mbarrier object is made where there is one.
+    /// `mbarrier.init` initializes an object that is already initialized.
     MbarrierInitAgain Synccheck Error,
     /// A thread writes data over an mbarrier object.
     MbarrierOverwritten Synccheck Error,
-    /// A register, or memory, that nobody wrote decides something.
+    /// An unwritten register or unwritten memory decides control flow or an address.
     Uninitialized Initcheck Error,
-    /// Memory that nobody wrote reaches an output.
+    /// Unwritten memory reaches an output.
     UninitializedOutput Initcheck Error,
-    /// Memory that nobody wrote is copied to the host: the driver tells of it, without a place in a kernel.
+    /// Unwritten memory is copied to the host. The driver reports it, without a place in a kernel.
     UninitializedMemcpy Initcheck Error,
-    /// Memory that nobody ever writes: the driver tells of it, if asked, without a place in a kernel.
+    /// Memory is allocated and never written. The driver reports it on request, without a place in a kernel.
     UnusedMemory Initcheck Warning,
     /// `malloc` had no room, and returned 0.
     DeviceMallocFailed Leakcheck Warning,
-    /// An allocation of `malloc` that the kernel does not free.
+    /// The kernel does not free an allocation of `malloc`.
     DeviceLeak Leakcheck Error,
-    /// Memory of the CUDA driver that a program does not give back: the driver tells of it, without a place in a kernel.
+    /// A program does not free memory of the CUDA driver. The driver reports it, without a place in a kernel.
     DriverLeak Leakcheck Error,
 }
 
@@ -220,12 +220,12 @@ pub struct Site {
     block: [u32; 3],
     /// Index of the thread in the block.
     pub thread: u32,
-    /// What it did: `write`, `atomic read and write`.
+    /// What the access does: `write`, `atomic read and write`.
     pub access: &'static str,
 }
 
 impl Site {
-    /// A side of a finding.
+    /// One side of a finding.
     pub fn new(span: Span, [x, y, z]: [u32; 3], thread: u32, access: &'static str) -> Site {
         Site { span, block: [z, y, x], thread, access }
     }
@@ -237,26 +237,26 @@ impl Site {
     }
 }
 
-/// What a tool has found: at most one for each pair of places.
+/// What a tool has found: at most one finding for each pair of places.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// What kind it is.
     pub kind: FindingKind,
     /// The kernel that was launched.
     pub kernel: String,
-    /// The memory, if it is about memory.
+    /// The state space, if the finding is about memory.
     pub space: Option<Space>,
-    /// What was found, in a sentence.
+    /// What was found, as a sentence.
     pub message: String,
-    /// The address, in the space.
+    /// The address in the state space.
     pub address: Option<u64>,
-    /// What lies there: `12 bytes into shared variable `tile`, 512 bytes at 0x0`.
+    /// The allocation at the address: `12 bytes into shared variable `tile`, 512 bytes at 0x0`.
     pub allocation: Option<String>,
-    /// The place, of two the one that stands first in the source.
+    /// The place. If there are two, the one that is first in the source.
     pub first: Site,
-    /// The other one.
+    /// The other place.
     pub second: Option<Site>,
-    /// What would mend it.
+    /// What would repair it.
     pub missing: String,
     /// Further places that explain it.
     pub because: Vec<(Span, String)>,
@@ -264,7 +264,7 @@ pub struct Finding {
     pub count: u64,
 }
 
-/// Findings so far.
+/// The findings so far.
 #[derive(Default)]
 pub(crate) struct Findings {
     places: HashMap<(Tool, Span, Option<Span>), usize>,
@@ -272,8 +272,8 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Adds a finding, or counts it with the one that is there for its places. Of those the one of the lowest threads is kept, so that
-    /// it does not depend on the order in which they were found. `complete` says the rest of it.
+    /// Adds a finding, or counts it if its pair of places already has one. Keeps the finding of the lowest threads, so that the
+    /// result does not depend on the order in which findings arrive. `complete` fills in the remaining fields.
     pub fn add(
         &mut self,
         kind: FindingKind,
@@ -290,7 +290,7 @@ impl Findings {
         if let Some(&index) = self.places.get(&key) {
             let known = &mut self.list[index];
             known.count += 1;
-            // Errors before warnings.
+            // Errors rank before warnings.
             if (known.kind.severity(), known.first, known.second) <= (kind.severity(), first, second) {
                 return;
             }
@@ -320,7 +320,7 @@ impl Findings {
         }
     }
 
-    /// Says of those that do not know yet what lies at their addresses.
+    /// Looks up the allocation of each finding that has an address but no allocation yet.
     pub fn describe(&mut self, describe: impl Fn(Space, u64) -> Option<String>) {
         for finding in self.list.iter_mut().filter(|finding| finding.allocation.is_none()) {
             finding.allocation =
@@ -328,12 +328,12 @@ impl Findings {
         }
     }
 
-    /// All, in the order of the source.
-    /// There are none.
+    /// Whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
+    /// All findings, by tool and in source order.
     pub fn sorted(&self) -> Vec<Finding> {
         let mut all = self.list.clone();
         all.sort_by_key(|finding| (finding.kind.tool(), finding.first.span.start, finding.second));

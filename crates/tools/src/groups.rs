@@ -1,32 +1,32 @@
-//! Accesses of one cell of a shadow memory by several threads, and which strong write was observed by whom.
+//! The accesses of several threads to one cell of a shadow memory, and which threads observed which strong write.
 
 use crate::block::{Threads, contains, insert, members};
 use crate::clock::{Epoch, OBJECTS, Stamp};
 use crate::shadow::{Context, Record};
 
-/// Accesses of several threads in one epoch of theirs, by one instruction.
+/// Accesses of several threads by one instruction, each in the same epoch.
 #[derive(Clone)]
 pub(crate) struct Group {
-    /// Of the thread with the lowest index.
+    /// The record of the thread with the lowest index.
     pub record: Record,
-    /// All of them, if there are more.
+    /// All threads, if there are several.
     pub threads: Option<Box<Threads>>,
-    /// The same threads of so many blocks that follow each other have done the same.
+    /// The number of consecutive blocks in which the same threads have made the same access.
     pub blocks: u32,
-    /// Strong writes that a strong read now would observe: no store has come since, only atomic operations.
+    /// A strong write that a strong read would observe now: since then there were only atomic operations, no store.
     observable: bool,
 }
 
-/// All that is kept of a cell.
+/// All accesses recorded for a cell.
 #[derive(Clone, Default)]
 pub(crate) struct List {
     pub groups: Vec<Group>,
-    /// Who has read the last strong write by a strong load: whatever such a thread does next, and whoever learns of it, comes behind that
-    /// write (PTX ISA 8.9.5, "Causality order": by observation).
+    /// The threads that have read the last strong write by a strong load. What such a thread does next, and what is ordered after it, is
+    /// ordered after that write (PTX ISA 8.9.5, "Causality order": by observation).
     observers: Vec<Observers>,
 }
 
-/// Threads of a block, in one epoch of theirs.
+/// Threads of a block in one epoch.
 #[derive(Clone)]
 struct Observers {
     block: u32,
@@ -34,13 +34,13 @@ struct Observers {
     threads: Threads,
 }
 
-/// Observers of one write that are kept, by block and epoch.
+/// The most observers of a write that are kept, counted by block and epoch.
 const MOST_OBSERVERS: usize = 64;
-/// Groups of one cell, from which on those of blocks that follow each other are looked for.
+/// At this many groups of a cell, groups of consecutive blocks are joined.
 const MANY_GROUPS: usize = 48;
-/// Groups of one cell that are kept, at most: those of other blocks than the latest give way.
+/// The most groups of a cell that are kept. Groups of other blocks than the latest are dropped first.
 const MOST_GROUPS: usize = 10 * MANY_GROUPS;
-/// Groups beyond [`MANY_GROUPS`] of all cells of a memory.
+/// The most groups beyond [`MANY_GROUPS`], summed over all cells of a memory.
 const MOST_SPARE: usize = 1 << 18;
 
 impl Group {
@@ -48,7 +48,7 @@ impl Group {
         Group { record, threads: None, blocks: 1, observable: false }
     }
 
-    /// Of one block, in one epoch, by one kind of access.
+    /// Whether the group is of the same block, epoch and kind of access, and of no other block.
     pub fn is_of(&self, new: &Record) -> bool {
         let record = &self.record;
         self.blocks == 1 && (record.block, record.epoch, record.flags) == (new.block, new.epoch, new.flags)
@@ -87,19 +87,19 @@ impl Group {
 }
 
 impl List {
-    /// The accesses of a cell that has had only one.
+    /// The list of a cell that has had one access.
     pub fn of(record: Record, context: &impl Context) -> List {
         let observable = context.is_observable(&record);
         List { groups: vec![Group { observable, ..Group::new(record) }], observers: Vec::new() }
     }
 
-    /// The same with other records.
+    /// The same list with other records.
     pub fn map(&self, f: impl Fn(&Record) -> Record) -> List {
         let groups = self.groups.iter().map(|group| Group { record: f(&group.record), ..group.clone() });
         List { groups: groups.collect(), observers: self.observers.clone() }
     }
 
-    /// Tells of what races with the access that is made now.
+    /// Reports the accesses that race with the current one.
     pub fn check(&self, at: u64, context: &mut impl Context) {
         for group in &self.groups {
             if let Some(record) = self.first_racing(group, context) {
@@ -108,12 +108,12 @@ impl List {
         }
     }
 
-    /// None of them races with the access that is made now.
+    /// Whether no access races with the current one.
     pub fn is_free(&self, context: &impl Context) -> bool {
         self.groups.iter().all(|group| self.first_racing(group, context).is_none())
     }
 
-    /// The first access of a group that races with the one that is made now.
+    /// The first access of a group that races with the current one.
     fn first_racing(&self, group: &Group, context: &impl Context) -> Option<Record> {
         if group.blocks == 1 && context.compatible(&group.record) {
             return None;
@@ -124,7 +124,7 @@ impl List {
         })
     }
 
-    /// A strong load has observed what can be observed, and what is done now comes behind it.
+    /// Whether the current access is ordered after a strong load that has observed the observable writes.
     fn are_observed(&self, context: &impl Context) -> bool {
         self.observers.iter().any(|Observers { block, epoch, threads }| {
             members(threads)
@@ -132,12 +132,12 @@ impl List {
         })
     }
 
-    /// Adds an access to those that are kept, and drops those that it makes needless.
+    /// Adds an access, and drops the accesses that it makes redundant.
     pub fn add(&mut self, new: Record, context: &impl Context, spare: &mut usize) {
         let is_write = context.is_observable(&new);
         let observes = |group: &Group| group.observable && context.observes(&group.record);
         if is_write {
-            // An atomic operation on what it observes.
+            // An atomic operation replaces what it observes.
             self.groups.retain(|group| !(observes(group) && context.dominates(&group.record)));
             self.observers.clear();
         } else if self.groups.iter().any(observes) {
@@ -177,7 +177,7 @@ impl List {
         }
     }
 
-    /// The access is one of a group, or becomes one.
+    /// Adds the access to an existing group, if it belongs to one.
     fn has(&mut self, new: &Record, is_write: bool, context: &impl Context) -> bool {
         for group in self.groups.iter_mut().filter(|group| group.is_of(new)) {
             let record = group.record;
@@ -200,7 +200,7 @@ impl List {
         false
     }
 
-    /// Adds an access of one thread, or a row. `spare`: groups beyond [`MANY_GROUPS`] of all cells.
+    /// Adds an access of one thread or of a row as a new group. `spare`: the number of groups beyond [`MANY_GROUPS`] in all cells.
     pub fn push(&mut self, new: Record, spare: &mut usize) {
         let before = self.spare();
         if self.groups.len() >= MANY_GROUPS && self.groups.len().is_multiple_of(MANY_GROUPS) {
@@ -215,12 +215,12 @@ impl List {
         *spare = (*spare + self.spare()).saturating_sub(before);
     }
 
-    /// Groups beyond [`MANY_GROUPS`].
+    /// The number of groups beyond [`MANY_GROUPS`].
     pub fn spare(&self) -> usize {
         self.groups.len().saturating_sub(MANY_GROUPS)
     }
 
-    /// Makes one group of those of blocks that follow each other, all but the one that accesses now, if their threads have done the same.
+    /// Joins groups of consecutive blocks, except block `now`, whose threads have made the same access.
     fn join_blocks(&mut self, now: u32) {
         let key = |group: &Group| {
             let Record { place, epoch, flags, mask, thread, .. } = group.record;

@@ -1,16 +1,16 @@
-//! initcheck: values that nobody wrote, from where they are born to where they matter.
+//! initcheck: follows unwritten values from where they first appear to where they matter.
 //!
-//! Each bit of a value that a register of a lane holds, and each byte of memory, is defined or not; what is not says where it
-//! comes from. Copying it around is no error. It matters when it decides where a thread goes or what it accesses, and when it
-//! leaves the launch in global memory; but not as the padding of a structure that is copied.
+//! Each bit of a register of a lane, and each byte of memory, is either defined or undefined. An undefined one records its origin.
+//! Copying undefined values is no error. They matter when they decide control flow or an address, and when they are left in global
+//! memory after the launch, unless they are the padding of a structure that is copied.
 //!
-//! Only registers that hold undefined bits have a shadow; as long as none does, and nothing unwritten has been loaded, operations are not
-//! told ([`vm::LaunchObserver::follows_operations`]). Which bits of a result are undefined is tried out with the operation itself
-//! (`trial.rs`). The guard of an operation that only gives registers values is one more operand
+//! Only registers with undefined bits have a shadow. While no register has one, and no unwritten memory has been loaded, the checker
+//! needs no operation events ([`vm::LaunchObserver::follows_operations`]). To find which bits of a result are undefined, `trial.rs`
+//! runs the operation itself on several inputs. If a guarded operation only writes registers, its guard counts as one more operand
 //! ([`OperationEvent::guard`](vm::OperationEvent::guard)).
 //!
-//! Modules are lowered without prologue and copies for initcheck (`ptxvm::Module::for_tools`): what is hoisted, or replaced by its value,
-//! would be there also where nobody wrote it.
+//! For initcheck, modules are lowered without the prologue and without copy propagation (`ptxvm::Module::for_tools`): a hoisted or
+//! substituted value would exist even on paths that never write it.
 
 mod flow;
 mod global;
@@ -30,23 +30,23 @@ pub use global::{GlobalMemory, is_padding};
 /// Lanes of a gang.
 const LANES: usize = 1024;
 
-/// What of a value nobody wrote, and where that was born.
+/// The undefined bits of a value, and their origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taint {
     /// Index in [`Values::origins`], plus one.
     origin: u32,
-    /// It was read beside bytes of the same element that somebody wrote, and only moved since: perhaps padding of a structure.
+    /// The value was read beside written bytes of the same element and has only been moved since, so it may be padding of a structure.
     padding: bool,
     bits: u64,
 }
 
-/// So many low bits.
+/// A mask of the low `bits` bits.
 fn low(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
 impl Taint {
-    /// All of the value, which was made of it.
+    /// The taint of a value computed from this one: all its bits are undefined.
     fn whole(self) -> Taint {
         Taint { bits: if self.bits == 0 { 0 } else { u64::MAX }, padding: false, ..self }
     }
@@ -55,13 +55,13 @@ impl Taint {
         self.bits != 0
     }
 
-    /// Some bits of it, moved to the lowest places.
+    /// The taint of `count` bits from `first` on, moved to bit 0.
     fn part(self, first: u32, count: u32) -> Taint {
         let bits = self.bits.checked_shr(first).unwrap_or(0) & low(count);
         Taint { bits, ..self }
     }
 
-    /// The same at higher places.
+    /// The same taint, shifted left.
     fn up(self, bits: u32) -> Taint {
         Taint { bits: self.bits.checked_shl(bits).unwrap_or(0), ..self }
     }
@@ -72,13 +72,13 @@ impl Taint {
         Taint { origin: first.origin, padding, bits: first.bits | second.bits }
     }
 
-    /// Its bytes of which a bit is undefined, a bit each.
+    /// The bytes with an undefined bit, one bit per byte.
     fn bytes(self) -> u8 {
         (0..8).filter(|byte| self.bits >> (8 * byte) & 0xff != 0).fold(0, |all, byte| all | 1 << byte)
     }
 }
 
-/// Where a value comes from that nobody wrote.
+/// Where an unwritten value first appeared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Origin {
     /// A register.
@@ -87,100 +87,100 @@ pub(crate) enum Origin {
     Memory { span: Span, space: Space },
     /// Tensor memory that an instruction read.
     Tensor { span: Span },
-    /// A lane of a warp that did not take part in the shuffle which read it.
+    /// A lane of the warp that did not participate in the shuffle that read it.
     Lane { span: Span, lane: u32 },
 }
 
-/// Where it matters.
+/// How an unwritten value matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Matter {
-    /// A branch, a guard, a barrier, a mask.
+    /// It decides a branch, a guard, a barrier or a mask.
     Decides,
-    /// An address.
+    /// It is an address.
     Address,
     /// It is stored to global memory.
     Output,
-    /// An atomic operation combines with it in memory.
+    /// An atomic operation uses it as the old value in memory.
     Atomic,
-    /// An atomic operation combines memory with it.
+    /// An atomic operation uses it as its operand.
     Combined,
 }
 
-/// A use that matters.
+/// A use of an unwritten value that matters.
 pub(crate) struct Use {
     pub origin: Origin,
     pub matter: Matter,
     pub span: Span,
     pub block: [u32; 3],
     pub thread: u32,
-    /// Of memory that is accessed: where.
+    /// The address, if memory is accessed.
     pub address: Option<u64>,
-    /// Of what comes from global memory: where it was read first.
+    /// If the value comes from global memory, the first address that was read.
     pub read: Option<u64>,
 }
 
-/// A load from tensor memory, of what nobody wrote.
+/// A load of unwritten cells of tensor memory.
 struct LoadedCells {
     span: Span,
     origin: u32,
-    /// Threads, and which of their registers get it.
+    /// Each thread and the index of its register that receives an unwritten cell.
     undefined: HashSet<(u32, u32)>,
 }
 
-/// What nobody wrote, in a launch.
+/// The unwritten values of a launch.
 #[derive(Default)]
 pub(crate) struct Values {
-    /// With the address that was read first.
+    /// Each origin with the first address that was read.
     origins: Vec<(Origin, Option<u64>)>,
     known: HashMap<Origin, u32>,
-    /// By gang, window and register.
+    /// By gang, window and slot.
     registers: HashMap<(usize, u32, u32), Box<[Taint; LANES]>>,
-    /// By block: those in flight.
+    /// By block, for the blocks in flight.
     shared: Vec<([u32; 3], Memory)>,
-    /// Bytes of it that the system has written, from its start on.
+    /// The system writes this many bytes at the start of shared memory.
     pub reserved_shared: u64,
     local: HashMap<([u32; 3], u32), Memory>,
-    /// Of the launch, and of all before.
+    /// Global memory, as this launch and all launches before left it.
     global: Arc<Mutex<GlobalMemory>>,
-    /// There may be global memory that nobody wrote.
+    /// Global memory may have unwritten bytes.
     unwritten_global: bool,
-    /// Global memory has got what nobody wrote.
+    /// The launch stored unwritten values to global memory.
     pub forgot: bool,
-    /// Accesses to memory are told, so that it is known what memory holds.
+    /// The checker gets accesses to memory, so it knows what memory holds.
     follows_memory: bool,
-    /// What the accesses of the instruction found that is told next, by lane of the event: thread, address, unwritten bytes.
+    /// For the operation event that follows: the unwritten bytes that its accesses read, by lane of the access event.
     loaded: Vec<(LaneAccess, u64, Taint)>,
-    /// The same of the sources of copies, in pieces of 64 bytes, and how far into the source each is.
+    /// The same for the sources of copies, in pieces of 64 bytes, each with its offset in the source.
     copied: Vec<(LaneAccess, u64, Taint, u64)>,
     stored: Vec<LaneAccess>,
-    /// Of the load from tensor memory that is told next.
+    /// For the tensor memory load whose operation event follows.
     cells: Option<LoadedCells>,
-    /// Of the shuffle that is told next: block, thread, and the lane that it reads.
+    /// For the shuffle whose operation event follows: block, thread, and the lane that the thread reads.
     sources: HashMap<([u32; 3], u32), u32>,
-    /// The same: who reads a lane that does not take part.
+    /// For the same shuffle: the threads that read a lane that does not participate.
     absent: HashMap<([u32; 3], u32), Taint>,
     pub found: Vec<Use>,
 }
 
 impl Values {
-    /// Of a launch that begins with what is known of global memory.
+    /// The values of a launch that starts with this state of global memory.
     pub fn new(global: Arc<Mutex<GlobalMemory>>, follows_memory: bool) -> Values {
         let unwritten_global = follows_memory && with(&global, |global| global.has_unwritten());
         Values { global, unwritten_global, follows_memory, ..Values::default() }
     }
 
-    /// A kernel allocates memory, which nobody has written.
+    /// A kernel allocates memory, which is unwritten.
     pub fn allocate(&mut self, address: u64, bytes: u64) {
         self.unwritten_global = true;
         with(&self.global, |global| global.allocate(address, bytes));
     }
 
-    /// A kernel gives memory back.
+    /// A kernel frees memory.
     pub fn free(&mut self, address: u64) {
         with(&self.global, |global| global.free(address));
     }
 
-    /// A block is over.
+    /// A block has ended.
     pub fn end_block(&mut self, ctaid: [u32; 3]) {
         self.shared.retain(|(block, _)| *block != ctaid);
         self.local.retain(|(block, _), _| *block != ctaid);
@@ -206,7 +206,7 @@ impl Values {
         &mut self.shared[index].1
     }
 
-    /// Memory of a thread or a block.
+    /// The shadow of shared or local memory that a thread accesses.
     fn memory(&mut self, lane: &LaneAccess) -> Option<&mut Memory> {
         match lane.space {
             Space::Shared => Some(self.shared_memory(lane.owner)),
@@ -225,7 +225,7 @@ impl Values {
         }
     }
 
-    /// A thread writes bytes that nobody wrote: which of up to 64, a bit each.
+    /// A thread stores unwritten values. `missing` has one bit for each of up to 64 bytes.
     fn taint(&mut self, lane: &LaneAccess, missing: u64, taint: Taint) {
         if lane.space == Space::Global {
             (self.unwritten_global, self.forgot) = (true, true);
@@ -239,7 +239,7 @@ impl Values {
         }
     }
 
-    /// What a thread reads that nobody wrote: bytes, and where what they hold was born.
+    /// The unwritten bytes that a thread reads, one bit each, and the taint of their values.
     fn look(&mut self, lane: &LaneAccess, span: Span) -> (u64, Taint) {
         let space = lane.space;
         let mut taint = Taint { padding: true, ..Taint::default() };
@@ -265,7 +265,7 @@ impl Values {
         if taint.origin == 0 {
             taint.origin = self.origin(Origin::Memory { span, space });
             let first = &mut self.origins[taint.origin as usize - 1].1;
-            // Memory of `malloc` is told by the instruction that reads it.
+            // The instruction that reads memory of `malloc` identifies it; its address is not kept.
             if space == Space::Global && lane.address < vm::HEAP_BASE {
                 first.get_or_insert(lane.address + u64::from(missing.trailing_zeros()));
             }
@@ -273,7 +273,7 @@ impl Values {
         (missing, Taint { bits: 1, ..taint })
     }
 
-    /// Threads access memory. `is_param`: parameters of functions, which their callers wrote.
+    /// Threads access memory. `is_param`: the access reads parameters of functions, which the callers wrote.
     pub fn access(&mut self, event: &AccessEvent, is_param: bool) {
         match event.kind {
             AccessKind::Load | AccessKind::Atomic | AccessKind::MatrixLoad | AccessKind::CopyRead => {
@@ -319,7 +319,7 @@ impl Values {
         }
     }
 
-    /// Notes what of the source of a copy nobody wrote.
+    /// Records which bytes of a copy's source are unwritten.
     fn look_at_source(&mut self, event: &AccessEvent) {
         for lane in event.lanes {
             for offset in (0..lane.bytes).step_by(64) {
@@ -332,14 +332,15 @@ impl Values {
         }
     }
 
-    /// Accesses of whole blocks to a space may be of what nobody wrote, or matter to what is remembered of accesses before.
+    /// Whether block accesses to a space may concern unwritten values, or may end what is recorded of earlier accesses.
     pub fn wants(&self, kind: AccessKind, space: Space) -> bool {
         let is_own = matches!(space, Space::Shared | Space::Local);
         let stores_any = kind == AccessKind::Store && !self.registers.is_empty();
         is_own || stores_any || self.unwritten_global || !self.loaded.is_empty() || !self.copied.is_empty()
     }
 
-    /// Threads of a block load or store what is defined, all of it; the store has been noted. False if something is not, or could not be.
+    /// Handles a load or store of a whole block if it surely accesses only defined values, and records the store. Returns false
+    /// otherwise; the accesses must then come thread by thread.
     pub fn block_access(&mut self, access: &BlockAccess) -> bool {
         let reads = matches!(access.kind, AccessKind::Load | AccessKind::Atomic);
         if !self.registers.is_empty() && access.kind == AccessKind::Store {
@@ -354,7 +355,7 @@ impl Values {
                 let written = !reads
                     || bounds(access).is_some_and(|(start, end)| memory.is_full(start, end))
                     || access.parts(|from, bytes| memory.is_written(from, bytes));
-                // What was written stays so.
+                // A store keeps written bytes written.
                 if written && access.kind == AccessKind::Store {
                     access.parts(|from, bytes| {
                         memory.write(from, bytes);
@@ -383,12 +384,12 @@ impl Values {
         is_written
     }
 
-    /// Registers hold what nobody wrote.
+    /// Whether some register has undefined bits.
     pub fn has_undefined_registers(&self) -> bool {
         !self.registers.is_empty()
     }
 
-    /// Operations may deal with what nobody wrote.
+    /// Whether operations may read undefined values.
     pub fn are_any_undefined(&self) -> bool {
         self.has_undefined_registers()
             || !self.loaded.is_empty()
@@ -396,13 +397,13 @@ impl Values {
             || !self.absent.is_empty()
     }
 
-    /// A thread reads a lane of its warp that does not take part, by the shuffle that is told next.
+    /// In the shuffle whose operation event follows, a thread reads a lane that does not participate.
     pub fn read_absent(&mut self, block: [u32; 3], (span, thread): (Span, u32), lane: u32) {
         let origin = self.origin(Origin::Lane { span, lane: lane % 32 });
         self.absent.insert((block, thread), Taint { origin, padding: false, bits: u64::MAX });
     }
 
-    /// Lanes shuffle.
+    /// Lanes execute a shuffle.
     pub fn shuffle(&mut self, event: &WarpEvent) {
         self.sources.clear();
         self.absent.clear();
@@ -412,7 +413,7 @@ impl Values {
         }
     }
 
-    /// Threads load from tensor memory; these registers get what nobody wrote.
+    /// Threads load from tensor memory. `undefined` lists the registers that receive unwritten cells.
     pub fn load_cells(&mut self, span: Span, undefined: Vec<(u32, u32)>) {
         self.cells = (!undefined.is_empty()).then(|| {
             let origin = self.origin(Origin::Tensor { span });
@@ -438,7 +439,7 @@ impl Values {
         }
     }
 
-    /// A function begins: what it may read before it writes it.
+    /// A function starts. `event.unwritten` lists the registers that it may read before it writes them.
     pub fn enter(&mut self, event: &EnterEvent) {
         let key = (event.gang, event.window);
         if event.is_kernel {
@@ -468,7 +469,7 @@ fn each_bit(mut bits: u64, mut f: impl FnMut(u32)) {
     }
 }
 
-/// Bytes from an address on that nobody wrote, a bit each, do not all look like padding.
+/// Whether the unwritten bytes from an address on (one bit each) include more than padding of a structure.
 fn has_more_than_padding(address: u64, missing: u64) -> bool {
     let mut at = 0;
     while let Some(start) = (at..64).find(|bit| missing >> bit & 1 != 0) {

@@ -1,14 +1,14 @@
-//! Finds what a launch does wrong without failing: races, misuse of barriers, values that nobody wrote, leaks.
+//! Finds what a launch does wrong without failing: races, misuse of barriers, unwritten values, leaks.
 //!
-//! A [`Checker`] is a [`vm::LaunchObserver`]: it sees every access of every thread and everything that orders them, and says in
-//! [`Finding`]s which two places are at odds, which threads, and what would mend it.
+//! A [`Checker`] is a [`vm::LaunchObserver`]: it sees every access of every thread, and everything that orders accesses. Its
+//! [`Finding`]s name the two places that conflict, the threads, and a repair.
 //!
-//! The checker gets every event of a launch and hands it to the tools that want it; no tool sees more than any [`vm::LaunchObserver`] does.
-//! racecheck is `race.rs` and what it uses (`block.rs` and `clock.rs` for what threads know, `segment.rs` and `shadow.rs` for what was
-//! accessed), initcheck is `init.rs`, synccheck is `sync.rs`, `results.rs` and `tensor.rs`.
+//! The checker gets every event of a launch and passes it to the tools that want it; no tool sees more than any [`vm::LaunchObserver`]
+//! does. racecheck is `race.rs` and what it uses (`block.rs` and `clock.rs` for what threads know, `segment.rs` and `shadow.rs` for
+//! recorded accesses), initcheck is `init.rs`, synccheck is `sync.rs`, `results.rs` and `tensor.rs`.
 //!
-//! Narrowest tests: `tests/tools`: a bug and its clean twin, under several schedules (`command`: `tools`); `ptxvm`: `graphs` for graph
-//! codes of nvcc. Asynchronous work and proxies: `bulk_*`, `wgmma_*`, `tcgen05_*` of `tests/tools`.
+//! Narrowest tests: `tests/tools`, each a bug and its correct twin, under several schedules (`command`: `tools`); `ptxvm`: `graphs` for
+//! graph codes of nvcc. Asynchronous work and proxies: `bulk_*`, `wgmma_*`, `tcgen05_*` of `tests/tools`.
 #![forbid(unsafe_code)]
 
 mod asynchronous;

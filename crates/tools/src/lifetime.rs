@@ -1,8 +1,8 @@
-//! Shared memory of the other blocks of a cluster: it is there once they have started, and as long as they have not ended (PTX ISA,
-//! "Cluster of Cooperative Thread Arrays"). What an accessing thread knows of the one, and the owner of the other, is read off what orders.
+//! Lifetimes of shared memory in a cluster: it exists from the start to the end of its block (PTX ISA, "Cluster of Cooperative Thread
+//! Arrays"). Synchronization must order every access from another block within that.
 //!
-//! Whoever accesses the shared memory of another block must have an entry of that block in its clock; when that block ends, one of its
-//! threads must know of the access.
+//! A thread that accesses the shared memory of another block must have an entry of that block in its clock. When that block ends, one
+//! of its threads must know of the access.
 
 use std::collections::HashMap;
 
@@ -14,32 +14,33 @@ use crate::checker::Checker;
 use crate::clock::{Epoch, Stamp};
 use crate::finding::{FindingKind, Site, Tool};
 
-/// An access to the shared memory of a block that may not be there.
+/// An access to the shared memory of a block that may not have started, or may have ended.
 pub(crate) struct Absent {
     kind: FindingKind,
     lane: LaneAccess,
     place: u32,
 }
 
-/// Who accesses a block: a place, and a thread of another block.
+/// The place and the block and thread of an access from another block.
 type Visitor = (u32, u32, u32);
 
-/// Blocks of clusters, and who accesses their shared memory.
+/// Accesses to the shared memory of other blocks in the cluster.
 #[derive(Default)]
 pub(crate) struct Lifetimes {
-    /// By block: the last access of each.
+    /// By owning block: the last access of each visitor.
     visitors: HashMap<u32, HashMap<Visitor, (Epoch, LaneAccess)>>,
     found: Vec<Absent>,
 }
 
 impl Lifetimes {
-    /// Threads of a block access the shared memory of another one; `stays`: whoever comes behind them knows that it is done.
+    /// Threads of a block access the shared memory of another block. `stays`: the access completes at once, so that later accesses are
+    /// ordered after it.
     pub fn visit(&mut self, order: &BlockOrder, owner: u32, lanes: &[LaneAccess], place: u32, stays: bool) {
         for lane in lanes {
             if !order.knows_block(lane.thread, owner) {
                 self.found.push(Absent { kind: FindingKind::ClusterStart, lane: *lane, place });
             }
-            // Where it has ended already the launch ends, too.
+            // If the owner has already ended, the launch fails anyway.
             if stays {
                 let of_owner = self.visitors.entry(owner).or_default();
                 of_owner.insert((place, order.index, lane.thread), (order.epoch(lane.thread), *lane));
@@ -47,7 +48,7 @@ impl Lifetimes {
         }
     }
 
-    /// A block has ended: all that others did to its shared memory must be before that.
+    /// A block has ended: it must know of all accesses of other blocks to its shared memory.
     pub fn end_block(&mut self, index: u32, order: &BlockOrder) {
         for ((place, block, thread), (epoch, lane)) in self.visitors.remove(&index).unwrap_or_default() {
             let stamp = Stamp { block, thread: thread as u16, epoch };
@@ -59,7 +60,7 @@ impl Lifetimes {
 }
 
 impl Checker {
-    /// Words what was found of blocks that may not be there.
+    /// Formulates the findings about blocks that may have ended or not started.
     pub(crate) fn take_absent(&mut self) {
         for Absent { kind, lane, place } in std::mem::take(&mut self.races.lifetimes.found) {
             if !self.tools.has(Tool::Racecheck) {

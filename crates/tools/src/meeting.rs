@@ -1,4 +1,4 @@
-//! Two accesses that race: which ones, and whether what they write there is the same.
+//! A race: its two accesses, and whether they write the same value.
 
 use isa::Space;
 use vm::{AccessEvent, AccessKind, LaneAccess};
@@ -9,19 +9,19 @@ use crate::place::Extents;
 use crate::release::NearMiss;
 use crate::shadow::Record;
 
-/// Two accesses that nothing orders.
+/// Two conflicting accesses that nothing orders.
 pub(crate) struct Race {
     pub earlier: Record,
     pub later: LaneAccess,
     pub later_place: u32,
-    /// Where they meet.
+    /// An address that both access.
     pub address: u64,
     pub space: Space,
-    /// What each writes there is the same.
+    /// Both write the same value there.
     pub same_value: bool,
-    /// By one instruction of lanes of one warp, of which one is performed.
+    /// Both are of one instruction of one warp; the hardware performs one of them.
     pub together: bool,
-    /// They are ordered, but no fence is between their proxies.
+    /// They are ordered, but no proxy fence is between them.
     pub proxies: bool,
     pub miss: Option<NearMiss>,
 }
@@ -50,7 +50,7 @@ pub(crate) fn found(
     }
 }
 
-/// The access before `at` in the event that an earlier one is, if it is of the event.
+/// The access in the event, before index `at`, that the earlier record belongs to, if there is one.
 fn twin<'a>(
     event: &AccessEvent<'a>,
     at: usize,
@@ -66,7 +66,8 @@ fn twin<'a>(
     })
 }
 
-/// Two weak stores write the same into the byte at `address`, of the access `at` of the event; the other one is of the event, too, or has been made.
+/// Whether access `at` of the event and an earlier one are weak stores of the same value to the byte at `address`. The earlier one is
+/// `twin`, or was made before the event.
 fn is_same_value(event: &AccessEvent, at: usize, twin: Option<&LaneAccess>, address: u64) -> bool {
     if event.kind != AccessKind::Store {
         return false;

@@ -1,4 +1,4 @@
-//! The access that is made now, as the shadow memory asks about it: what it is ordered with, and what it may meet.
+//! The access being recorded, as the shadow memory queries it: what it is ordered with, and what it does not conflict with.
 
 use vm::AccessKind;
 
@@ -9,7 +9,7 @@ use crate::proxies::Proxies;
 use crate::shadow::{Context, Record};
 use crate::waits::{Waits, Work};
 
-/// The access that is made now, for the shadow.
+/// The access being recorded.
 pub(crate) struct Now<'a> {
     extents: Extents,
     order: &'a BlockOrder,
@@ -24,11 +24,11 @@ pub(crate) struct Now<'a> {
     pub races: Vec<Meeting>,
 }
 
-/// An earlier access that races, where, and whether only a fence between the proxies is missing.
+/// An earlier access that races, the address, and whether only a proxy fence is missing.
 pub(crate) type Meeting = (Record, u64, bool);
 
 impl<'a> Now<'a> {
-    /// An access of a thread of a block that is still to be named.
+    /// An access by a thread of a block; the caller sets `thread` next.
     pub fn new(
         order: &'a BlockOrder,
         places: &'a [Place],
@@ -42,12 +42,12 @@ impl<'a> Now<'a> {
         Now { extents, order, places, place, number, writes, thread: 0, lock_step, waits, proxies, races }
     }
 
-    /// Of its place.
+    /// The index of its place.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The earlier access is done before; whether its proxy shows it is another question.
+    /// Whether the earlier access is done before this one. Its proxy may still hide it.
     fn is_before(&self, earlier: &Record) -> bool {
         let (block, thread) = (self.order.index, self.thread);
         if earlier.is_copy()

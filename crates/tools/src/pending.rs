@@ -1,8 +1,8 @@
-//! Copies of a block's threads (`cp.async`) that have not been waited for, as long as nobody touches what they bring.
+//! Pending copies (`cp.async`) of a block's threads, while no access touches what they write.
 //!
-//! They are kept beside the log of the segment, across barriers. Whoever touches a word that a copy writes sends the segment to the shadow
-//! memory, for good; a copy that has been waited for is as if its thread had written then. synccheck without racecheck looks at nothing
-//! else, as long as no access meets a copy.
+//! They are kept beside the log of the segment, and across barriers. An access to a word that a pending copy writes sends the
+//! segment to the shadow memory for good. A copy that its thread has waited for counts as a write by the thread at that time.
+//! synccheck without racecheck needs nothing else, while no access touches a pending copy.
 
 use std::collections::VecDeque;
 
@@ -15,9 +15,9 @@ pub(crate) struct Piece {
     pub address: u64,
     pub bytes: u64,
     pub place: u32,
-    /// The group of copies that it belongs to.
+    /// Its group of copies.
     pub group: Epoch,
-    /// The segment in which it was given, and how many accesses the log had.
+    /// The segment in which the copy was issued, and the number of entries in the log then.
     segment: u32,
     entries: usize,
 }
@@ -28,25 +28,25 @@ pub(crate) struct Pending {
     /// By thread, oldest first.
     pieces: Vec<VecDeque<Piece>>,
     count: usize,
-    /// Those that were waited for in this segment.
+    /// The copies that were waited for in this segment.
     done: Vec<Piece>,
-    /// By word of shared memory: copies that write there.
+    /// By word of shared memory: whether a copy writes it.
     words: Vec<u8>,
 }
 
 impl Pending {
-    /// Some copies have not been waited for.
+    /// Whether copies are pending.
     pub fn is_any(&self) -> bool {
         self.count > 0
     }
 
-    /// Copies write to some of so many words.
+    /// Whether pending copies write some of these words.
     pub fn has(&self, word: usize, count: usize) -> bool {
         let words = self.words.get(word.min(self.words.len())..).unwrap_or(&[]);
         words[..count.min(words.len())].iter().any(|&copies| copies != 0)
     }
 
-    /// A thread gives a copy that writes to words that no copy writes to.
+    /// Adds a copy to words that no pending copy writes.
     pub fn add(
         &mut self,
         (thread, address, bytes): (u32, u64, u64),
@@ -74,7 +74,7 @@ impl Pending {
         self.words[words].fill(1);
     }
 
-    /// A thread has waited for its copies of groups before this one: calls `done` for each.
+    /// A thread has waited for its copies of groups before `groups`: calls `done` for each.
     pub fn wait(&mut self, thread: u32, groups: Epoch, mut done: impl FnMut(&Piece)) {
         let Some(pieces) = self.pieces.get_mut(thread as usize) else { return };
         while let Some(piece) = pieces.front().copied().filter(|piece| piece.group < groups) {
@@ -86,12 +86,12 @@ impl Pending {
         }
     }
 
-    /// All threads have met: they know of all that has been waited for.
+    /// All threads have met: they know of every copy that was waited for.
     pub fn begin_segment(&mut self) {
         self.done.clear();
     }
 
-    /// Takes all copies that others may not know of, with the number of accesses of the log that came before them in a segment.
+    /// Takes all copies that other threads may not know of, each with the number of log entries before it in the segment.
     pub fn take(&mut self, segment: u32) -> Vec<(usize, Piece)> {
         let left = self.pieces.iter_mut().flat_map(|pieces| pieces.drain(..));
         let when = |piece: Piece| (if piece.segment == segment { piece.entries } else { 0 }, piece);

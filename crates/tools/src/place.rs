@@ -1,4 +1,4 @@
-//! Places in the source that access memory, and which blocks there are.
+//! Places in the source that access memory, and the extents of the grid and its clusters.
 
 use diag::Span;
 use isa::Space;
@@ -14,52 +14,52 @@ pub(crate) struct Place {
     pub semantics: Semantics,
     pub space: Space,
     pub bytes: u64,
-    /// Who does it, if not the thread itself.
+    /// The asynchronous work that makes the access; `None` for the thread itself.
     pub work: Option<Work>,
-    /// It tells an mbarrier object that asynchronous work is done.
+    /// The instruction signals an mbarrier object when its asynchronous work is done.
     pub signal: bool,
     /// It is an atomic operation that returns nothing (`red`).
     pub reduction: bool,
 }
 
 impl Place {
-    /// Other threads may answer it, or be answered by it.
+    /// Whether the access is strong, so that it can synchronize with other threads.
     pub fn is_strong(&self) -> bool {
         self.semantics.is_strong()
     }
 
-    /// Neither is torn or lost if both are made at the same time: they are morally strong (PTX ISA 8.6).
+    /// Whether the two accesses are morally strong at this scope (PTX ISA 8.6): at the same time, neither is torn or lost.
     pub fn is_strong_with(&self, other: &Place, scope: Scope) -> bool {
         if (self.signal || other.signal) && self.is_of_object() && other.is_of_object() {
-            // The hardware makes these, whatever scope a waiting thread has in mind.
+            // The hardware makes these accesses, whatever scope a waiting thread names.
             return self.is_strong() && other.is_strong();
         }
         let reaches = |place: &Place| scope == Scope::Cta || place.semantics.scope >= Some(scope);
         self.is_strong() && other.is_strong() && reaches(self) && reaches(other) && self.bytes == other.bytes
     }
 
-    /// An operation on an mbarrier object.
+    /// Whether it is an operation on an mbarrier object.
     pub fn is_of_object(&self) -> bool {
         matches!(self.kind, AccessKind::Mbarrier | AccessKind::MbarrierTest)
     }
 
-    /// `mbarrier.init` or `mbarrier.inval`.
+    /// Whether it is `mbarrier.init` or `mbarrier.inval`.
     pub fn makes_or_ends_object(&self) -> bool {
         self.kind == AccessKind::Mbarrier && !self.is_strong()
     }
 
-    /// A write of the thread itself.
+    /// Whether the thread itself writes, through the generic proxy.
     pub fn is_generic_write(&self) -> bool {
         matches!(self.kind, AccessKind::Store | AccessKind::Atomic | AccessKind::MatrixStore)
     }
 
-    /// A read through the async proxy.
+    /// Whether it is a read through the async proxy.
     pub fn is_async_read(&self) -> bool {
         matches!(self.kind, AccessKind::CopyRead | AccessKind::MatrixLoad)
             && self.work.is_some_and(Work::is_of_async_proxy)
     }
 
-    /// In words.
+    /// The access in words.
     pub fn access(&self) -> &'static str {
         match (self.kind, self.is_strong()) {
             (AccessKind::MatrixLoad, _) if self.work.is_some() => "reads a factor of a product",
@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-/// Blocks of the grid and of a cluster.
+/// The dimensions of the grid in blocks, and of a cluster in blocks.
 #[derive(Clone, Copy)]
 pub(crate) struct Extents {
     pub grid: [u32; 3],
@@ -112,7 +112,7 @@ impl Extents {
         self.index(std::array::from_fn(|axis| ctaid[axis] - ctaid[axis] % self.cluster[axis].max(1)))
     }
 
-    /// The least scope that has the threads of both blocks.
+    /// The smallest scope that includes the threads of both blocks.
     pub fn scope(&self, one: u32, other: u32) -> Scope {
         match () {
             () if one == other => Scope::Cta,

@@ -1,6 +1,6 @@
 //! Fences between the generic proxy and the async proxy (PTX ISA 8.9.2, "Proxy-preserved base causality order").
 //!
-//! A fence keeps what its thread knew. A read through the async proxy looks for a fence on the way from a write through the generic proxy.
+//! A fence keeps what its thread knew. A read through the async proxy needs a fence between it and an earlier generic write.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,20 +9,20 @@ use crate::clock::{Epoch, Stamp};
 
 /// A fence of a thread.
 struct Fence {
-    /// It ended this epoch of the thread.
+    /// The epoch of the thread that the fence ended.
     epoch: Epoch,
     /// What the thread knew.
     mark: Mark,
 }
 
-/// Fences of a thread that are kept.
+/// The most fences of a thread that are kept.
 const MOST_FENCES: usize = 64;
 
 /// All fences between the two proxies, by block and thread.
 #[derive(Default)]
 pub(crate) struct Proxies {
     fences: HashMap<(u32, u16), Vec<Fence>>,
-    /// Blocks that are over and had fences: which writes these followed is no longer known.
+    /// Ended blocks that had fences. Which of their writes precede a fence is no longer known.
     ended: HashSet<u32>,
 }
 
@@ -40,7 +40,7 @@ impl Proxies {
         }
     }
 
-    /// A block is over.
+    /// A block has ended.
     pub fn end_block(&mut self, index: u32) {
         let before = self.fences.len();
         self.fences.retain(|&(block, _), _| block != index);
@@ -49,14 +49,14 @@ impl Proxies {
         }
     }
 
-    /// Between a write through the generic proxy and what a thread does now, which comes later, some thread has executed a fence.
+    /// Whether some thread has executed a fence between a write through the generic proxy and the later access of a thread.
     pub fn are_linked(&self, write: Stamp, order: &BlockOrder, thread: u32) -> bool {
         if self.ended.contains(&write.block) {
             return true;
         }
         let known =
             |&(block, by): &(u32, u16), epoch| order.knows(thread, Stamp { block, thread: by, epoch });
-        // Mostly the thread that wrote.
+        // Usually the writing thread executes the fence.
         let own = self.fences.get(&(write.block, write.thread)).into_iter().flatten();
         if own
             .clone()

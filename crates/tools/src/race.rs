@@ -1,7 +1,7 @@
 //! racecheck: conflicting accesses that nothing orders (PTX ISA 8.7, "Data races"; 8.8, "Causality order").
 //!
-//! Whether two accesses are ordered is read off the operations that order, never off when they happened to be executed: the same
-//! races are found whatever the schedule was, as long as the threads take the same ways.
+//! Two accesses are ordered if synchronization orders them; the time at which they ran does not matter. Every schedule therefore
+//! gives the same races, as long as the threads take the same paths.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -22,16 +22,16 @@ use crate::segment::Segment;
 use crate::shadow::{ROW_BYTES, Record, Shadow};
 use crate::waits::{Waits, Work};
 
-/// A block that runs.
+/// A running block.
 pub(crate) struct RunningBlock {
     pub order: BlockOrder,
     pub shared: Shadow,
-    /// What has been done to shared memory since the last barrier of all threads, if that is not in its shadow.
+    /// The accesses to shared memory since the last barrier of all threads, unless they are in `shared`.
     pub segment: Segment,
     pub variables: HashMap<u64, Variable>,
     pub patterns: HashMap<u32, Patterns>,
     pub misses: Vec<NearMiss>,
-    /// Copies and reads of `tcgen05` whose mbarrier object has not been named yet, by thread.
+    /// By thread: copies, and reads of `tcgen05`, whose mbarrier object is not known yet.
     unnamed: Vec<(LaneAccess, u32)>,
 }
 
@@ -48,7 +48,7 @@ impl RunningBlock {
         }
     }
 
-    /// A block begins, in place of the one before; `apart`: accesses to its shared memory are noted one by one.
+    /// Starts another block in this object; `apart`: accesses to its shared memory go to the shadow one by one.
     fn restart(&mut self, index: u32, apart: bool, only_copies: bool) {
         self.order.restart(index);
         self.shared.clear();
@@ -60,44 +60,44 @@ impl RunningBlock {
     }
 }
 
-/// Places that are remembered apart.
+/// Size of the cache of places.
 const RECENT_PLACES: usize = 256;
 
-/// What orders the accesses of a launch, and who made them.
+/// The accesses of a launch, and what orders them.
 #[derive(Default)]
 pub(crate) struct Races {
     pub extents: Extents,
     pub threads: u32,
-    /// Bytes of shared memory, from its start, that are reserved for the system.
+    /// The system reserves this many bytes at the start of shared memory.
     pub reserved_shared: u64,
-    /// Lanes of a warp go in step: targets before sm_70.
+    /// The lanes of a warp run in lockstep: targets before sm_70.
     pub lock_step: bool,
     pub places: Vec<Place>,
     known_places: HashMap<Place, u32>,
-    /// Some of these, by the end of where they stand in the source.
+    /// A direct-mapped cache of places, indexed by the low bits of the end of their spans.
     recent_places: Vec<Option<(Place, u32)>>,
     pub blocks: BTreeMap<u32, Box<RunningBlock>>,
-    /// Those of several blocks, by their first block.
+    /// Clusters of several blocks, by the index of their first block.
     clusters: HashMap<u32, ClusterOrder>,
     pub global: Shadow,
     pub variables: HashMap<u64, Variable>,
-    /// Threads that have come to the barrier of the grid, and ended threads.
+    /// The number of threads that have arrived at the grid barrier, and of threads that have ended.
     at_grid_barrier: u64,
     exited: u64,
-    /// Where work tells mbarrier objects that it is done.
+    /// Instructions whose asynchronous work signals an mbarrier object.
     pub signals: HashSet<u32>,
     /// Atomic operations that return nothing.
     pub reductions: HashSet<u32>,
-    /// Something reads through the async proxy: writes matter also where a barrier orders them.
+    /// The kernel reads through the async proxy: writes stay relevant even after a barrier has ordered them.
     pub has_async_reads: bool,
-    /// Only what threads do to their own copies is asked for: synccheck without racecheck.
+    /// Only conflicts of threads with their own copies matter: synccheck without racecheck.
     pub only_copies: bool,
     pub waits: Waits,
     pub proxies: Proxies,
     pub lifetimes: Lifetimes,
-    /// Blocks that have ended, to become others.
+    /// Ended blocks, for reuse.
     spare_blocks: Vec<RunningBlock>,
-    /// Addresses of an access; used again and again.
+    /// A buffer for the addresses of an access.
     pub sorted: Vec<u64>,
     pub found: Vec<Race>,
 }
@@ -116,12 +116,12 @@ impl Races {
         self.extents.ctaid(index)
     }
 
-    /// Clusters have several blocks.
+    /// Whether clusters have several blocks.
     pub fn has_clusters(&self) -> bool {
         self.extents.cluster != [1; 3]
     }
 
-    /// The blocks of the cluster of a block.
+    /// The blocks of a block's cluster.
     pub fn cluster(&self, ctaid: [u32; 3]) -> Vec<[u32; 3]> {
         let first = self.ctaid(self.extents.cluster_of(ctaid));
         let [nx, ny, nz] = self.extents.cluster;
@@ -129,33 +129,33 @@ impl Races {
         places.map(|place| std::array::from_fn(|axis| first[axis] + place[axis])).collect()
     }
 
-    /// Two blocks are of the same cluster.
+    /// Whether two blocks are in the same cluster.
     pub fn same_cluster(&self, one: [u32; 3], other: [u32; 3]) -> bool {
         self.extents.cluster_of(one) == self.extents.cluster_of(other)
     }
 
-    /// An address as kernels have it: of shared memory, with the rank of the block that it belongs to.
+    /// An address as kernels see it: in shared memory, with the rank of the owning block.
     pub fn shared_address(&self, space: Space, owner: [u32; 3], address: u64) -> u64 {
         let place = self.cluster(owner).iter().position(|&block| block == owner);
         let rank = place.filter(|_| space == Space::Shared).unwrap_or(0);
         vm::shared_base(rank as u32) + address
     }
 
-    /// Threads arrive at the barrier of their cluster; `relaxed`: without a release.
+    /// Threads arrive at their cluster barrier; `relaxed`: without a release.
     pub fn arrive_at_cluster(&mut self, ctaid: [u32; 3], threads: &[u32], relaxed: bool) {
         let mut cluster = self.clusters.remove(&self.extents.cluster_of(ctaid)).unwrap_or_default();
         cluster.arrive(&mut self.block(ctaid).order, threads, relaxed);
         self.clusters.insert(self.extents.cluster_of(ctaid), cluster);
     }
 
-    /// Threads wait at the barrier of their cluster.
+    /// Threads wait at their cluster barrier.
     pub fn wait_for_cluster(&mut self, ctaid: [u32; 3], threads: &[u32]) {
         let mut cluster = self.clusters.remove(&self.extents.cluster_of(ctaid)).unwrap_or_default();
         cluster.wait(&mut self.block(ctaid).order, threads);
         self.clusters.insert(self.extents.cluster_of(ctaid), cluster);
     }
 
-    /// The barrier of a cluster is complete.
+    /// A cluster barrier is complete.
     pub fn complete_cluster(&mut self, ctaid: [u32; 3]) {
         let Some(cluster) = self.clusters.get_mut(&self.extents.cluster_of(ctaid)) else { return };
         let (late, clock, passed) = cluster.complete();
@@ -167,7 +167,7 @@ impl Races {
         }
     }
 
-    /// A thread arrives at an mbarrier object of a block of its cluster.
+    /// A thread arrives at an mbarrier object of a block in its cluster.
     pub fn arrive_object(&mut self, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
         self.settle(ctaid, false);
         let mut arrivals = std::mem::take(self.block(owner).order.arrivals(object));
@@ -175,13 +175,13 @@ impl Races {
         *self.block(owner).order.arrivals(object) = arrivals;
     }
 
-    /// A thread has seen that a phase of an mbarrier object is over, and so many later ones.
+    /// A thread has seen that a phase of an mbarrier object is over, and `later` more phases after it.
     pub fn wait_object(&mut self, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64, later: u32) {
         let over = self.block(owner).order.object_over(object, later);
         self.block(ctaid).order.acquire(thread, &over);
     }
 
-    /// A block that runs: it begins with its first event.
+    /// The state of a running block, created at its first event.
     pub fn block(&mut self, ctaid: [u32; 3]) -> &mut RunningBlock {
         let (index, threads, for_good) = (self.index(ctaid), self.threads, self.has_clusters());
         let only_copies = self.only_copies;
@@ -262,7 +262,7 @@ impl Races {
         }
     }
 
-    /// Notes that threads of a block copy to its shared memory (`cp.async`), if that surely races with nothing.
+    /// Records copies of a block's threads to its shared memory (`cp.async`). Returns false if they may race.
     fn note_copies(&mut self, ctaid: [u32; 3], event: &AccessEvent, lanes: Range<usize>) -> bool {
         let lanes = &event.lanes[lanes];
         let (span, kind, semantics) = (event.span, event.kind, event.semantics);
@@ -289,7 +289,7 @@ impl Races {
         segment.copy(lanes, place, |thread| order.group_of(thread))
     }
 
-    /// Of synccheck alone: threads touch nothing that their copies may still be about.
+    /// For synccheck alone: whether the accesses touch nothing that pending copies access.
     fn touches_no_copy(&mut self, ctaid: [u32; 3], event: &AccessEvent, lanes: Range<usize>) -> bool {
         if !self.only_copies || event.completion != Completion::AtOnce {
             return false;
@@ -315,7 +315,7 @@ impl Races {
         }
     }
 
-    /// Notes a run of accesses that order nothing.
+    /// Records a run of accesses that order nothing.
     fn note_all(&mut self, block: &mut RunningBlock, event: &AccessEvent, run: Range<usize>, place: u32) {
         let Some(first) = event.lanes.get(run.start) else { return };
         let mut other = self.take_owner(block, first);
@@ -354,7 +354,7 @@ impl Races {
         self.blocks.extend(other);
     }
 
-    /// The block whose shared memory a thread of another one accesses, if that is so; to be put back.
+    /// Takes the block out of `self` whose shared memory a thread of another block accesses, if so. The caller puts it back.
     pub fn take_owner(
         &mut self,
         block: &RunningBlock,
@@ -368,7 +368,7 @@ impl Races {
         self.blocks.remove_entry(&owner)
     }
 
-    /// Notes an access that may be part of what orders others, or is done later.
+    /// Records an access that may order others, or that completes later.
     fn note_ordered(&mut self, block: &mut RunningBlock, event: &AccessEvent, at: usize, place: u32) {
         let lane = &event.lanes[at];
         let (own, thread, work) = (block.order.index, lane.thread, self.places[place as usize].work);
@@ -387,7 +387,7 @@ impl Races {
         }
     }
 
-    /// Notes a thread's access, and what it races with.
+    /// Records a thread's access, and the races that it causes.
     pub fn note(
         &mut self,
         block: &mut RunningBlock,
@@ -419,12 +419,12 @@ impl Races {
         self.blocks.extend(other);
     }
 
-    /// A thread's bulk copies to a block of its cluster complete on an mbarrier object there; or, of `tcgen05.commit`, what it has
-    /// `work` do.
+    /// A thread's bulk copies to a block of its cluster signal an mbarrier object there. For `tcgen05.commit`, `work` says which
+    /// operations signal it.
     pub fn name_work(&mut self, work: Work, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
         let index = self.index(ctaid);
         let stamp = match work {
-            // A commit is one of everything that the thread has begun, also of what it has committed to other objects.
+            // A commit covers everything that the thread has begun, even what it has committed to other objects.
             Work::Tensor => {
                 let stamp = self.block(ctaid).order.commit_stamp(thread);
                 let arrivals = self.block(owner).order.arrivals(object);
@@ -449,7 +449,7 @@ impl Races {
         self.blocks.insert(index, block);
     }
 
-    /// Threads wait for asynchronous work, or give it an end.
+    /// Threads wait for asynchronous work, or commit it.
     pub fn step(&mut self, ctaid: [u32; 3], step: AsyncStep, threads: &[u32]) {
         self.settle(ctaid, false);
         let index = self.index(ctaid);
@@ -469,7 +469,7 @@ impl Races {
         }
     }
 
-    /// A thread comes to the barrier of the grid. When all have, nothing before can race with anything after.
+    /// A thread arrives at the grid barrier. When all have arrived, no earlier access can race with a later one.
     pub fn arrive_at_grid_barrier(&mut self) {
         self.at_grid_barrier += 1;
         let all =
@@ -485,12 +485,12 @@ impl Races {
         }
     }
 
-    /// Threads end; true if the whole block has.
+    /// Threads end. Returns true if the whole block has ended.
     pub fn exit(&mut self, ctaid: [u32; 3], threads: &[u32]) -> bool {
         self.exited += threads.len() as u64;
         let index = self.index(ctaid);
         if threads.len() == self.threads as usize && !self.blocks.contains_key(&index) {
-            // It has done nothing that anybody wanted to know.
+            // The block has had no events.
             return true;
         }
         let block = self.block(ctaid);
@@ -506,7 +506,7 @@ impl Races {
     }
 }
 
-/// The first accesses are to the elements of a row, each by the next thread.
+/// Whether the first accesses cover a row, each element by the next thread.
 fn is_row(lanes: &[LaneAccess]) -> bool {
     let Some(first) = lanes.first().filter(|lane| matches!(lane.bytes, 1 | 2 | 4 | 8 | 16)) else {
         return false;

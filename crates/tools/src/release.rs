@@ -1,9 +1,10 @@
-//! Release and acquire patterns: what strong writes tell those who read them (PTX ISA 8.8, "Release and acquire patterns").
+//! Release and acquire patterns: what strong writes pass to the threads that read them (PTX ISA 8.8, "Release and acquire patterns").
 //!
-//! A variable that strong writes go to keeps what was released there, by block and scope. A read that learned nothing because a scope, a
-//! release or an acquire was missing is kept as a near miss ([`NearMiss`]), and explains the race that follows. Which of two `fence.sc`
-//! comes first is known where a read behind one of them has found an older value than the thread of the other one had written or seen
-//! before its own.
+//! A variable that strong writes access keeps what was released with it, by block and scope. If a read acquires nothing because a
+//! scope, a release or an acquire is missing, a near miss ([`NearMiss`]) records that and explains the race that follows.
+//!
+//! The order of two `fence.sc` becomes known from values: if a read after fence A finds an older value than the one that the thread
+//! of fence B wrote or saw before B, then A comes first.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,28 +27,28 @@ pub(crate) struct Release {
     place: u32,
 }
 
-/// A place in memory that strong writes go to.
+/// A memory location that strong writes access.
 #[derive(Default)]
 pub(crate) struct Variable {
     releases: Vec<Release>,
-    /// The latest strong write without a release.
+    /// The latest strong write that releases nothing.
     relaxed: Option<(Stamp, u32)>,
-    /// Fences of those who have read it since the last strong write, and of those who read what such writes replaced.
+    /// The fences before reads of the current value, and the fences before reads of values that strong writes have replaced.
     looks: Vec<SequentialFence>,
     missed: Vec<SequentialFence>,
 }
 
-/// A `fence.sc` (PTX ISA 8.9.3, "Fence-SC order") of a thread.
+/// A `fence.sc` of a thread (PTX ISA 8.9.3, "Fence-SC order").
 #[derive(Clone)]
 struct SequentialFence {
     block: u32,
-    /// It, and what was read behind it, reach so far.
+    /// The smaller of the scopes of the fence and of the read after it.
     scope: Scope,
-    /// What its thread knew, and had done.
+    /// What its thread knew and had done.
     clock: Arc<Clock>,
 }
 
-/// Adds a fence to others.
+/// Adds a fence to a list.
 fn add(fences: &mut Vec<SequentialFence>, new: SequentialFence) {
     match fences.iter_mut().find(|known| (known.block, known.scope) == (new.block, new.scope)) {
         Some(known) if Arc::ptr_eq(&known.clock, &new.clock) => {}
@@ -58,9 +59,9 @@ fn add(fences: &mut Vec<SequentialFence>, new: SequentialFence) {
 
 /// A released value that a thread has read without acquiring.
 pub(crate) struct SeenRelease {
-    /// Where: the block, of shared memory, and the address.
+    /// The location: the block, if it is in shared memory, and the address.
     variable: (Option<u32>, u64),
-    /// That of the read.
+    /// The scope of the read.
     scope: Scope,
     release: Release,
 }
@@ -68,46 +69,46 @@ pub(crate) struct SeenRelease {
 /// What a thread did that may become part of a pattern.
 #[derive(Default)]
 pub(crate) struct Patterns {
-    /// A fence: strong writes after it release what the thread knew.
+    /// The latest fence: strong writes after it release what the thread knew then.
     fence: Option<(Scope, Mark, u32)>,
-    /// Strong reads of released values: a fence after them acquires.
+    /// Strong reads of released values: a later fence acquires these.
     read: Vec<SeenRelease>,
     /// The latest `fence.sc` of each scope.
     sequential: Vec<SequentialFence>,
-    /// Fences of others that come before the next one of this thread in Fence-SC order: behind them an older value was read of what this
-    /// thread has written or seen. If it were the other way round, that could not have been.
+    /// Fences of other threads that precede the next one of this thread in Fence-SC order: a read after them found an older value than
+    /// this thread had written or seen, which the opposite order forbids.
     before: Vec<SequentialFence>,
 }
 
-/// Why threads learned nothing where they might have.
+/// Why a read acquired nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Miss {
-    /// The release does not reach the other block.
+    /// The scope of the release does not include the other block.
     ReleaseScope,
-    /// The acquire does not.
+    /// The scope of the acquire does not include the other block.
     AcquireScope,
-    /// The write is no release.
+    /// The write does not release.
     NoRelease,
-    /// The read is no acquire.
+    /// The read does not acquire.
     NoAcquire,
 }
 
-/// A write and a read that could have ordered something and did not.
+/// A write and a read that would order accesses, but for one reason do not.
 #[derive(Clone)]
 pub(crate) struct NearMiss {
     pub miss: Miss,
-    /// Places of the write and of the read.
+    /// The places of the write and of the read.
     pub write: u32,
     pub read: u32,
-    /// What would have become known.
+    /// What the read would have acquired.
     pub clock: Clock,
 }
 
-/// Misses of a block that are kept: each pair of places once.
+/// A block keeps at most this many misses, each pair of places once.
 const MOST_MISSES: usize = 64;
 
 impl Races {
-    /// What a strong access learns and tells.
+    /// What a strong access acquires and releases.
     pub fn answer(&mut self, block: &mut RunningBlock, lane: &LaneAccess, place: u32) {
         let Place { kind, semantics, .. } = self.places[place as usize];
         let Some(scope) = semantics.scope else { return };
@@ -144,7 +145,8 @@ impl Races {
                 } else if scope < least {
                     miss(Miss::AcquireScope, release.place, clock);
                 } else if semantics.order.acquires() && is_reserved {
-                    // Cooperative groups have barriers of several warps there: one lane of each acquires, and tells the others by a shuffle.
+                    // Cooperative groups keep barriers of several warps here: one lane of each warp acquires, and a shuffle
+                    // informs the others.
                     let first = thread & !31;
                     order.acquire_all(&range(first, threads.min(first + 32)), clock);
                 } else if semantics.order.acquires() {
@@ -169,7 +171,7 @@ impl Races {
 
     /// Threads execute a fence.
     pub fn fence(&mut self, ctaid: [u32; 3], semantics: Semantics, span: Span, threads: &[u32]) {
-        // Fences between proxies name no scope, and order no threads.
+        // Proxy fences have no scope and order no threads.
         let Some(scope) = semantics.scope else { return };
         self.settle(ctaid, false);
         let (kind, space, reduction) = (AccessKind::Load, Space::Generic, false);
@@ -216,8 +218,8 @@ impl Races {
     }
 }
 
-/// What a strong access says of the order of `fence.sc` before and behind it: of two that are morally strong one comes first, and if
-/// a read behind the first finds an older value than a thread has written or seen before the second, it is known which.
+/// Updates what a strong access shows about the order of `fence.sc` in different threads. Of two morally strong fences one comes
+/// first: if a read after one finds an older value than a thread wrote or saw before the other, the one before the read is first.
 fn follow_fences(
     order: &BlockOrder,
     variables: &mut HashMap<u64, Variable>,
@@ -257,7 +259,7 @@ fn follow_fences(
     }
 }
 
-/// What a strong write tells those who read it.
+/// What a strong write releases.
 fn publish(
     order: &mut BlockOrder,
     variables: &mut HashMap<u64, Variable>,
@@ -274,7 +276,7 @@ fn publish(
     {
         let mut clock = Clock::default();
         order.tell(thread, mark, &mut clock);
-        // Whichever reaches less far.
+        // The place with the smaller scope explains a miss.
         let by = if *fence_scope < scope { *fence } else { place };
         releases.push((scope.min(*fence_scope), clock, by));
     }
@@ -285,7 +287,7 @@ fn publish(
         releases.push((scope, clock, place));
     }
     if releases.is_empty() && is_atomic {
-        // What was released before stays so.
+        // Earlier releases stay in effect.
         return;
     }
     let variable = variables.entry(lane.address).or_default();

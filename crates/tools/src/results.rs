@@ -1,4 +1,4 @@
-//! Registers that `wgmma` and `tcgen05.ld` write later, and those that `wgmma` reads (PTX ISA 9.7.15.7 and 9.7.16.8).
+//! Registers that `wgmma` and `tcgen05.ld` write asynchronously, and those that `wgmma` reads (PTX ISA 9.7.15.7 and 9.7.16.8).
 //!
 //! Registers are followed only in kernels that have such instructions.
 
@@ -15,42 +15,42 @@ const LANES: usize = 1024;
 /// A block and a thread of it.
 type Thread = ([u32; 3], u32);
 
-/// What is wrong, by which thread, and where.
+/// A misuse of such a register.
 pub(crate) enum Misuse {
-    /// A register is read before the instruction was waited for that writes it.
+    /// A thread reads a register before it has waited for the instruction that writes it.
     NotAwaited { here: Span, issue: Issue, issued: Span },
-    /// A product uses a register that was written, and no fence is between.
+    /// `wgmma` uses a register that the thread wrote, and no fence is between them.
     NotFenced { here: Span, written: Span },
 }
 
-/// Who waits for results of a thread.
+/// What a thread has waited for.
 #[derive(Clone, Copy, Default)]
 struct Waits {
-    /// Groups of products that are committed, and of which all are done.
+    /// The number of committed `wgmma` groups, and the number of groups that are known to be done.
     committed: u32,
     done: u32,
-    /// How often it has waited for `tcgen05.ld`.
+    /// How often the thread has waited for `tcgen05.ld`.
     loads: u32,
-    /// When it executed `wgmma.fence`; 0: never.
+    /// When the thread last executed `wgmma.fence`; 0: never.
     fenced: u64,
 }
 
-/// Results of an instruction that are on their way.
+/// Pending results of an instruction.
 struct Pending {
     issue: Issue,
     issued: Span,
-    /// By lane the group, or the number of waits before; of lanes that have none, `u32::MAX`.
+    /// By lane: the `wgmma` group, or the number of waits before `tcgen05.ld`; `u32::MAX` if nothing is pending.
     group: Box<[u32; LANES]>,
 }
 
 /// The last write of a register.
 struct Written {
     span: Span,
-    /// By lane when; 0: never.
+    /// By lane: when; 0: never.
     when: Box<[u64; LANES]>,
 }
 
-/// A register: gang, window and number.
+/// A register: gang, window and slot.
 type Register = (usize, u32, u32);
 
 #[derive(Default)]
@@ -58,7 +58,7 @@ pub(crate) struct Results {
     pending: HashMap<Register, Pending>,
     written: HashMap<Register, Written>,
     waits: HashMap<Thread, Waits>,
-    /// Counts what is told.
+    /// Counts events.
     now: u64,
     pub found: Vec<(Misuse, Thread)>,
 }
@@ -85,22 +85,22 @@ impl Results {
         }
     }
 
-    /// A block is over.
+    /// A block has ended.
     pub fn end_block(&mut self, ctaid: [u32; 3]) {
         self.waits.retain(|(block, _), _| *block != ctaid);
     }
 
-    /// A function begins with registers of its own.
+    /// A function starts with registers of its own.
     pub fn enter(&mut self, gang: usize, window: u32) {
         self.pending.retain(|register, _| (register.0, register.1) != (gang, window));
         self.written.retain(|register, _| (register.0, register.1) != (gang, window));
     }
 
-    /// Threads execute an operation; `issue`: whose results come later.
+    /// Threads execute an operation; `issue`: the kind of instruction whose results come later, if it is one.
     pub fn operation(&mut self, event: &OperationEvent, issue: Option<Issue>) {
         self.now += 1;
         let is_product = issue == Some(Issue::Product);
-        // Accumulators of products of one shape need no waiting.
+        // `wgmma` instructions of one shape may accumulate into the same registers without waiting.
         let is_accumulator = |slot: &u32| is_product && event.defs.contains(&Some(*slot));
         let read = event.uses.iter().chain(event.decides).filter(|slot| !is_accumulator(slot));
         read.for_each(|&slot| self.read(event, slot));
@@ -134,7 +134,7 @@ impl Results {
         );
     }
 
-    /// A product reads a register.
+    /// `wgmma` reads a register.
     fn check_fence(&mut self, event: &OperationEvent, slot: u32) {
         let Some(written) = self.written.get(&(event.gang, event.window, slot)) else { return };
         let late = lanes(event)

@@ -1,15 +1,14 @@
-//! What threads of a block do to its shared memory between two barriers of all of them, as long as it races with nothing.
+//! The accesses of a block to its shared memory between two barriers of all its threads, while none of them can race.
 //!
-//! Of each word is kept who wrote it and who accessed it besides, in the form of one thread or several. That says whether a
-//! race is possible, and not with whom: if one is, the accesses are noted one by one, from a log ([`crate::race`]), and so is what follows
-//! until the next barrier.
+//! For each word, a segment keeps marks: who wrote it, and who accessed it otherwise, each as one thread or as "several". The marks
+//! decide whether a race is possible, but not with which access. If one is possible, or if something other than a barrier of all
+//! threads orders the accesses, the log of the segment is replayed into the shadow memory thread by thread ([`crate::race`]), and
+//! later accesses go there directly until the next barrier. That barrier forgets the segment.
 //!
-//! The log has no marks as long as all of it is reads, or all of it atomic operations; otherwise a word has two numbers (who wrote it, who
-//! accessed it otherwise: one thread, several, atomic operations). If two threads could race, or if something else than a barrier of all
-//! threads orders them, the log goes to the shadow memory thread by thread. The next barrier forgets all of it.
+//! While the log has only reads, or only atomic operations, its words need no marks.
 //!
-//! Where whole warps meet, the segment goes on in a new part: a mark of an earlier part is no race for a warp that has met since. What the
-//! threads knew before the first meeting is kept, so that the log is noted with that.
+//! Where whole warps meet, the segment continues with a new part: a mark of an earlier part is no race for a warp that has met since.
+//! The segment keeps what the threads knew before the first meeting, because the log is replayed with that knowledge.
 
 mod marks;
 
@@ -22,14 +21,14 @@ use crate::pending::{Pending, Piece};
 pub(crate) use marks::How;
 use marks::{ATOMIC, MARKS, Met, SEVERAL};
 
-/// An access of several threads to come back to.
+/// An access of several threads, kept for replay.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     pub place: u32,
     pub bytes: u64,
     pub threads: Threads,
     addresses: Addresses,
-    /// Its words are marked with this number and their threads.
+    /// The marks of its words are this number plus the thread index.
     now: u32,
 }
 
@@ -41,20 +40,20 @@ enum Addresses {
         step: u64,
         pitch: u64,
     },
-    /// Of the threads that access: where they begin in [`Log::addresses`].
+    /// An address per accessing thread; the first one's index in [`Log::addresses`].
     Each(usize),
 }
 
-/// Accesses, one after the other.
+/// Accesses in order.
 #[derive(Default)]
 pub(crate) struct Log {
     pub entries: Vec<Entry>,
     addresses: Vec<u64>,
-    /// What the threads knew of each other before any of them met.
+    /// What the threads knew of each other before the first meeting.
     pub before: Option<Box<BlockOrder>>,
-    /// Warps that have met since: behind how many entries, which, and which of their lanes.
+    /// Warps that have met since: the number of entries before the meeting, the warp, and its lanes.
     pub meetings: Vec<(usize, u32, u32)>,
-    /// Copies, each behind how many entries.
+    /// Copies, each with the number of entries before it.
     pub copies: Vec<(usize, Piece)>,
 }
 
@@ -66,7 +65,7 @@ impl Log {
         self.meetings.clear();
     }
 
-    /// Threads and their addresses, ascending.
+    /// The threads in ascending order, with their addresses.
     pub fn accesses<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = (u32, u64)> + 'a {
         members(&entry.threads).enumerate().map(|(index, thread)| match entry.addresses {
             Addresses::Even { start, width, step, pitch } => {
@@ -76,7 +75,7 @@ impl Log {
         })
     }
 
-    /// Adds an access.
+    /// Appends an access.
     fn push(&mut self, access: &BlockAccess, place: u32, now: u32) {
         let addresses = match access.addresses {
             BlockAddresses::Even { start, width, step, pitch } => {
@@ -91,7 +90,7 @@ impl Log {
         self.entries.push(Entry { place, bytes: access.bytes, threads: *access.threads, addresses, now });
     }
 
-    /// Takes the last one away.
+    /// Removes the last access.
     fn pop(&mut self) {
         if let Some(Entry { addresses: Addresses::Each(first), .. }) = self.entries.pop() {
             self.addresses.truncate(first);
@@ -99,37 +98,37 @@ impl Log {
     }
 }
 
-/// The address of a thread where they step evenly.
+/// The address of a thread in an access with even steps.
 pub(crate) fn even_address(start: u64, (width, step, pitch): (u32, u64, u64), thread: u32) -> u64 {
     let (column, row) = (u64::from(thread % width), u64::from(thread / width));
     start.wrapping_add(column.wrapping_mul(step)).wrapping_add(row.wrapping_mul(pitch))
 }
 
-/// All words are accessed by one thread: more of them than any access has.
+/// A shift for [`Segment::note_words`] that assigns all words to one thread: no access has 2^31 words.
 const ONE_THREAD: u32 = 31;
 
-/// More entries are not kept, nor more addresses of their threads.
+/// The log keeps at most this many entries, and this many addresses.
 const MOST_ENTRIES: usize = 4096;
 const MOST_ADDRESSES: usize = 1 << 17;
-/// Shared memory ends before.
+/// Shared memory ends before this address.
 const MOST_BYTES: u64 = 1 << 18;
 
-/// Accesses of a block's threads to shared memory since they all met.
+/// The accesses of a block's threads to shared memory since the last barrier of all of them.
 pub(crate) struct Segment {
-    /// What is done now is marked with this number and the thread.
+    /// The marks of new accesses are this number plus the thread index.
     now: u32,
     met: Met,
-    /// By word: the thread that wrote it.
+    /// By word: the mark of the thread that wrote it.
     writes: Vec<u32>,
-    /// By word: who accessed it otherwise.
+    /// By word: the mark of who read it, or accessed it atomically.
     others: Vec<u32>,
     log: Log,
     pending: Pending,
-    /// Nobody asks what is done to memory but that copies bring it.
+    /// Only races with pending copies matter: synccheck without racecheck.
     only_copies: bool,
-    /// All of the log is of this kind. As long as that excludes no other of its kind, its words have no marks.
+    /// The kind of all accesses in the log. While it is `Read` or `Atomic`, which cannot race with themselves, words have no marks.
     only: Option<How>,
-    /// Accesses are noted one by one; and for good.
+    /// Accesses go to the shadow memory one by one; `for_good`: even after the next barrier.
     apart: bool,
     for_good: bool,
 }
@@ -152,7 +151,7 @@ impl Default for Segment {
 }
 
 impl Segment {
-    /// All threads have met: nothing before races with anything after. False if accesses are noted one by one for good.
+    /// All threads have met: no earlier access races with a later one. Returns false if accesses go to the shadow one by one for good.
     pub fn begin(&mut self) -> bool {
         self.log.clear();
         self.pending.begin_segment();
@@ -171,10 +170,10 @@ impl Segment {
         !self.apart
     }
 
-    /// Lanes are about to meet, all of each warp. False if accesses are to be noted one by one from now on.
+    /// Lanes are about to meet, all lanes of each warp. Returns false if the caller must replay the segment and go on one by one.
     pub fn meet(&mut self, order: &BlockOrder, warps: &[(u32, u32)]) -> bool {
         if self.apart || self.log.entries.is_empty() {
-            // There is nothing that this would order.
+            // No access has been recorded that the meeting could order.
             return true;
         }
         if self.now.checked_add(2 * MARKS).is_none() || self.log.meetings.len() >= MOST_ENTRIES {
@@ -189,7 +188,7 @@ impl Segment {
         true
     }
 
-    /// The same for another block; `for_good`: all its accesses are noted one by one.
+    /// Starts the segment of another block; `for_good`: all its accesses go to the shadow one by one.
     pub fn begin_block(&mut self, for_good: bool, only_copies: bool) {
         (self.for_good, self.only_copies) = (for_good, only_copies);
         if self.pending.is_any() {
@@ -198,28 +197,28 @@ impl Segment {
         self.begin();
     }
 
-    /// From now on accesses are noted one by one, until the next barrier or `for_good`. Returns those so far.
+    /// Ends the segment: accesses go to the shadow one by one until the next barrier, or `for_good`. Returns the log for replay.
     pub fn end(&mut self, for_good: bool) -> Log {
         let copies = self.pending.take(self.met.first);
-        // A barrier ends nothing that copies do.
+        // A barrier does not order pending copies.
         self.for_good |= for_good || !copies.is_empty();
         self.apart = true;
         Log { copies, ..std::mem::take(&mut self.log) }
     }
 
-    /// Accesses are noted one by one.
+    /// Whether accesses go to the shadow one by one.
     pub fn is_apart(&self) -> bool {
         self.apart
     }
 
-    /// Copies have not been waited for that write some of so many bytes.
+    /// Whether a pending copy writes some of these bytes.
     pub fn is_pending(&self, address: u64, bytes: u64) -> bool {
         let words = (bytes + address % 4).div_ceil(4);
         address < MOST_BYTES && self.pending.has(address as usize / 4, words.min(MOST_BYTES) as usize)
     }
 
-    /// Notes that threads copy to shared memory, each in a group of its own. False if that could race with something, or has to be noted
-    /// one by one for other reasons.
+    /// Records copies to shared memory, one per lane, each in its thread's current group. Returns false if one may race, or must be
+    /// recorded one by one for another reason.
     pub fn copy(&mut self, lanes: &[LaneAccess], place: u32, group: impl Fn(u32) -> Epoch) -> bool {
         let when = (self.met.first, self.log.entries.len());
         if self.apart || !self.mark_all() {
@@ -243,8 +242,8 @@ impl Segment {
         true
     }
 
-    /// Threads have waited for their copies of groups before the ones that `groups` says: it is as if they wrote what these brought. False
-    /// if accesses are to be noted one by one from now on.
+    /// Threads have waited for all their copies of groups below `groups(thread)`: the destinations count as written by the thread now.
+    /// Returns false if the caller must replay the segment and go on one by one.
     pub fn wait_for_copies(&mut self, threads: &[u32], groups: impl Fn(u32) -> Epoch) -> bool {
         if !self.pending.is_any() {
             return true;
@@ -262,7 +261,7 @@ impl Segment {
         true
     }
 
-    /// From now on all words that are accessed have marks. False as of [`Segment::note`].
+    /// Marks the words of all entries, and of all later accesses. Returns false in the same cases as [`Segment::note`].
     fn mark_all(&mut self) -> bool {
         let last = self.log.entries.len();
         match self.only.replace(How::Write) {
@@ -271,7 +270,7 @@ impl Segment {
         }
     }
 
-    /// Notes an access. False if that could race with another one, or has to be noted thread by thread for other reasons.
+    /// Records an access. Returns false if it may race with another one, or must be recorded thread by thread for another reason.
     pub fn note(&mut self, access: &BlockAccess, place: u32, how: How) -> bool {
         let bytes = access.bytes;
         let fits = matches!(bytes, 1 | 2 | 4 | 8 | 16);
@@ -283,7 +282,7 @@ impl Segment {
             return !self.pending.is_any() || access.parts(|address, bytes| !self.is_pending(address, bytes));
         }
         self.log.push(access, place, self.now);
-        // Reads do not race with reads, nor atomic operations with such.
+        // Reads do not race with reads, and atomic operations do not race with atomic operations.
         let only = *self.only.get_or_insert(how);
         if how != How::Write && only == how && !self.pending.is_any() {
             return true;
@@ -298,8 +297,8 @@ impl Segment {
         fine
     }
 
-    /// Marks the words of an access of the log. False if that could race with another one, or has to be noted thread by thread for other
-    /// reasons.
+    /// Marks the words of an entry of the log. Returns false if the access may race with another one, or must be recorded thread by
+    /// thread for another reason.
     fn mark(&mut self, index: usize, how: How) -> bool {
         let Entry { bytes, threads, addresses, now, .. } = self.log.entries[index];
         let words = bytes.div_ceil(4) as usize;
@@ -310,7 +309,7 @@ impl Segment {
             Addresses::Each(first) => first,
         };
         let count = threads.iter().map(|word| word.count_ones() as usize).sum::<usize>();
-        // To be put back.
+        // Restored at the end.
         let all = std::mem::take(&mut self.log.addresses);
         let accessed = &all[first..][..count];
         let (least, greatest, either) =
@@ -330,7 +329,7 @@ impl Segment {
         fine
     }
 
-    /// All accesses from `least` to `greatest` are aligned, in memory that can be, and have their marks.
+    /// Whether accesses from `least` to `greatest` are aligned and within shared memory. Makes room for their marks.
     fn has_room(&mut self, least: u64, greatest: u64, bytes: u64) -> bool {
         if greatest > MOST_BYTES - 16 || least > greatest || !least.is_multiple_of(bytes) {
             return false;
@@ -343,7 +342,7 @@ impl Segment {
         true
     }
 
-    /// Notes accesses whose addresses step evenly, row by row.
+    /// Marks the words of an access with even steps, row by row.
     fn note_even(
         &mut self,
         threads: &Threads,
@@ -356,7 +355,7 @@ impl Segment {
         let last = threads.iter().rposition(|&word| word != 0);
         let end = last.map_or(0, |last| 64 * last as u32 + threads[last].ilog2() + 1);
         let all = threads.iter().map(|word| word.count_ones()).sum::<u32>() == end;
-        // Rows that go on in each other are one.
+        // Contiguous rows count as one row.
         let is_linear = pitch == step.wrapping_mul(width.into());
         let width = if is_linear { end } else { width.min(end) };
         let has_met = self.now != self.met.first;
@@ -402,7 +401,7 @@ impl Segment {
         true
     }
 
-    /// Notes so many words that threads from `first` on access, 2^`shift` each.
+    /// Marks `count` words that the threads from `first` on access, 2^`shift` words each.
     #[inline]
     fn note_words(
         &mut self,
@@ -425,7 +424,7 @@ impl Segment {
             });
         }
         let words = words.map(|(marks, i)| (marks, start + (i >> shift)));
-        // Each way in a loop of its own.
+        // A separate loop for each kind of access.
         let races = match how {
             How::Read => words.fold(false, |races, ((w, o), own)| races | How::Read.races(now, own, w, o)),
             How::Write => words.fold(false, |races, ((w, o), own)| races | How::Write.races(now, own, w, o)),
@@ -436,7 +435,7 @@ impl Segment {
         !races
     }
 
-    /// Notes that threads access a word each, at addresses that have marks.
+    /// Marks one word per thread, at addresses whose marks exist.
     fn note_each(&mut self, accesses: impl Iterator<Item = (u32, u64)>, (how, now): (How, u32)) -> bool {
         if self.pending.is_any() {
             return accesses.fold(true, |fine, (thread, address)| {
@@ -462,7 +461,7 @@ impl Segment {
         !races
     }
 
-    /// Notes words that several threads access at the same time.
+    /// Marks words that several threads access in one instruction.
     fn note_together(&mut self, word: usize, count: usize, how: How) -> bool {
         if self.pending.is_any() && self.pending.has(word, count) {
             return false;
@@ -482,7 +481,7 @@ impl Segment {
 mod tests {
     use super::*;
 
-    /// What becomes of accesses of words by threads, one after the other: of each whether it surely races with nothing before.
+    /// For each access in turn, whether it surely does not race with those before.
     fn fine(accesses: &[(How, u32, u64, u64)]) -> Vec<bool> {
         let mut segment = Segment::default();
         let note = |&(how, thread, address, bytes): &(How, u32, u64, u64)| {
@@ -505,20 +504,20 @@ mod tests {
             assert_eq!(meets(4, 8), may);
             assert_eq!(meets(4, 12), may);
             assert!(meets(4, 16) && meets(4, 4));
-            // A thread does not race with itself; where it mixes atomic and plain accesses that is looked at more closely.
+            // A thread does not race with itself, but a thread that mixes atomic and plain accesses is checked one by one.
             assert_eq!(
                 meets(3, 8),
                 (before == How::Atomic) == (after == How::Atomic) || before == How::Write
             );
         }
-        // Two readers, and one of them writes.
+        // Two threads read, then one of them writes.
         assert_eq!(
             fine(&[(How::Read, 1, 0, 4), (How::Read, 2, 0, 4), (How::Write, 1, 0, 4)]),
             [true, true, false]
         );
     }
 
-    /// Threads of a block of 64, and what they do to a word, or warps that meet: of each access whether it surely races with nothing.
+    /// For accesses of a block of 64 threads and meetings of warps, whether each access surely does not race with those before.
     fn fine_with_meetings(steps: &[Result<(How, u32, u64), u32>]) -> Vec<bool> {
         let (mut segment, order) = (Segment::default(), BlockOrder::new(64));
         let access = |segment: &mut Segment, how, thread, address| {
@@ -549,20 +548,20 @@ mod tests {
     #[test]
     fn a_warp_that_meets_comes_behind_what_its_lanes_did() {
         use How::{Read, Write};
-        // A lane writes, another one of its warp reads: without a meeting, behind one, behind one of the other warp.
+        // A lane writes and another lane of its warp reads: without a meeting, after one, and after one of the other warp.
         for (meeting, fine) in [(None, false), (Some(0), true), (Some(1), false)] {
             let steps = [Some(Ok((Write, 3, 8))), meeting.map(Err), Some(Ok((Read, 5, 8)))];
             let steps: Vec<_> = steps.into_iter().flatten().collect();
             assert_eq!(fine_with_meetings(&steps), [true, fine], "{meeting:?}");
         }
-        // Reads of several lanes: of the warp that has met, and of another one, too.
+        // Several lanes read: of the warp that has met, and also of another one.
         let read = [Ok((Read, 1, 0)), Ok((Read, 2, 0))];
         let others = [Ok((Read, 40, 0))];
         let behind = |thread| [Err(0), Ok((Write, thread, 0))];
         assert_eq!(fine_with_meetings(&[&read[..], &behind(7)].concat()), [true, true, true]);
         assert_eq!(fine_with_meetings(&[&read[..], &behind(40)].concat()), [true, true, false]);
         assert_eq!(fine_with_meetings(&[&read[..], &others, &behind(7)].concat()), [true, true, true, false]);
-        // What comes behind the meeting is not before it.
+        // An access after the meeting is not ordered by it.
         let late = [Ok((Write, 9, 4)), Err(0), Ok((Write, 9, 0)), Ok((Read, 3, 0))];
         assert_eq!(fine_with_meetings(&late), [true, true, false]);
     }
@@ -571,7 +570,7 @@ mod tests {
     fn rows_are_noted_as_their_threads_are() {
         let (mut segment, all) =
             (Segment::default(), [u64::MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        // 64 threads write a word each; then each reads its own, and all rows of 16 the same.
+        // 64 threads write a word each. Then each reads its own word, and then all rows of 16 threads read the same words.
         assert!(segment.note_even(&all, 0, (16, 4, 64), 4, (How::Write, segment.now)));
         assert!(segment.note_even(&all, 0, (64, 4, 0), 4, (How::Read, segment.now)));
         assert!(!segment.note_even(&all, 0, (16, 4, 0), 4, (How::Read, segment.now)));
@@ -579,7 +578,7 @@ mod tests {
         assert!(segment.note_even(&all, 0, (16, 4, 0), 4, (How::Read, segment.now)));
         assert!(segment.note_even(&all, 0, (16, 0, 4), 4, (How::Read, segment.now)));
         assert!(!segment.note_even(&all, 0, (64, 4, 0), 4, (How::Write, segment.now)));
-        // Addresses that no memory has.
+        // Addresses outside of memory.
         assert!(!segment.note_even(&all, u64::MAX - 3, (64, 4, 0), 4, (How::Read, segment.now)));
         assert!(!segment.note_even(&all, 2, (64, 4, 0), 4, (How::Read, segment.now)));
     }

@@ -1,11 +1,10 @@
-//! Who has accessed each byte: the last weak write, and everything since that a later access could race with.
+//! For each byte: the last weak write, and all accesses since then that a later access could race with.
 //!
-//! A word of 4 bytes has one cell as long as its bytes are accessed together, and one for each byte from then on. 64 bytes
-//! that threads access one after the other, each its own, have but one until somebody accesses them otherwise.
+//! A cell of 32 bytes holds both. A strong write never replaces a weak one, whoever made it.
 //!
-//! A cell has 32 bytes: the last weak write, and what has been done since. A strong write does not replace a weak one, whoever made it. Of
-//! a row of 64 bytes the first word that is accessed alone gets one cell, and the second one gets all 16. A row that threads access one
-//! element after the other keeps its one cell where several blocks read it, too.
+//! Memory has a cell per 4-byte word while the bytes of the word are accessed together, and a cell per byte from then on. A 64-byte
+//! row whose elements consecutive threads access has a single cell, even if several blocks read it. A row with one accessed word
+//! has one cell; when a second word is accessed, it gets all 16.
 
 mod query;
 
@@ -15,27 +14,27 @@ use std::hash::{BuildHasherDefault, Hasher};
 use crate::clock::{Epoch, Stamp};
 use crate::groups::{Group, List};
 
-/// An access that has been made: who, when, and by which instruction.
+/// A recorded access: who made it, when, and by which instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     pub block: u32,
-    /// The epoch of the thread, or the number of the group of asynchronous copies.
+    /// The epoch of the thread, or the number of its group of asynchronous copies.
     pub epoch: Epoch,
     /// Index of the instruction's access; see [`Context::dominates`].
     pub place: u32,
     pub thread: u16,
     pub flags: u8,
-    /// Bytes of the word that are accessed together; of a row, the bytes of each thread.
+    /// The bytes of the word that are accessed together. In a row, the number of bytes per thread.
     pub mask: u8,
 }
 
-/// There is an access.
+/// The record has an access.
 const PRESENT: u8 = 1;
-/// It is an asynchronous copy.
+/// The access is an asynchronous copy.
 const COPY: u8 = 2;
-/// There are several: `epoch` is where.
+/// There are several accesses: `epoch` is the index of their list.
 const MANY: u8 = 4;
-/// Each byte has a cell of its own: `epoch` is where.
+/// Each byte has its own cell: `epoch` is the index of the four.
 const SPLIT: u8 = 8;
 
 impl Record {
@@ -52,12 +51,12 @@ impl Record {
         self.flags & flag != 0
     }
 
-    /// It says something: of an access, or where to look.
+    /// Whether the record is in use: it has an access, or refers to others.
     fn is_any(&self) -> bool {
         self.flags != 0
     }
 
-    /// It is a copy of the group `epoch`.
+    /// Whether it is a copy; `epoch` is then its group.
     pub fn is_copy(&self) -> bool {
         self.is(COPY)
     }
@@ -82,19 +81,19 @@ const ROW_WORDS: usize = 16;
 /// Bytes of a row.
 pub(crate) const ROW_BYTES: u64 = 64;
 
-/// A part of memory: of each row how its accesses are kept, and where in [`Shadow::cells`].
+/// A part of memory: for each row, how its accesses are kept, and the index of its first cell in [`Shadow::cells`].
 struct Page {
     kinds: [u8; PAGE_WORDS / ROW_WORDS],
     cells: [u32; PAGE_WORDS / ROW_WORDS],
 }
 
-/// Nobody has accessed the row.
+/// No access to the row.
 const UNTOUCHED: u8 = 0;
-/// It has the cell of its first element: the thread of each further element is the next one.
+/// One cell, of the row's first element. Each further element belongs to the next thread.
 const WHOLE: u8 = 1;
-/// Its words have cells of their own.
+/// Each word has its own cell.
 const APART: u8 = 2;
-/// One word has been accessed, this one behind: scattered accesses take no more memory than a cell each.
+/// One cell, of the single accessed word: its index is added to this. Scattered accesses thus take one cell each.
 const LONE: u8 = 16;
 
 impl Default for Page {
@@ -103,7 +102,7 @@ impl Default for Page {
     }
 }
 
-/// Hashes numbers of pages.
+/// Hashes page numbers.
 #[derive(Default)]
 pub(crate) struct PageHasher(u64);
 
@@ -123,7 +122,7 @@ impl Hasher for PageHasher {
 }
 
 impl Record {
-    /// Of a row's record that of the element at a byte.
+    /// The record of the element at a byte, from the record of its row.
     fn at(&self, byte: u32, mask: u8) -> Record {
         match self.is(PRESENT) {
             true => {
@@ -134,55 +133,56 @@ impl Record {
     }
 }
 
-/// How accesses stand to each other, for the one that is made now.
+/// How the access being recorded relates to earlier ones.
 pub(crate) trait Context {
-    /// The earlier access happens before the one that is made now.
+    /// Whether the earlier access happens before the current one.
     fn ordered(&self, earlier: &Record) -> bool;
-    /// They may be made at the same time: neither writes, or they are morally strong.
+    /// Whether the two accesses do not conflict: neither writes, or they are morally strong.
     fn compatible(&self, earlier: &Record) -> bool;
-    /// Whoever races with the earlier access, which happens before, also races with the one that is made now.
+    /// Given that the earlier access happens before the current one: whether any later access that races with it also races with
+    /// the current one.
     fn dominates(&self, earlier: &Record) -> bool;
-    /// All accesses of the block before this epoch happen before.
+    /// All accesses of the block before this epoch happen before the current one.
     fn floor(&self) -> Epoch;
-    /// It is a write that is not strong.
+    /// Whether the current access is a weak write.
     fn is_weak_write(&self) -> bool;
-    /// It is strong.
+    /// Whether the current access is strong.
     fn is_strong(&self) -> bool;
-    /// It is a strong write that reads nothing.
+    /// Whether the current access is a strong write that reads nothing.
     fn is_store(&self) -> bool;
-    /// It is a strong read that somebody gets the value of, and would find what this strong write has left.
+    /// Whether the current access is a strong read whose value is used, and it observes this strong write if the write is the last one.
     fn observes(&self, write: &Record) -> bool;
-    /// It is a strong write.
+    /// Whether the record is a strong write.
     fn is_observable(&self, record: &Record) -> bool;
-    /// What happened at the stamp happens before, or is by the same thread.
+    /// Whether what happened at the stamp happens before the current access, or is by the same thread.
     fn knows(&self, stamp: Stamp) -> bool;
-    /// They race, at this address.
+    /// Reports that the current access races with an earlier one, at this address.
     fn race(&mut self, earlier: &Record, address: u64);
 }
 
-/// Pages that are found at once.
+/// Size of the cache of pages.
 const RECENT_PAGES: usize = 32;
 
-/// The accesses of a memory.
+/// The recorded accesses of a memory.
 #[derive(Default)]
 pub(crate) struct Shadow {
     pages: HashMap<u64, u32, BuildHasherDefault<PageHasher>>,
     memory: Vec<Page>,
-    /// Some pages that were looked at last, by the end of their numbers.
+    /// A direct-mapped cache of pages, indexed by the low bits of their numbers.
     recent: [(u64, u32); RECENT_PAGES],
     cells: Vec<Cell>,
     many: Vec<List>,
     split: Vec<[Cell; 4]>,
-    /// Lists of [`Shadow::many`] that are free.
+    /// Free indices in [`Shadow::many`].
     free: Vec<u32>,
-    /// Groups of lists that are long.
+    /// The number of groups by which lists exceed their normal length.
     spare: usize,
 }
 
 impl Shadow {
     fn page(&mut self, number: u64) -> usize {
         let recent = number as usize % RECENT_PAGES;
-        // Numbers are kept one higher, so that none is that of a place that is still empty.
+        // Page numbers are stored plus one, so that an empty entry matches none.
         if self.recent[recent].0 == number + 1 {
             return self.recent[recent].1 as usize;
         }
@@ -194,21 +194,21 @@ impl Shadow {
         index as usize
     }
 
-    /// Nothing is known of any access any more.
+    /// Forgets all accesses.
     pub fn clear(&mut self) {
         if !self.memory.is_empty() {
             *self = Shadow::default();
         }
     }
 
-    /// So many new cells, one behind the other.
+    /// Adds consecutive cells; returns the index of the first.
     fn add_cells(&mut self, count: usize) -> u32 {
         let first = self.cells.len();
         self.cells.resize(first + count, Cell::default());
         first as u32
     }
 
-    /// Where the cell of a word is, which it has from now on if it had none.
+    /// The index of the cell of a word. Makes the cell if there is none.
     fn cell(&mut self, page: usize, word: usize) -> usize {
         let (row, of_row) = (word / ROW_WORDS, word % ROW_WORDS);
         let (kind, cell) = (self.memory[page].kinds[row], self.memory[page].cells[row] as usize);
@@ -225,8 +225,8 @@ impl Shadow {
         }
     }
 
-    /// Notes accesses to a row, each thread its own element of so many bytes; `record` is that of the first. False if it has to be done
-    /// element by element: where it is not clear at once that it races with nothing.
+    /// Records accesses to a row, in which each thread accesses its own element of `bytes` bytes; `record` is the first thread's. Returns
+    /// false if it is not clear at once that nothing races: the caller then records the elements one by one.
     pub fn access_row(
         &mut self,
         address: u64,
@@ -279,7 +279,7 @@ impl Shadow {
                 }) {
                     return true;
                 }
-                // These are kept together, which rows cannot say.
+                // Accesses of one instruction belong to one group, which the record of a row cannot express.
                 if groups.iter().filter(in_new).any(|group| group.record.place == new.place) {
                     return false;
                 }
@@ -305,7 +305,7 @@ impl Shadow {
         {
             cell.other = new;
         } else if before.same(&new) && is_same_row(&before) {
-            // It has been noted.
+            // Already recorded.
         } else if context.is_strong()
             || before.place == new.place && (before.block, before.epoch) == (new.block, new.epoch)
         {
@@ -319,7 +319,7 @@ impl Shadow {
         true
     }
 
-    /// Gives the words of a row that has been accessed cells of their own; returns where the first is.
+    /// Gives each word of an accessed row its own cell. Returns the index of the first.
     fn take_apart(&mut self, page: usize, row: usize) -> usize {
         let (kind, before) = (self.memory[page].kinds[row], self.memory[page].cells[row] as usize);
         let first_cell = self.add_cells(ROW_WORDS) as usize;
@@ -376,7 +376,7 @@ impl Shadow {
         Cell { write: write.at(byte, mask), other }
     }
 
-    /// Notes an access to so many bytes, and tells `context` with which ones it races.
+    /// Records an access, and reports to `context` the accesses that it races with.
     pub fn access(&mut self, address: u64, bytes: u64, record: Record, context: &mut impl Context) {
         let end = address.saturating_add(bytes);
         let mut at = address;
@@ -390,13 +390,13 @@ impl Shadow {
             let mut cell = self.cells[index];
             let new = Record { mask, ..record };
             if !cell.write.is_any() && !cell.other.is(PRESENT) {
-                // The first access of all.
+                // The first access.
                 let is_write = context.is_weak_write();
                 *(if is_write { &mut self.cells[index].write } else { &mut self.cells[index].other }) = new;
             } else if cell.write.same(&new) && !cell.other.is(PRESENT) && cell.write.mask == mask
                 || cell.other.same(&new) && cell.other.flags == new.flags && cell.other.mask == mask
             {
-                // The thread has done the same in this epoch, and nobody wrote since.
+                // The thread has made the same access in this epoch, and no write came since.
             } else if cell.write.is(SPLIT) {
                 self.touch_bytes(cell.write.epoch, at, new, context);
             } else if self.fits(&cell, mask) {
@@ -412,13 +412,13 @@ impl Shadow {
         }
     }
 
-    /// The bytes have been accessed together so far.
+    /// Whether all recorded accesses were to exactly these bytes of the word.
     fn fits(&self, cell: &Cell, mask: u8) -> bool {
         let of = |record: &Record| !record.is(PRESENT) || record.mask == mask;
         of(&cell.write) && of(&cell.other)
     }
 
-    /// A cell for each byte.
+    /// Splits a cell into one per byte.
     fn split_up(&mut self, cell: Cell) -> u32 {
         let part = |shadow: &mut Shadow, byte: u32| {
             let has = |record: &Record| record.is(PRESENT) && record.mask >> byte & 1 != 0;
@@ -447,7 +447,7 @@ impl Shadow {
         }
     }
 
-    /// A list, and where it is.
+    /// Stores a list; returns its index.
     fn list(&mut self, list: List) -> u32 {
         match self.free.pop() {
             Some(index) => {

@@ -1,4 +1,4 @@
-//! synccheck: barriers and warp-level operations that are not used as the manual asks.
+//! synccheck: barriers and warp-level operations that break the rules of the manual.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,12 +7,12 @@ use vm::{BarrierArrival, WarpEvent, WarpKind};
 
 use crate::block::{Threads, WARP, contains, insert, join, members, range, set_of};
 
-/// Something that is wrong: what, where, and by which threads.
+/// A misuse, with its places and threads.
 pub(crate) enum Misuse {
-    /// The threads of a barrier for whole warps come by several instances of it, or not all.
+    /// Threads of a warp arrive at a whole-warp barrier by different instances of the instruction, or not all of them arrive.
     Divergent {
         here: (Span, u32),
-        /// These lanes of the warp are not with it, but there.
+        /// The lanes of the warp that are `elsewhere`.
         absent: u32,
         elsewhere: Elsewhere,
     },
@@ -47,17 +47,17 @@ pub(crate) enum Misuse {
     },
 }
 
-/// Where lanes are that do not come to a barrier with others of their warp, and one of their threads.
+/// Where lanes are that do not arrive at a barrier with the others of their warp, with one of their threads.
 #[derive(Clone, Copy)]
 pub(crate) enum Elsewhere {
-    /// They come to it by another instruction.
+    /// They arrive by another instruction.
     Comes((Span, u32)),
     /// They have ended.
     Ended((Span, u32)),
     Unknown,
 }
 
-/// Who has come to a barrier in its current phase, and how.
+/// Who has arrived at a barrier in its current phase, and how.
 #[derive(Default)]
 struct Use {
     arrivals: Vec<(Span, Threads)>,
@@ -65,15 +65,15 @@ struct Use {
     whole_block: bool,
 }
 
-/// The barriers of a block, as they are used.
+/// The barriers and mbarrier objects of a block.
 #[derive(Default)]
 pub(crate) struct BlockUse {
     barriers: HashMap<u64, Use>,
-    /// With how many threads each was complete before.
+    /// By barrier: the thread count of its previous phase.
     counts: HashMap<u64, (Span, u32, Option<u64>)>,
-    /// Where threads have ended, and which.
+    /// Where threads have ended, and which threads.
     exits: Vec<(Span, Threads)>,
-    /// Mbarrier objects, and who made them.
+    /// The mbarrier objects, and who initialized them.
     objects: BTreeMap<u64, (Span, u32)>,
 }
 
@@ -109,7 +109,8 @@ impl BlockUse {
         join(&mut barrier.arrivals[place].1, &set_of(arrival.threads));
     }
 
-    /// A barrier of a block of so many threads is complete. `aligned`: all lanes of a warp must execute the same instance of the instruction.
+    /// A barrier of a block of `threads` threads is complete. `aligned`: whether all lanes of a warp must execute the same instance of an
+    /// instruction.
     pub fn complete(
         &mut self,
         number: u64,
@@ -145,7 +146,7 @@ impl BlockUse {
             }
         }
         let exit = self.exits.first().map(|(span, set)| (*span, members(set).next().unwrap_or(0)));
-        // Whole warps have ended, or where that does not matter parts of them.
+        // Either whole warps have ended, or parts of warps where this is allowed.
         if let (true, true, Some(exit), Some((span, set))) =
             (are_whole, barrier.whole_block, exit, barrier.arrivals.first())
         {
@@ -156,7 +157,7 @@ impl BlockUse {
         }
     }
 
-    /// The launch has ended with threads at barriers: did those before them come for another number?
+    /// The launch has ended with threads at barriers. Reports barriers whose previous phase had another thread count.
     pub fn abandon(&self, found: &mut Vec<Misuse>) {
         for (number, barrier) in &self.barriers {
             if let (Some(&first), Some(second)) = (self.counts.get(number), barrier.count)
@@ -174,7 +175,7 @@ impl BlockUse {
         }
     }
 
-    /// Lanes execute a warp-level operation; the block has so many threads.
+    /// Lanes execute a warp-level operation in a block of `threads` threads.
     pub fn warp(&self, event: &WarpEvent, threads: u32, found: &mut Vec<Misuse>) {
         let mut active = [0; 16];
         event.lanes.iter().for_each(|lane| insert(&mut active, lane.thread));
@@ -208,7 +209,7 @@ impl BlockUse {
         }
     }
 
-    /// The object that has some of so many bytes: who made it.
+    /// Who initialized the mbarrier object that overlaps these bytes.
     pub fn object_in(&self, address: u64, bytes: u64) -> Option<(Span, u32)> {
         let first = address.saturating_sub(OBJECT_BYTES - 1);
         self.objects.range(first..address.saturating_add(bytes)).next().map(|(_, &made)| made)

@@ -1,20 +1,20 @@
-//! Tensor memory: cells that nobody wrote, and stores that nobody waited for (PTX ISA 9.7.16).
+//! Tensor memory: unwritten cells, and stores that no thread has waited for (PTX ISA 9.7.16).
 //!
-//! `vm`'s `exec/matrix/tensor_cells.rs` says which cells an instruction is about.
+//! `exec/matrix/tensor_cells.rs` in `vm` defines which cells an instruction accesses.
 
 use std::collections::HashMap;
 
 use diag::Span;
 use vm::{TensorCells, TensorMemoryAccess, TensorMemoryEvent};
 
-/// Lanes and columns that there are.
+/// The number of lanes and columns of tensor memory.
 const LANES: usize = 128;
 const COLUMNS: usize = 512;
 
 /// A block and a thread of it.
 type Thread = ([u32; 3], u32);
 
-/// A thread uses what another one, or itself, has stored and not waited for.
+/// A thread uses a cell that a thread has stored but not waited for.
 pub(crate) struct NotAwaited {
     pub here: Span,
     pub thread: Thread,
@@ -27,13 +27,13 @@ pub(crate) struct NotAwaited {
 struct Stored {
     by: Thread,
     span: Span,
-    /// How often the thread had waited before.
+    /// How often the thread had waited before the store.
     waits: u32,
 }
 
 /// The tensor memory of a block.
 struct Cells {
-    /// What somebody wrote, a bit each, lane by lane.
+    /// The written cells, one bit each, lane by lane.
     written: Vec<u64>,
     stored: HashMap<usize, Stored>,
 }
@@ -58,7 +58,7 @@ impl Cells {
     }
 }
 
-/// The cells that there are among these.
+/// The indices of those cells that exist.
 fn indices(cells: &TensorCells) -> impl Iterator<Item = usize> + use<> {
     let (lane, columns) = (cells.lane as usize, cells.columns.clone());
     columns.map(move |column| lane * COLUMNS + column as usize).filter(|&index| index < LANES * COLUMNS)
@@ -78,13 +78,13 @@ impl TensorMemories {
         threads.iter().for_each(|&thread| *self.waits.entry((block, thread)).or_default() += 1);
     }
 
-    /// A block is over.
+    /// A block has ended.
     pub fn end_block(&mut self, ctaid: [u32; 3]) {
         self.blocks.remove(&ctaid);
         self.waits.retain(|(block, _), _| *block != ctaid);
     }
 
-    /// Threads access cells. Returns the registers of a load that get what nobody wrote, with their threads.
+    /// Threads access cells. Returns the threads and registers of a load that receive unwritten cells.
     pub fn access(&mut self, event: &TensorMemoryEvent) -> Vec<(u32, u32)> {
         let mut undefined = Vec::new();
         if event.access != TensorMemoryAccess::Store {
@@ -95,7 +95,7 @@ impl TensorMemories {
             memory.is_some_and(|memory| indices(cells).all(|index| memory.is_written(index)))
         };
         for (row, cells) in event.cells.iter().enumerate() {
-            // What a row of a product is made of, or what a cell becomes.
+            // The operands of a row of a product, or the source of a copied cell.
             let sources = event.sources.get(row).is_none_or(|source| written(&self.blocks, source));
             let by = (event.block, cells.thread);
             let waits = self.waits.get(&by).copied().unwrap_or(0);
@@ -123,7 +123,7 @@ impl TensorMemories {
         undefined
     }
 
-    /// Finds the first cell that somebody has stored and not waited for.
+    /// Finds the first cell that a thread has stored but not waited for.
     fn look_for_stores(&mut self, event: &TensorMemoryEvent) {
         for cells in event.cells.iter().chain(event.sources) {
             let Some(memory) = self.blocks.get(&cells.owner) else { continue };

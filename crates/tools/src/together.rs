@@ -1,9 +1,10 @@
-//! Accesses of a block as a whole: to shared memory ([`Segment`](crate::segment::Segment)) and to rows of global memory, as long as it is
-//! clear at once that they race with nothing and order nothing. Whatever else they may be is found out thread by thread.
+//! Accesses of a whole block: to shared memory ([`Segment`](crate::segment::Segment)) and to rows of global memory, while they clearly
+//! race with nothing and order nothing. All other accesses are checked thread by thread.
 //!
-//! An access of a block's threads comes as one event ([`BlockAccess`]) of evenly stepping addresses or an array of them. What is not clear
-//! comes again thread by thread (`AccessEvent`), and both ways find the same. racecheck never asks for weak loads of global memory again,
-//! and for weak stores only if they race or meet in one instruction, since only then does it matter what they write.
+//! An access of a block's threads arrives as one event ([`BlockAccess`]), with affine addresses or an array of addresses. Threads whose
+//! access is not clear arrive again one by one (`AccessEvent`); both ways give the same findings. racecheck never asks for weak loads
+//! of global memory again. It asks for weak stores only if they race or overlap within one instruction, because only then the stored
+//! values matter.
 
 use isa::Space;
 use vm::{AccessKind, BlockAccess, BlockAddresses, LaneAccess, Order};
@@ -18,7 +19,7 @@ use crate::segment::{How, even_address};
 use crate::shadow::{ROW_BYTES, Record, Shadow};
 
 impl Races {
-    /// Notes an access of a block as a whole. Returns the threads of which it has to be noted one by one ([`Races::access`]).
+    /// Records an access of a whole block. Returns the threads whose accesses must be recorded one by one ([`Races::access`]).
     pub fn block_access(&mut self, access: &BlockAccess) -> Threads {
         const NONE: Threads = [0; 16];
         let all = *access.threads;
@@ -36,20 +37,20 @@ impl Races {
         self.block(access.block);
         let index = self.index(access.block);
         let Some(block) = self.blocks.get_mut(&index) else { return all };
-        // Whoever has released or relaxed something may tell or learn something by a strong access.
+        // After a release or a relaxed write, a strong access may release or acquire something.
         let variables = if space == Space::Shared { &block.variables } else { &self.variables };
         let tells = semantics.order != Order::Relaxed || !block.patterns.is_empty() || !variables.is_empty();
         let how = match kind {
             AccessKind::Load if !semantics.is_strong() => How::Read,
             AccessKind::Store if !semantics.is_strong() => How::Write,
             AccessKind::Atomic if !tells => How::Atomic,
-            // Orders nothing that copies are asked for.
+            // It orders nothing that pending copies depend on.
             _ if self.only_copies => How::Read,
             _ => return all,
         };
         match space {
             Space::Shared if self.has_async_reads => all,
-            // Atomic operations of other sizes are not atomic to each other.
+            // Shared atomic operations are recorded together only in 4 bytes, where all of them are morally strong with each other.
             Space::Shared if how == How::Atomic && bytes != 4 && !self.only_copies => all,
             Space::Shared if block.segment.note(access, place, how) => NONE,
             Space::Shared => all,
@@ -75,7 +76,7 @@ impl Races {
                     let stamp = Stamp { block: index, thread: thread as u16, epoch };
                     now.thread = thread;
                     self.global.access(address, bytes, Record::new(stamp, place, false), &mut now);
-                    // Only of loads: stores have been looked at before.
+                    // Only loads can race here: stores were checked before.
                     for race in now.races.drain(..) {
                         let (block_id, owner) = (access.block, access.block);
                         let lane = LaneAccess { block: block_id, thread, space, address, owner, bytes };
@@ -87,7 +88,7 @@ impl Races {
         }
     }
 
-    /// From now on accesses to the shared memory of a block are noted thread by thread, until its next barrier or for good.
+    /// Records the accesses of a block to its shared memory thread by thread, until its next barrier or for good.
     pub fn settle(&mut self, ctaid: [u32; 3], for_good: bool) {
         let index = self.index(ctaid);
         if self.only_copies && !for_good {
@@ -95,7 +96,7 @@ impl Races {
         }
         let Some(mut block) = self.blocks.remove(&index) else { return };
         let mut log = block.segment.end(for_good);
-        // They are noted with what the threads knew then.
+        // The log is replayed with what the threads knew at its start.
         let after = log.before.take().map(|mut before| {
             before.swap_copies(&mut block.order);
             std::mem::replace(&mut block.order, *before)
@@ -128,7 +129,7 @@ impl Races {
         self.blocks.insert(index, block);
     }
 
-    /// Lanes meet: of which warps which, as their member masks say.
+    /// Lanes meet: pairs of a warp and its meeting lanes, which the member masks determine.
     pub fn meet(&mut self, ctaid: [u32; 3], warps: &[(u32, u32)]) {
         let block = self.block(ctaid);
         let are_whole = warps.iter().all(|&(warp, lanes)| block.order.is_whole_warp(warp, lanes));
@@ -139,8 +140,8 @@ impl Races {
         warps.iter().for_each(|&(warp, lanes)| order.synchronize_lanes(warp, lanes));
     }
 
-    /// Lanes met in an operation that orders nothing but what they did to mbarrier objects: there is something of that since the last barrier
-    /// where accesses are noted one by one.
+    /// Lanes meet in an operation that orders only their earlier uses of mbarrier objects. If accesses are not recorded one by one, there
+    /// have been no such uses since the last barrier.
     pub fn meet_in_collective(&mut self, ctaid: [u32; 3], warps: &[(u32, u32)]) {
         let RunningBlock { order, segment, .. } = self.block(ctaid);
         if segment.is_apart() {
@@ -155,7 +156,7 @@ impl Races {
             self.block(ctaid).order.complete(barrier);
             return;
         }
-        // A barrier orders what was before it, but for reads through the async proxy, which a fence must precede, too.
+        // The barrier orders everything before it, except for reads through the async proxy, which also need a proxy fence.
         let is_over = !self.has_async_reads;
         let block = self.block(ctaid);
         block.order.complete(barrier);
@@ -165,7 +166,7 @@ impl Races {
     }
 }
 
-/// Notes an access to global memory where it is to whole rows, each element by the next thread. Returns the threads of all others.
+/// Records a global access by whole rows, each element by the next thread. Returns the threads that this does not cover.
 fn access_rows(global: &mut Shadow, access: &BlockAccess, order: &BlockOrder, now: &mut Now) -> Threads {
     let (bytes, mut left) = (access.bytes, *access.threads);
     let BlockAddresses::Even { start, width, step, pitch } = access.addresses else { return left };
@@ -174,18 +175,18 @@ fn access_rows(global: &mut Shadow, access: &BlockAccess, order: &BlockOrder, no
     }
     let last = left.iter().rposition(|&word| word != 0);
     let end = last.map_or(0, |last| 64 * last as u32 + left[last].ilog2() + 1);
-    // Rows of threads that go on in each other are one.
+    // Contiguous rows of threads count as one row.
     let is_linear = pitch == step.wrapping_mul(width.into()) || width >= end;
     let in_row = (ROW_BYTES / bytes) as u32;
     let is_aligned = start.is_multiple_of(ROW_BYTES)
         && (is_linear || width.is_multiple_of(in_row) && pitch.is_multiple_of(ROW_BYTES));
-    // Where threads are missing the others' addresses must be theirs alone.
+    // If threads are missing, no two threads may share an address.
     let count = left.iter().map(|word| word.count_ones()).sum::<u32>();
     if !is_aligned || !is_linear && (count != end || !end.is_multiple_of(in_row)) {
         return left;
     }
     for first in (0..end).step_by(in_row as usize) {
-        // Threads of a row are in one word.
+        // All threads of a row are in the same 64-bit word.
         let (word, row) = (first as usize / 64, u64::MAX >> (64 - in_row) << (first % 64));
         if row & !left[word] != 0 {
             continue;
@@ -211,7 +212,7 @@ fn access_rows(global: &mut Shadow, access: &BlockAccess, order: &BlockOrder, no
     left
 }
 
-/// The address of each thread. Of rows that go on in each other it is found without a division.
+/// The address of each thread. If the rows are contiguous, it needs no division.
 fn addresses<'a>(access: &BlockAccess<'a>) -> impl Fn(u32) -> u64 + use<'a> {
     let addresses = access.addresses;
     let linear = match addresses {
@@ -228,7 +229,7 @@ fn addresses<'a>(access: &BlockAccess<'a>) -> impl Fn(u32) -> u64 + use<'a> {
     }
 }
 
-/// Stores of threads to global memory race with nothing, neither before nor among each other.
+/// Whether stores of threads to global memory race neither with earlier accesses nor with each other.
 fn may_write(
     global: &Shadow,
     access: &BlockAccess,

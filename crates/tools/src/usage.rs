@@ -1,11 +1,11 @@
-//! racecheck: whether what a thread has read can matter to anybody.
+//! racecheck: whether a value that a thread has read can matter.
 //!
-//! A value matters if it may reach a store, an address, a branch, a guard, another lane, or whatever else is more than computing it. Where
-//! it can go is read off the code of the kernel: from register to register, whatever the order of instructions. If it ends in nothing but
-//! the operands of stores and atomic operations, it matters to those threads that execute one of these, whenever that is.
+//! A value matters if it may reach a store, an address, a branch, a guard, another lane, or anything but further computation. The
+//! kernel's code decides where it can go: from register to register, ignoring the order of instructions. If it reaches only operands
+//! of stores and atomic operations, it matters for those threads that ever execute one of them.
 //!
-//! Who executes which stores is kept by block, and looked up when a read has raced. A race whose thread may still store the value waits
-//! until its block has ended.
+//! Each block records which threads execute which stores, and a race looks that up. If the reading thread may still execute the
+//! store, the race waits until its block has ended.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use isa::{Access, Action, Effect};
 use crate::block::{Threads, contains, join, range};
 use crate::meeting::Race;
 
-/// Stores and atomic operations of more blocks that have ended than have room here count as executed by all threads.
+/// Ended blocks are recorded up to this many store sets. Beyond that, all threads count as having executed all stores.
 const MOST_ENDED: usize = 1 << 18;
-/// More races are not kept until it is known whether they matter.
+/// At most this many races wait until it is known whether they matter.
 const MOST_OPEN: usize = 1 << 16;
 
 /// What an instruction does with the registers that it reads.
 enum Step {
-    /// It computes others of them.
+    /// It computes these registers.
     Computes(Vec<u32>),
-    /// It stores them, or accesses memory there: which of the stores it is.
+    /// It stores them, or uses them as the address of an access: the index of the store.
     Stores(usize),
     /// Anything else.
     Uses,
@@ -39,13 +39,13 @@ struct Flow {
     steps: Vec<Step>,
     /// By register: the instructions that read it.
     readers: HashMap<u32, Vec<usize>>,
-    /// By where loads begin: the registers that they write.
+    /// By start of a load's span: the registers that it writes.
     loads: HashMap<u32, Vec<u32>>,
-    /// By where stores begin: their numbers.
+    /// By start of a store's span: its index.
     stores: HashMap<u32, usize>,
 }
 
-/// What registers an operand reads and writes.
+/// Collects the registers that an operand reads and writes.
 fn registers(operand: &Operand, access: Access, reads: &mut Vec<u32>, writes: &mut Vec<u32>) {
     let mut value = |register: u32| {
         if access != Access::Write {
@@ -111,7 +111,7 @@ impl Flow {
         for (operand, spec) in instruction.operands.iter().zip(form.operands_with(&instruction.picks)) {
             registers(operand, spec.access, &mut reads, &mut writes);
         }
-        // What goes to parameters and local memory is found there again, by whoever that is.
+        // Values stored to parameters and local memory can be read again.
         let is_own = ["param", "local"]
             .into_iter()
             .any(|space| instruction.picks.mods().iter().any(|modifier| modifier.name().starts_with(space)));
@@ -132,13 +132,13 @@ impl Flow {
         self.steps.push(step);
         reads.into_iter().for_each(|register| self.readers.entry(register).or_default().push(number));
         if let Some((guard, _)) = instruction.guard {
-            // Who executes it depends on that.
+            // The guard decides whether the instruction runs.
             self.readers.entry(guard.0).or_default().push(self.steps.len());
             self.steps.push(Step::Uses);
         }
     }
 
-    /// The stores that get what a load reads; `None` if it can go elsewhere.
+    /// The stores that a load's value can reach; `None` if it can reach anything else.
     fn stores_of(&self, load: u32) -> Option<Vec<usize>> {
         let mut waiting = self.loads.get(&load)?.clone();
         let mut seen: HashSet<u32> = waiting.iter().copied().collect();
@@ -158,17 +158,17 @@ impl Flow {
     }
 }
 
-/// Who has executed which stores of a kernel, and the races whose reads may matter yet.
+/// Which threads have executed which stores of a kernel, and the races that wait for this.
 #[derive(Default)]
 pub(crate) struct Usage {
     flow: Arc<Flow>,
-    /// By load: as [`Flow::stores_of`].
+    /// By load: the result of [`Flow::stores_of`].
     known: HashMap<u32, Option<Vec<usize>>>,
-    /// By block that runs, and store.
+    /// By running block, and by store.
     running: HashMap<u32, Vec<Threads>>,
-    /// The same of blocks that have ended, unless all their threads have executed all stores.
+    /// The same for ended blocks, except those whose threads have all executed all stores.
     ended: HashMap<u32, Vec<Threads>>,
-    /// Races of which that is not known yet, by the block that reads.
+    /// Races that may still matter, by the block that reads.
     open: Vec<(u32, Race)>,
     is_over: bool,
 }
@@ -178,12 +178,12 @@ pub(crate) struct Usage {
 pub(crate) enum Matters {
     Yes,
     No,
-    /// The thread may still come to a store that it does matter to.
+    /// The thread may still execute a store of the value.
     NotYet,
 }
 
 impl Usage {
-    /// A launch begins; `before` is that of the launch before, or of the one that this is a part of.
+    /// Starts a launch. `before` is the usage of the previous launch, or of the launch that this is a part of.
     pub fn begin(before: &Usage, module: &Module, kernel: &str) -> Usage {
         let flow = match before.flow.kernel == kernel {
             true => Arc::clone(&before.flow),
@@ -192,7 +192,7 @@ impl Usage {
         Usage { flow, ..Usage::default() }
     }
 
-    /// The same code, and nothing of what has been done.
+    /// A new usage for the same code.
     pub fn of_same_code(&self) -> Usage {
         Usage { flow: Arc::clone(&self.flow), ..Usage::default() }
     }
@@ -205,25 +205,25 @@ impl Usage {
         join(&mut of_block[number], threads);
     }
 
-    /// Whether it matters what a thread of a block has read by an instruction.
+    /// Whether the value matters that a thread of a block has read by the instruction at `start`.
     pub fn matters(&mut self, (block, is_running): (u32, bool), start: u32, thread: u32) -> Matters {
         let flow = &self.flow;
         let stores = self.known.entry(start).or_insert_with(|| flow.stores_of(start));
-        // What code does nothing with was written for something: no compiler leaves it.
+        // A compiler removes loads without any use, so this one is intended.
         let Some(stores) = stores.as_ref().filter(|stores| !stores.is_empty()) else { return Matters::Yes };
         let executes = |all: &Vec<Threads>| stores.iter().any(|&store| contains(&all[store], thread));
         let of_block = if is_running { self.running.get(&block) } else { self.ended.get(&block) };
         match of_block.map(executes) {
             Some(true) => Matters::Yes,
             _ if is_running && !self.is_over => Matters::NotYet,
-            // It would have gone on.
+            // The thread would have continued.
             _ if is_running => Matters::Yes,
             Some(false) => Matters::No,
             None => Matters::Yes,
         }
     }
 
-    /// A block of so many threads has ended. Returns the races of which it is known now.
+    /// A block of `threads` threads has ended. Returns the races that were waiting for it.
     pub fn end_block(&mut self, block: u32, threads: u32) -> Vec<Race> {
         let stores = self.flow.stores.len();
         let executed = self.running.remove(&block).unwrap_or_else(|| vec![[0; 16]; stores]);
@@ -237,13 +237,13 @@ impl Usage {
         known.into_iter().map(|(_, race)| race).collect()
     }
 
-    /// The launch has ended, with a fault if there are blocks that have not. Returns the races that are left.
+    /// The launch has ended; if blocks are left, by a fault. Returns the races that are left.
     pub fn end(&mut self) -> Vec<Race> {
         self.is_over = true;
         std::mem::take(&mut self.open).into_iter().map(|(_, race)| race).collect()
     }
 
-    /// Keeps a race until the block has ended that reads; gives it back if there is no room.
+    /// Keeps a race until the reading block has ended. Returns it if there is no room.
     pub fn keep(&mut self, block: u32, race: Race) -> Option<Race> {
         if self.open.len() >= MOST_OPEN {
             return Some(race);

@@ -1,7 +1,7 @@
 //! Asynchronous work that threads wait for in groups, and when it is done (PTX ISA 9.7.9.25 and 9.7.15.7).
 //!
-//! An access of a copy or a product is kept with the number of its group, and is done when its thread has waited for that group. The waits
-//! are operations of the lowered code (`AsyncStep`) that do nothing in the interpreter, which does such work at once.
+//! An access of a copy or of `wgmma` is recorded with the number of its group, and is done when its thread has waited for that group.
+//! The waits are operations of the lowered code (`AsyncStep`). In the interpreter they do nothing, because it runs such work at once.
 
 use std::collections::HashMap;
 
@@ -11,19 +11,19 @@ use crate::block::BlockOrder;
 use crate::clock::{Epoch, Stamp};
 use crate::shadow::Record;
 
-/// Who accesses memory for a thread, which goes on meanwhile.
+/// Asynchronous work that accesses memory for a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Work {
     /// `cp.async`
     Copy,
-    /// A bulk copy in a group reads its source, and writes.
+    /// A bulk copy in a group: its read of the source, and its write.
     BulkRead,
     BulkWrite,
-    /// `wgmma` reads a factor.
+    /// `wgmma` reads an operand matrix.
     Product,
-    /// `tcgen05` reads shared memory: done when the mbarrier object says so that the next `tcgen05.commit` names.
+    /// `tcgen05` reads shared memory. It is done when it has signaled the mbarrier object that the next `tcgen05.commit` names.
     Tensor,
-    /// A bulk copy that an mbarrier object is told of.
+    /// A bulk copy that signals an mbarrier object.
     Object,
 }
 
@@ -40,7 +40,7 @@ impl Work {
         }
     }
 
-    /// It accesses memory through the async proxy (9.7.9.25.2 and 9.7.15.4).
+    /// Whether it accesses memory through the async proxy (9.7.9.25.2 and 9.7.15.4).
     pub fn is_of_async_proxy(self) -> bool {
         self != Work::Copy
     }
@@ -50,7 +50,7 @@ impl Work {
 #[derive(Default)]
 struct Groups {
     committed: Epoch,
-    /// Work of the groups before the first number was done in the epoch.
+    /// Pairs of a group and an epoch: work of earlier groups was done in the epoch.
     waits: Vec<(Epoch, Epoch)>,
 }
 
@@ -66,7 +66,7 @@ impl Waits {
         self.groups.entry((work, block, thread as u16)).or_default().committed
     }
 
-    /// Work is done before what a thread does now, also for the thread that gave it.
+    /// Whether work is done before what a thread does now. This holds for the issuing thread, too.
     pub fn is_done(&self, work: Work, earlier: &Record, order: &BlockOrder, thread: u32) -> bool {
         let Stamp { block, thread: issuer, epoch: group } = earlier.stamp();
         let Some(groups) = self.groups.get(&(work, block, issuer)) else { return false };
@@ -74,7 +74,7 @@ impl Waits {
         wait.is_some_and(|&(_, epoch)| order.knows(thread, Stamp { block, thread: issuer, epoch }))
     }
 
-    /// Threads of a block end groups, or wait for some.
+    /// Threads of a block commit groups, or wait for some.
     pub fn step(&mut self, order: &BlockOrder, step: AsyncStep, threads: &[u32]) {
         let (works, pending): (&[Work], _) = match step {
             AsyncStep::CommitBulk => (&[Work::BulkRead, Work::BulkWrite], None),
@@ -91,7 +91,7 @@ impl Waits {
             | AsyncStep::SetRegisters { .. } => return,
         };
         for (&work, &thread) in works.iter().flat_map(|work| threads.iter().map(move |t| (work, t))) {
-            // Of those who never gave any there is nothing to wait for.
+            // A thread without such work has nothing to wait for.
             let Some(groups) = self.groups.get_mut(&(work, order.index, thread as u16)) else { continue };
             let Some(pending) = pending else {
                 groups.committed += 1;
@@ -104,7 +104,7 @@ impl Waits {
         }
     }
 
-    /// A block is over: only what it writes to global memory others will see.
+    /// A block has ended: only its writes to global memory remain visible.
     pub fn end_block(&mut self, index: u32) {
         self.groups.retain(|&(work, block, _), _| block != index || work == Work::BulkWrite);
     }

@@ -6,18 +6,18 @@ use diag::Span;
 
 use crate::block::WARP;
 
-/// Warps of a warpgroup.
+/// The number of warps of a warpgroup.
 const WARPS: u32 = 4;
 
-/// A part of a warpgroup has executed an instruction for all of it.
+/// A warpgroup whose warps have executed an instruction a different number of times.
 pub(crate) struct PartOfWarpgroup {
     /// The instruction, and a thread that executed it.
     pub here: (Span, u32),
-    /// How often each warp has.
+    /// How often each warp has executed it.
     pub executed: [u32; WARPS as usize],
 }
 
-/// Who has executed `setmaxnreg` in a block: by warpgroup and instruction how often each warp has.
+/// The uses of `setmaxnreg` in a block: by warpgroup and instruction, how often each warp has executed it.
 #[derive(Default)]
 pub(crate) struct Warpgroups {
     executed: BTreeMap<(u32, Span), [u32; WARPS as usize]>,
@@ -34,7 +34,7 @@ impl Warpgroups {
         }
     }
 
-    /// The block is over.
+    /// The block has ended: the warpgroups whose warps differ.
     pub fn finish(&self) -> impl Iterator<Item = PartOfWarpgroup> + '_ {
         let partial = self.executed.iter().filter(|(_, executed)| executed.iter().any(|n| *n != executed[0]));
         partial.map(|(&(group, span), &executed)| {

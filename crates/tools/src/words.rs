@@ -1,4 +1,4 @@
-//! What the tools say about what they have found.
+//! The messages of the tools.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ use crate::waits::Work;
 use crate::warpgroup::PartOfWarpgroup;
 
 impl Checker {
-    /// Allocations of `malloc` that are still there, one finding for each place.
+    /// Allocations of `malloc` that are not freed, one finding for each call site.
     pub(crate) fn leaks(&self) -> Vec<Finding> {
         let mut leaks = Findings::default();
         let mut sums: HashMap<Span, u64> = HashMap::new();
@@ -41,7 +41,7 @@ impl Checker {
         leaks.sorted()
     }
 
-    /// `malloc` of so many bytes has returned 0.
+    /// `malloc` of `bytes` bytes has returned 0.
     pub(crate) fn add_failed_malloc(&mut self, call: &DeviceCall, bytes: u64) {
         if !self.tools.has(Tool::Leakcheck) {
             return;
@@ -67,7 +67,7 @@ impl Checker {
         format!("thread {} of block {}", text(self.tid(site.thread)), text(site.block()))
     }
 
-    /// Two threads, and what is wrong between them.
+    /// The message for two threads whose accesses nothing orders.
     pub(crate) fn unordered(&self, one: &Site, other: &Site, space: Option<Space>) -> String {
         let text = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
         let who = match (one.block(), other.block()) {
@@ -81,7 +81,7 @@ impl Checker {
         format!("{who} access the same {space} memory, and nothing orders them")
     }
 
-    /// Words the races that were found.
+    /// Formulates the races that were found.
     pub(crate) fn take_races(&mut self) {
         for race in std::mem::take(&mut self.races.found) {
             self.add_race(race);
@@ -89,7 +89,7 @@ impl Checker {
         self.take_absent();
     }
 
-    /// Whether it matters what a thread reads at a place.
+    /// Whether the value matters that a thread reads at a place.
     fn matters(&mut self, reader: &Site, place: &Place) -> Matters {
         if place.kind != AccessKind::Load || place.work.is_some() {
             return Matters::Yes;
@@ -174,7 +174,7 @@ impl Checker {
         });
     }
 
-    /// What would order two accesses.
+    /// What would order the two accesses of a race.
     fn explain(
         &self,
         kind: FindingKind,
@@ -262,7 +262,7 @@ impl Checker {
         (missing.to_owned(), vec![])
     }
 
-    /// Words the misuse of registers that asynchronous instructions read and write.
+    /// Formulates the misuse of registers that asynchronous instructions read and write.
     pub(crate) fn take_results(&mut self) {
         for (misuse, (block, thread)) in std::mem::take(&mut self.results.found) {
             let site = |span, access| Site::new(span, block, thread, access);
@@ -292,7 +292,7 @@ impl Checker {
         }
     }
 
-    /// Words the uses of tensor memory whose stores were not waited for.
+    /// Formulates the uses of tensor memory before its stores were waited for.
     pub(crate) fn take_early_cells(&mut self) {
         for found in std::mem::take(&mut self.tensors.found) {
             if !self.tools.has(Tool::Synccheck) {
@@ -326,7 +326,7 @@ impl Checker {
         });
     }
 
-    /// Words the uses of values that nobody wrote.
+    /// Formulates the uses of unwritten values.
     pub(crate) fn take_uses(&mut self) {
         for found in std::mem::take(&mut self.values.found) {
             self.add_use(&found);
@@ -349,7 +349,7 @@ impl Checker {
             return;
         }
         let (what, born, missing) = match &found.origin {
-            // Told apart above.
+            // Handled above.
             Origin::Lane { .. } => return,
             Origin::Register { name, .. } => {
                 let missing = format!("a value for `{name}` on every way that leads here");
@@ -391,7 +391,7 @@ impl Checker {
         });
     }
 
-    /// A value matters that a shuffle read from a lane that does not take part.
+    /// Reports a value that matters and that a shuffle read from a lane that does not participate.
     fn add_absent_lane(&mut self, found: &Use, (span, lane): (Span, u32)) {
         let site = Site::new(span, found.block, found.thread, "reads");
         let who = self.who(&site);
@@ -502,7 +502,7 @@ impl Checker {
     }
 }
 
-/// Lanes of a warp in words: `lanes 0 to 7 and 16`, or as a mask where that would be long.
+/// The lanes of a warp in words: `lanes 0 to 7 and 16`, or as a mask if there are more than four runs.
 fn lanes(all: u32) -> String {
     let mut runs = Vec::new();
     let mut mask = all;

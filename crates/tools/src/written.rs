@@ -1,4 +1,4 @@
-//! Which bytes of a memory somebody wrote.
+//! Which bytes of shared or local memory have been written.
 
 use std::collections::HashMap;
 
@@ -7,19 +7,19 @@ use vm::{BlockAccess, BlockAddresses};
 use crate::block::members;
 use crate::init::Taint;
 
-/// The bytes of a memory that somebody wrote, and those among them that hold what nobody wrote.
+/// The written bytes of a memory, and those that were written with undefined values.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// By 64 bytes, a bit each: of low addresses, and of others.
+    /// The written bytes by units of 64, one bit each: at low addresses, and elsewhere.
     low: Vec<u64>,
     high: HashMap<u64, u64>,
-    /// Of low addresses the 64 bytes of which somebody wrote all, a bit each.
+    /// The fully written units of 64 bytes at low addresses, one bit each.
     full: Vec<u64>,
-    /// Bytes that were written with values that nobody wrote.
+    /// Bytes that were written with undefined values.
     pub tainted: HashMap<u64, Taint>,
 }
 
-/// Addresses of shared and local memory are below, in units of 64 bytes.
+/// Low addresses are below this, in units of 64 bytes. Shared and local memory are there.
 const LOW: u64 = 1 << 16;
 
 impl Memory {
@@ -64,7 +64,7 @@ impl Memory {
         }
     }
 
-    /// Surely somebody has written all from an address to another one.
+    /// Whether all bytes from `start` to `end` are surely written. May be false although they are.
     pub fn is_full(&self, start: u64, end: u64) -> bool {
         let (mut unit, end) = (start / 64, end.div_ceil(64));
         if end > LOW || unit >= end {
@@ -81,7 +81,7 @@ impl Memory {
         true
     }
 
-    /// Somebody has written all of so many bytes.
+    /// Whether all of these bytes are written.
     pub fn is_written(&self, address: u64, bytes: u64) -> bool {
         let mut at = address;
         let end = address.saturating_add(bytes);
@@ -95,7 +95,7 @@ impl Memory {
         true
     }
 
-    /// The bytes that nobody wrote, of up to 64, a bit each.
+    /// The unwritten bytes among up to 64, one bit each.
     pub fn unwritten(&self, address: u64, bytes: u64) -> u64 {
         let mut missing = 0;
         let mut at = address;
@@ -111,7 +111,7 @@ impl Memory {
     }
 }
 
-/// The least address of an access, and the end of what its threads access, if that is easily found.
+/// The least address of an access and the end of its last access, if they are cheap to find.
 pub(crate) fn bounds(access: &BlockAccess) -> Option<(u64, u64)> {
     let (least, greatest) = match access.addresses {
         BlockAddresses::Each(all) => members(access.threads)

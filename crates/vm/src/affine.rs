@@ -1,37 +1,39 @@
 //! Values that step evenly from lane to lane, kept as a base and three steps.
 //!
-//! Such a value is `base + column * step + row * pitch + block * block_stride` ([`Affine`]), which a slot keeps as these numbers. They are
-//! found while the kernel runs, not by analysis: an operation derives the affine form of its result from those of its sources
-//! (`code/linear.rs`). So uniform work is done once a gang, index arithmetic stays affine up to the address, and a load or store at a
-//! stepping address is one check of bounds and one copy. The array of a slot is filled only when an operation reads it (`registers.rs`).
+//! Such a value is `base + column * step + row * pitch + block * block_stride` ([`Affine`]); its slot keeps these four
+//! numbers. Affine forms are found while the kernel runs, not by analysis: an operation derives the affine form of its
+//! result from those of its sources (`code/linear.rs`). So uniform work runs once for the gang, index arithmetic stays
+//! affine up to the address, and a load or store at an affine address needs one bounds check and one copy. A slot's
+//! array is filled only when an operation reads it (`registers.rs`).
 //!
-//! Narrowest tests: unit tests here, in `code/linear.rs` and in `registers/tests.rs`; `tests/run`: `planes`, `rows_with_strides`,
-//! `patterns_of_groups`.
+//! Narrowest tests: unit tests here, in `code/linear.rs` and in `registers/tests.rs`; `tests/run`: `planes`,
+//! `rows_with_strides`, `patterns_of_groups`.
 
 use crate::mask::{GANG_LANES, GROUP_LANES, WARP_LANES};
 
-/// The lanes of a gang as rows of blocks: a row is as wide as the block where that suits, so that both `%tid.x` and
-/// `%tid.y` step evenly, else a warp. Blocks that are no multiple of a warp are a row each where several run together.
+/// The lanes of a gang as rows of blocks. A row is as wide as the block if that width suits, so that both `%tid.x` and `%tid.y`
+/// step evenly; otherwise it is a warp. In a CTA batch whose blocks are no multiple of a warp, each block is one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneRows {
-    /// Logarithm of the width of a row; one row has all lanes if there is but one.
+    /// Binary logarithm of the width of a row. A single row covers all lanes.
     shift: u32,
     pub lanes: usize,
     width: usize,
     /// Rows of one block.
     in_block: usize,
     block_lanes: usize,
-    /// The last column, the last row of a block, and the last block.
+    /// The last column of a row, the last row of a block, and the last block.
     last: (i64, i64, i64),
-    /// `2^INVERSE_SHIFT / block_lanes`, rounded up: a lane times it, shifted back, is the lane's block.
+    /// `2^INVERSE_SHIFT / block_lanes`, rounded up. The product of a lane and this number, shifted right, is the lane's block.
     inverse: u32,
 }
 
-/// Bits behind the point of [`LaneRows::inverse`]: the error of a product, less than `GANG_LANES` for each lane, stays below a unit.
+/// Fraction bits of [`LaneRows::inverse`]. The rounding error of a product is below one unit: it is less than
+/// `GANG_LANES` for each lane.
 const INVERSE_SHIFT: u32 = 2 * GANG_LANES.ilog2() + 1;
 
 impl LaneRows {
-    /// The rows of gangs of `blocks` blocks of this extent, or of `lanes` lanes of one.
+    /// The rows of a gang of `blocks` blocks of this extent, or of `lanes` lanes of one block.
     pub fn of(block: [u32; 3], lanes: usize, blocks: usize) -> LaneRows {
         let threads = block.iter().product::<u32>() as usize;
         if blocks > 1 && !threads.is_multiple_of(WARP_LANES) {
@@ -41,7 +43,7 @@ impl LaneRows {
             return LaneRows { shift, lanes, width: threads, in_block, block_lanes, last, inverse };
         }
         let width = match block[0] as usize {
-            // A row of a block with several.
+            // A row of a block that has several rows.
             n @ (16 | 32 | 64 | 128) if block[1] * block[2] > 1 => n,
             _ => WARP_LANES,
         };
@@ -79,14 +81,14 @@ impl LaneRows {
         self.block_lanes
     }
 
-    /// No group has lanes of several rows.
+    /// No group spans several rows.
     #[inline]
     pub fn has_whole_groups(self) -> bool {
         self.last.2 == 0 || self.width.is_multiple_of(GROUP_LANES)
     }
 
-    /// How groups lie in rows and rows in blocks: groups of a row, rows of a block, blocks. All groups are one row where some have
-    /// lanes of several.
+    /// How groups make up rows, and rows make up blocks: groups of a row, rows of a block, blocks. If some group spans
+    /// rows, all groups count as one row.
     pub fn groups(self) -> (usize, usize, usize) {
         match self.has_whole_groups() {
             true => (self.width / GROUP_LANES, self.in_block, self.blocks()),
@@ -96,11 +98,11 @@ impl LaneRows {
 
     /// The block of a lane.
     pub fn block_of(self, lane: usize) -> usize {
-        // Divisions are slow, and this is done for every group.
+        // A division would be slow: this runs for every group.
         if self.last.2 == 0 { 0 } else { ((lane as u32 * self.inverse) >> INVERSE_SHIFT) as usize }
     }
 
-    /// The least and the greatest of `column * step + row * pitch + block * block_stride`, for steps well below 2^56.
+    /// The minimum and maximum of `column * step + row * pitch + block * block_stride`, for steps well below 2^56.
     #[inline]
     pub fn ends(self, step: i64, pitch: i64, block_stride: i64) -> (i64, i64) {
         let (a, b, c) = (step * self.last.0, pitch * self.last.1, block_stride * self.last.2);
@@ -122,7 +124,7 @@ fn inverse(block_lanes: usize) -> u32 {
     (1usize << INVERSE_SHIFT).div_ceil(block_lanes.max(1)) as u32
 }
 
-/// The lanes' values are `base + column * step + row * pitch + block * block_stride`, cut to the slot's width.
+/// The lanes' values: `base + column * step + row * pitch + block * block_stride`, truncated to the slot's width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Affine {
     pub base: u64,
@@ -139,12 +141,12 @@ impl Affine {
         Affine { base, step: 0, pitch: 0, block_stride: 0 }
     }
 
-    /// `base + lane * step` in all lanes of a block, the same in all blocks.
+    /// `base + lane * step` in all lanes of a block, the same in every block.
     pub fn linear(base: u64, step: u64, rows: LaneRows) -> Affine {
         Affine { base, step, pitch: if rows.in_block > 1 { step << rows.shift } else { 0 }, block_stride: 0 }
     }
 
-    /// With every part changed by `f`.
+    /// Applies `f` to every part.
     #[inline(always)]
     pub fn map(self, f: impl Fn(u64) -> u64) -> Affine {
         Affine {
@@ -155,7 +157,7 @@ impl Affine {
         }
     }
 
-    /// The sum of two.
+    /// The sum of two affine forms.
     #[inline]
     pub fn plus(&self, other: &Affine) -> Affine {
         Affine {
@@ -170,14 +172,14 @@ impl Affine {
         self.step | self.pitch | self.block_stride == 0
     }
 
-    /// It steps by `step` from each lane to the next, over the ends of rows and blocks.
+    /// Steps by `step` from each lane to the next, across the ends of rows and blocks.
     #[inline]
     pub fn is_linear(self, step: u64, rows: LaneRows) -> bool {
         let blocks_join = self.block_stride == step.wrapping_mul(rows.block_lanes as u64) || rows.last.2 == 0;
         self.is_linear_in_block(step, rows) && blocks_join
     }
 
-    /// It steps by `step` from each lane of a block to the next.
+    /// Steps by `step` from each lane of a block to the next.
     #[inline]
     pub fn is_linear_in_block(self, step: u64, rows: LaneRows) -> bool {
         self.step == step && (self.pitch == step << rows.shift || rows.in_block == 1)
@@ -191,7 +193,7 @@ impl Affine {
         in_row.wrapping_add(part(self.pitch, row)).wrapping_add(part(self.block_stride, block))
     }
 
-    /// The least and the greatest of what is added to the base, if the steps are small.
+    /// The minimum and maximum offset from the base. `None` if a step is large.
     #[inline]
     pub fn span(self, rows: LaneRows) -> Option<(i64, i64)> {
         const LARGE: u64 = 1 << 48;

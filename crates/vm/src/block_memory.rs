@@ -1,15 +1,15 @@
 //! Global memory that each block of a launch has for itself (PTX ISA 9.4, `.minperctamemory`, `%perctamemorysize` and
-//! `%perctamemoryoffset`). A GPU gives it to the blocks that are there at a time, one after the other; here each block has its own, zeroed.
+//! `%perctamemoryoffset`). A GPU gives it to the resident blocks, one after the other. Here each block has its own, zeroed.
 
 use std::sync::Arc;
 
 use crate::launch::LaunchError;
 use crate::memory::Heap;
 
-/// What a block's share is rounded up to, in bytes.
+/// The size of a block's memory is rounded up to a multiple of this number of bytes.
 const GRANULE: u64 = 16;
 
-/// The memory of all blocks of a launch, one behind the other.
+/// The memory of all blocks of a launch, consecutively.
 pub(crate) struct BlockMemory {
     heap: Arc<Heap>,
     address: u64,
@@ -17,7 +17,7 @@ pub(crate) struct BlockMemory {
 }
 
 impl BlockMemory {
-    /// For so many blocks, with at least so many bytes each; nothing where a kernel asks for none.
+    /// Reserves at least `least` bytes for each of `blocks` blocks. `None` if the kernel requests none.
     pub fn reserve(heap: &Arc<Heap>, blocks: u64, least: u64) -> Result<Option<BlockMemory>, LaunchError> {
         if least == 0 {
             return Ok(None);
@@ -31,7 +31,7 @@ impl BlockMemory {
         Ok(Some(BlockMemory { heap: Arc::clone(heap), address, bytes }))
     }
 
-    /// Bytes that a block has.
+    /// Bytes of each block.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -44,7 +44,7 @@ impl BlockMemory {
 
 impl Drop for BlockMemory {
     fn drop(&mut self) {
-        // A kernel may have freed it, which is its own mistake.
+        // A kernel may have freed it, which is the kernel's error.
         let _ = self.heap.free(self.address);
     }
 }

@@ -1,11 +1,11 @@
 //! Functions that CUDA provides and PTX only declares.
 //!
-//! A call of a function that the module only declares goes to the function that CUDA has under this name, if its parameters are those
+//! A call of a function that the module only declares goes to CUDA's function with this name, if the parameters match
 //! ([`Builtin::fits`]). `exec/builtin.rs` executes it.
 
 use check::module::Function;
 
-/// A function with a body in this machine.
+/// A function that this machine implements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Builtin {
     /// `int vprintf(const char *format, void *arguments)`
@@ -14,19 +14,20 @@ pub(crate) enum Builtin {
     Malloc,
     /// `void free(void *address)`
     Free,
-    /// `void __assertfail(const char *message, const char *file, unsigned line, const char *function, size_t charSize)`,
-    /// and glibc's `__assert_fail` without the last one.
+    /// `void __assertfail(const char *message, const char *file, unsigned line, const char *function, size_t
+    /// charSize)`, and glibc's `__assert_fail` without the last parameter.
     AssertFail,
     /// `unsigned long long cudaCGGetIntrinsicHandle(int scope)`
     GroupHandle,
     /// `cudaError_t cudaCGSynchronize(unsigned long long handle, unsigned flags)`
     GridSynchronize,
-    /// `void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned value)`: a store, as the handle is an address here.
+    /// `void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned value)`: a store, as the handle is an
+    /// address here.
     SetConditional,
 }
 
 impl Builtin {
-    /// The function of this name.
+    /// The function with this name.
     pub fn of(name: &str) -> Option<Builtin> {
         Some(match name {
             "vprintf" => Builtin::Printf,
@@ -40,14 +41,14 @@ impl Builtin {
         })
     }
 
-    /// Sizes of its parameters and of its result in bytes, where addresses have `address` bytes.
+    /// Sizes in bytes of its parameters and of its result, for addresses of `address` bytes.
     pub fn signature(self, address: u64) -> (&'static [u64], Option<u64>) {
         let wide = address == 8;
         match self {
             Builtin::Printf => (if wide { &[8, 8] } else { &[4, 4] }, Some(4)),
             Builtin::Malloc => (if wide { &[8] } else { &[4] }, Some(address)),
             Builtin::Free => (if wide { &[8] } else { &[4] }, None),
-            // The size of a character does not matter: it is always one byte.
+            // The size of a character is ignored: it is always one byte.
             Builtin::AssertFail => (if wide { &[8, 8, 4, 8] } else { &[4, 4, 4, 4] }, None),
             Builtin::GroupHandle => (&[4], Some(8)),
             Builtin::GridSynchronize => (&[8, 4], Some(4)),
@@ -55,7 +56,7 @@ impl Builtin {
         }
     }
 
-    /// Whether a declaration is that of this function.
+    /// Whether a declaration matches this function.
     pub fn fits(self, callee: &Function, address: u64) -> bool {
         let (params, result) = self.signature(address);
         callee.params.len() >= params.len()
@@ -65,12 +66,12 @@ impl Builtin {
     }
 }
 
-/// A function of `core::panicking`, by its mangled name: what bounds checks and `unwrap` end in.
+/// A function of `core::panicking`, by its mangled name: the target of failed bounds checks and `unwrap`.
 pub(crate) fn is_rust_panic(name: &str) -> bool {
     name.starts_with("_R") && name.contains("4core9panicking") || name.starts_with("_ZN4core9panicking")
 }
 
-/// Why a declared function cannot be called, and what to do about it.
+/// Why a declared function cannot be called, and how to fix it.
 pub fn why_missing(name: &str) -> String {
     if Builtin::of(name).is_some() {
         return format!("`{name}` is declared with other parameters than CUDA's function of this name");

@@ -1,4 +1,4 @@
-//! Memory of the interpreter's own, and elements of arrays.
+//! Memory that the interpreter itself uses, and access to elements of arrays.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::Cell;
@@ -7,19 +7,19 @@ use std::ptr::NonNull;
 use ir::Width;
 
 thread_local! {
-    /// What the registers of an earlier launch were kept in: clearing new memory takes longer than a small launch.
+    /// The registers' memory of an earlier launch. Clearing new memory takes longer than a small launch.
     static SPARE: Cell<Option<AlignedBytes>> = const { Cell::new(None) };
 }
 
-/// The most bytes that are kept for the next launch.
+/// The most bytes that a host thread keeps for its next launch.
 const SPARE_BYTES: usize = 1 << 20;
 
 /// Bytes, aligned for the widest vector loads.
 pub(crate) struct AlignedBytes {
-    /// The first of them.
+    /// The first aligned byte.
     start: NonNull<u8>,
     bytes: usize,
-    /// What they are a part of, and its layout.
+    /// The host allocation that contains the bytes, and its layout.
     storage: NonNull<u8>,
     layout: Layout,
 }
@@ -27,8 +27,9 @@ pub(crate) struct AlignedBytes {
 impl AlignedBytes {
     const ALIGN: usize = 64;
 
-    /// `bytes` zero bytes. The host gives large ones page by page when they are touched: only to what asks for no more than
-    /// its usual alignment, so that the storage has room for the rest.
+    /// `bytes` zero bytes. The host provides the pages of a large allocation when they are first touched, but only if
+    /// the allocation asks for no more than the default alignment. So the storage is larger, and the bytes begin at an
+    /// aligned address in it.
     ///
     /// # Panics
     /// When there can be no array of this size. Callers have limits far below that.
@@ -41,20 +42,20 @@ impl AlignedBytes {
         let storage = NonNull::new(unsafe { alloc_zeroed(layout) });
         let storage = storage.unwrap_or_else(|| handle_alloc_error(layout));
         let address = storage.as_ptr().addr();
-        // SAFETY: the storage has `ALIGN` bytes more than are asked for.
+        // SAFETY: the storage has `ALIGN` bytes more than requested.
         let start = unsafe { storage.add(address.next_multiple_of(Self::ALIGN) - address) };
         AlignedBytes { start, bytes, storage, layout }
     }
 
-    /// What this host thread kept for its next launch; anything may stand there.
+    /// The memory that this host thread kept for its next launch, with arbitrary contents.
     pub fn spare() -> Option<AlignedBytes> {
         SPARE.try_with(Cell::take).ok().flatten()
     }
 
-    /// Keeps it for the next launch of this host thread, if it is not large.
+    /// Keeps the memory for the next launch of this host thread, unless it is large.
     pub fn keep(self) {
         if self.len() <= SPARE_BYTES {
-            // A thread that ends keeps nothing.
+            // A thread that is ending keeps nothing.
             let _ = SPARE.try_with(|spare| spare.set(Some(self)));
         }
     }
@@ -70,7 +71,7 @@ impl AlignedBytes {
 
 impl Drop for AlignedBytes {
     fn drop(&mut self) {
-        // SAFETY: the storage was allocated with this layout, and nobody but its owner gives it back.
+        // SAFETY: the storage was allocated with this layout, and only its owner frees it.
         unsafe { dealloc(self.storage.as_ptr(), self.layout) }
     }
 }
@@ -92,7 +93,7 @@ pub(crate) unsafe fn load(array: *const u8, width: Width, lane: usize) -> u64 {
     }
 }
 
-/// Element `lane` of an array of numbers anywhere in memory.
+/// Element `lane` of an array of numbers at any address.
 ///
 /// # Safety
 /// The array must have such an element.

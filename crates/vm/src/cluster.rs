@@ -1,11 +1,12 @@
-//! Clusters: blocks that run together, reach each other's shared memory and have a barrier of their own (PTX ISA, "Cluster of
-//! Cooperative Thread Arrays").
+//! Clusters: blocks that run together, access each other's shared memory and have a barrier of their own (PTX ISA,
+//! "Cluster of Cooperative Thread Arrays").
 //!
-//! All blocks of a cluster run in turns on one host thread. So shared memory is touched by no other, and what a block writes to
-//! another's is there when that one has its turn. Whatever they know of each other stands in [`Members`].
+//! All blocks of a cluster run in turns on one host thread. So no other host thread accesses their shared memory, and a
+//! block's writes to another block's memory are visible at that block's next turn. [`Members`] holds everything that
+//! the blocks know of each other.
 //!
-//! A block finds the memory of another one by the rank in the address (`Shared::memory_at`). No inline cache is made of such an access, since the
-//! other block may end.
+//! A block finds another block's memory by the rank in the address (`Shared::memory_at`). Such an access has no inline
+//! cache, since the other block may end.
 //!
 //! Narrowest tests: `tests/run`: `cluster_*`, `fault_cluster_*`; `tests/tools`: `cluster_*`.
 
@@ -23,32 +24,32 @@ use crate::launch::Place;
 use crate::tensor_memory::TensorMemoryOf;
 use sem::tensor_memory::Misuse;
 
-/// The blocks of a cluster in flight, or of a CTA batch, if clusters have one block; reused for the next ones.
+/// The blocks of a cluster in flight, or of a CTA batch if clusters have one block. Reused for the next ones.
 pub(crate) struct Cluster<'l> {
     launch: &'l Launch,
-    /// By rank; only one if clusters have one block.
+    /// By rank. Only one if clusters have one block.
     ctas: Vec<Cta<'l>>,
     members: Option<Rc<Members>>,
 }
 
-/// What the blocks of a cluster know of each other.
+/// The state that the blocks of a cluster share.
 pub(crate) struct Members {
     blocks: Vec<Member>,
     /// How often the barrier of the cluster has completed.
     generation: Cell<u32>,
-    /// Counts what a block did that others may have waited for.
+    /// Counts changes that another block may have waited for.
     changes: Cell<u64>,
 }
 
 /// A block of a cluster.
 struct Member {
-    /// Its shared memory, and the size in bytes.
+    /// Its shared memory, and the size of that in bytes.
     memory: *mut u8,
     bytes: usize,
     tensor_memory: TensorMemoryOf,
-    /// All threads that are left have arrived at the barrier of the cluster.
+    /// All remaining threads have arrived at the barrier of the cluster.
     arrived: Cell<bool>,
-    /// No thread is left.
+    /// All threads have ended.
     ended: Cell<bool>,
 }
 
@@ -73,24 +74,24 @@ impl Members {
         }
     }
 
-    /// Where the shared memory of the block of a rank begins; nothing if it has ended, or there is none.
+    /// The start of the shared memory of the block with this rank. `None` if the block has ended or does not exist.
     pub fn memory(&self, rank: u32) -> Option<*mut u8> {
         let block = self.blocks.get(rank as usize)?;
         (!block.ended.get()).then_some(block.memory)
     }
 
-    /// The tensor memory of the block of a rank.
+    /// The tensor memory of the block with this rank.
     pub fn tensor_memory(&self, rank: u32) -> Result<TensorMemoryOf, Misuse> {
         let block = self.blocks.get(rank as usize).ok_or(Misuse::Pair)?;
         if block.ended.get() { Err(Misuse::PairEnded) } else { Ok(Rc::clone(&block.tensor_memory)) }
     }
 
-    /// There is a block of this rank, and it has ended.
+    /// Whether a block with this rank exists and has ended.
     pub fn has_ended(&self, rank: u32) -> bool {
         self.blocks.get(rank as usize).is_some_and(|block| block.ended.get())
     }
 
-    /// A place of the host is in the shared memory of one of the blocks.
+    /// Whether a host address is in the shared memory of one of the blocks.
     pub fn has(&self, place: *const u8) -> bool {
         self.blocks.iter().any(|block| {
             let start = block.memory.addr();
@@ -103,8 +104,8 @@ impl Members {
         self.generation.get()
     }
 
-    /// Whether all threads that a block has left have arrived at the barrier of the cluster, and whether none is left; completes
-    /// the barrier if it waited for nobody else.
+    /// Takes note whether all remaining threads of a block have arrived at the barrier of the cluster, and whether all
+    /// threads have ended. Completes the barrier if it waited for no other block.
     pub fn report(&self, rank: u32, arrived: bool, ended: bool) {
         let Some(block) = self.blocks.get(rank as usize) else { return };
         block.arrived.set(arrived);
@@ -116,19 +117,19 @@ impl Members {
         }
     }
 
-    /// A block has done what another may have waited for.
+    /// Notes a change that another block may have waited for.
     pub fn note_change(&self) {
         self.changes.set(self.changes.get() + 1);
     }
 
-    /// Changes whenever a block has done what another may have waited for.
+    /// The number of changes noted so far.
     pub fn changes(&self) -> u64 {
         self.changes.get()
     }
 }
 
 impl<'l> Cluster<'l> {
-    /// For blocks whose lanes lie in gangs as `rows` says.
+    /// For blocks whose lanes form rows of a gang as `rows` describes.
     pub fn new(launch: &'l Launch, code: &'l Code, rows: LaneRows) -> Cluster<'l> {
         let mut ctas: Vec<Cta> =
             (0..launch.cluster_blocks()).map(|rank| Cta::new(launch, code, rows, rank)).collect();
@@ -186,7 +187,7 @@ impl<'l> Cluster<'l> {
         })
     }
 
-    /// The fault of blocks that were stuck when nobody could help them any more.
+    /// The fault of blocks that are stuck at a standstill.
     pub fn stuck(&mut self) -> Box<Fault> {
         let ended = |rank| self.members.as_ref().is_some_and(|members| members.has_ended(rank));
         let rank = (0..).zip(&self.ctas).position(|(rank, _)| !ended(rank)).unwrap_or(0);
@@ -198,7 +199,7 @@ impl<'l> Cluster<'l> {
         self.ctas.iter_mut().map(Cta::take_instructions).sum()
     }
 
-    /// Where some thread stands, if any is left.
+    /// The place of some remaining thread.
     pub fn place(&self) -> Option<Place> {
         self.ctas.iter().find_map(Cta::place)
     }

@@ -1,5 +1,5 @@
-//! How many blocks the clusters of a launch have: what the launch asks for, and what its kernel does (PTX ISA, "Cluster Dimension
-//! Directives").
+//! The cluster size of a launch: from the launch configuration and from the kernel's directives (PTX ISA, "Cluster
+//! Dimension Directives").
 
 use check::module::{Function, Module};
 use isa::Target;
@@ -7,10 +7,10 @@ use isa::Target;
 use crate::launch::{LaunchConfig, LaunchError};
 use crate::memory::MOST_CLUSTER_BLOCKS;
 
-/// Settles [`LaunchConfig::cluster`], and the grid where the kernel counts it in clusters.
+/// Sets [`LaunchConfig::cluster`], and the grid if the kernel counts it in clusters.
 ///
 /// # Errors
-/// When there are no such clusters, or the kernel wants others.
+/// When the cluster size is invalid, or the kernel requires another one.
 pub fn settle(module: &Module, function: &Function, config: &mut LaunchConfig) -> Result<(), LaunchError> {
     let invalid = |what: String| Err(LaunchError::InvalidCluster(what));
     let show = |[x, y, z]: [u32; 3]| format!("{x},{y},{z}");

@@ -1,27 +1,28 @@
 //! The workspace of a cooperative launch (CUDA C++ Programming Guide, "Grid Synchronization").
 //!
-//! `grid_group::sync` is a loop of the kernel's own on a word of this memory, whose address the driver leaves in
-//! `%envreg1` (its high half) and `%envreg2` (its low half); of any other launch they are zero, and the kernel traps.
+//! `grid_group::sync` is a loop in the kernel itself on a word of this memory. The driver leaves the memory's address
+//! in `%envreg1` (high half) and `%envreg2` (low half). In any other launch these are zero, and the kernel traps.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::launch::LaunchError;
 use crate::memory::{Heap, host};
 
-/// Most blocks of a cooperative launch, which all run at the same time, whatever the host: as many as any GPU up to now has room for (148
-/// multiprocessors of 32 blocks).
+/// The most blocks of a cooperative launch. They all run at the same time, on any host. This is the most that any
+/// current GPU has room for (148 multiprocessors of 32 blocks).
 pub const COOPERATIVE_BLOCKS: u64 = 148 * 32;
 
-/// Size in bytes: its size as an `u32`, the word of the barrier, and room that newer versions of CUDA may use.
+/// Size in bytes. The workspace contains its size as a `u32`, the word of the barrier, and room that newer versions of
+/// CUDA may use.
 const BYTES: u32 = 64;
 
-/// The workspaces of a device. One that a launch does not need any more is for the next.
+/// The workspaces of a device. A launch reuses one that an earlier launch has returned.
 #[derive(Default)]
 pub(crate) struct Workspaces {
     spare: Mutex<Vec<u64>>,
 }
 
-/// Memory that a launch has for itself.
+/// The workspace of one launch.
 pub(crate) struct Workspace {
     heap: Arc<Heap>,
     workspaces: Arc<Workspaces>,
@@ -29,7 +30,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspaces {
-    /// For a grid of so many blocks.
+    /// A workspace for a grid of `blocks` blocks.
     pub fn take(self: &Arc<Self>, heap: &Arc<Heap>, blocks: u64) -> Result<Workspace, LaunchError> {
         if blocks > COOPERATIVE_BLOCKS {
             return Err(LaunchError::Invalid(format!(
@@ -43,7 +44,7 @@ impl Workspaces {
         let storage = workspace.storage().ok_or_else(missing)?;
         let mut contents = [0; BYTES as usize];
         contents[..4].copy_from_slice(&BYTES.to_le_bytes());
-        // SAFETY: the allocation has these bytes, and no launch has it.
+        // SAFETY: the allocation has these bytes, and no launch uses it.
         unsafe { host::write(storage, &contents) }
         Ok(workspace)
     }
@@ -59,7 +60,7 @@ impl Workspace {
         self.address
     }
 
-    /// Where it begins on the host; nothing if a kernel has freed it.
+    /// Its host address. `None` if a kernel has freed it.
     fn storage(&self) -> Option<*mut u8> {
         self.heap.find(self.address)?.resolve(self.address, BYTES.into()).ok()
     }

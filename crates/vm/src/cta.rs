@@ -1,10 +1,10 @@
-//! A block (CTA), or several that run together: gangs, shared memory, barriers.
+//! A block (CTA), or the blocks of a CTA batch: gangs, shared memory, barriers.
 //!
-//! A barrier counts arrivals by warp; a warp whose live lanes have all arrived counts as 32 threads. It does not wait for threads that have
-//! ended. Each thread names the barrier and the number of threads itself. A barrier with a number of threads is complete at exactly that
-//! many and then starts again, so it has a block of code of its own: a path that brings more lanes is divided there (`exec/control.rs`,
-//! `divide_at_barrier`), and the rest comes to it once more. When no thread can run, the block has deadlocked, and the fault says who waits
-//! where.
+//! A barrier counts arrivals by warp. A warp whose live lanes have all arrived counts as 32 threads, and a barrier does
+//! not wait for ended threads. Each thread provides the barrier and its number of threads itself. A barrier with a
+//! number of threads completes at exactly that number and then starts again, so it has a basic block of its own: a path
+//! that brings more lanes is split there (`exec/control.rs`, `divide_at_barrier`), and the other lanes execute the
+//! barrier once more. If no thread can run, the block has deadlocked, and the fault lists where the threads wait.
 //!
 //! Narrowest tests (`tests/run`): `barrier_by_register`, `barrier_deadlock`, `barrier_partial`, `barrier_count`.
 
@@ -35,24 +35,24 @@ pub(crate) const CLUSTER_BARRIER: usize = BARRIERS;
 /// One barrier.
 #[derive(Default)]
 pub(crate) struct Barrier {
-    /// Lanes that have arrived, by warp.
+    /// Lanes that have arrived, for each warp.
     arrived: Vec<u32>,
-    /// Number of threads it waits for; all of the block if absent.
+    /// The number of threads that it waits for. `None`: all threads of the block.
     expected: Option<u32>,
     /// How often it has completed.
     pub generation: u32,
-    /// Reduction so far: threads whose predicate holds, threads that take part.
+    /// The current reduction: threads whose predicate is true, and threads that take part.
     tally: (u32, u32),
     /// Results of completed reductions, with their generations.
     results: Vec<(u32, (u32, u32))>,
 }
 
-/// A barrier that nobody has come to.
+/// A barrier without arrivals.
 static IDLE: Barrier =
     Barrier { arrived: Vec::new(), expected: None, generation: 0, tally: (0, 0), results: Vec::new() };
 
 impl Barrier {
-    /// The result of the reduction that a generation ended with: threads whose predicate holds, and threads that took part.
+    /// The result of the reduction that completed a generation: threads whose predicate is true, and threads that took part.
     pub fn result(&self, generation: u32) -> Option<(u32, u32)> {
         self.results.iter().rev().find(|result| result.0 == generation).map(|result| result.1)
     }
@@ -62,7 +62,7 @@ impl Barrier {
         self.arrived.get(warp).copied().unwrap_or(0)
     }
 
-    /// As at the start of a block; keeps its memory.
+    /// Resets it to its state at the start of a block. Keeps its memory.
     fn reset(&mut self) {
         self.arrived.clear();
         self.expected = None;
@@ -75,45 +75,45 @@ impl Barrier {
 /// The barriers of one block.
 #[derive(Default)]
 struct Barriers {
-    /// Empty if there are none.
+    /// Empty before the first arrival at any barrier.
     list: Vec<Barrier>,
-    /// Those that anyone has arrived at, a bit each.
+    /// One bit for each barrier: whether a thread has arrived there.
     used: u32,
 }
 
-/// What the threads of a block share; for several blocks that run together.
+/// The state that the threads of a block share, for all blocks of a CTA batch.
 pub(crate) struct Shared {
-    /// Shared memory, static and dynamic, of one block after the other, with the gaps between variables.
+    /// Static and dynamic shared memory, block after block, with the gaps between variables.
     pub memory: AlignedBytes,
-    /// Bytes of one block's.
+    /// Bytes of shared memory of one block.
     pub memory_bytes: u64,
-    /// Bytes from one block's to the next; 0 if there is but one.
+    /// Distance in bytes between the shared memory of consecutive blocks. 0 if there is only one block.
     pub stride: usize,
-    /// By block.
+    /// The barriers of each block.
     barriers: Vec<Barriers>,
-    /// Somebody has arrived at one.
+    /// Whether a thread has arrived at some barrier.
     barriers_used: bool,
     /// Warps of a block.
     warps: usize,
-    /// Who waits at mbarrier objects.
+    /// The threads that wait at mbarrier objects.
     pub waiting: Waiting,
-    /// Lanes that have not ended, by warp of all blocks.
+    /// Lanes that have not ended, for each warp of all blocks.
     pub alive: Vec<u32>,
     /// Rank of the block in its cluster.
     rank: u32,
-    /// Where its memory begins among the addresses of `.shared::cluster`.
+    /// The first address of its shared memory in the `.shared::cluster` window.
     pub base: u64,
     /// Its tensor memory.
     pub tensor_memory: TensorMemoryOf,
     /// The cluster, if it has several blocks.
     cluster: Option<Rc<Members>>,
-    /// What the block has seen of [`Members::changes`].
+    /// The value of [`Members::changes`] that the block last took into account.
     seen: u64,
 }
 
 impl Shared {
     fn new(launch: &Launch, blocks: usize, rank: u32) -> Shared {
-        // Every block's is aligned as memory is.
+        // The stride keeps the shared memory of every block aligned.
         let bytes = launch.shared.allocated();
         let stride = if blocks > 1 { bytes as usize } else { 0 };
         Shared {
@@ -133,13 +133,13 @@ impl Shared {
         }
     }
 
-    /// The block is one of a cluster of several.
+    /// Makes the block a member of a cluster of several blocks.
     pub fn join(&mut self, cluster: Rc<Members>) {
         self.cluster = Some(cluster);
     }
 
-    /// The memory of the block that an address of `.shared::cluster` lies in: where it begins on the host and among these addresses, and
-    /// whether it is the block's own. Nothing where there is none.
+    /// The shared memory that contains an address of `.shared::cluster`: its start on the host, its first address in
+    /// the window, and whether it is the block's own. `None` if no live block has it.
     #[inline]
     pub fn memory_at(&self, address: u64) -> Option<(*mut u8, u64, bool)> {
         let (rank, inner) = shared_rank(address);
@@ -150,7 +150,7 @@ impl Shared {
         Some((memory, address - inner, false))
     }
 
-    /// The ranks of a block and of the other one of its pair, and their tensor memory: `tcgen05` with `.cta_group::2`.
+    /// For `tcgen05` with `.cta_group::2`: the ranks and tensor memory of both blocks of the pair.
     pub fn pair(&self) -> Result<[(u32, TensorMemoryOf); 2], Misuse> {
         let cluster = self.cluster.as_ref().ok_or(Misuse::Pair)?;
         let of = |rank| Ok((rank, cluster.tensor_memory(rank)?));
@@ -162,12 +162,12 @@ impl Shared {
         self.rank
     }
 
-    /// An address of `.shared::cluster` lies in the memory of a block of the cluster that has ended.
+    /// Whether an address of `.shared::cluster` is in the memory of a block of the cluster that has ended.
     pub fn has_ended(&self, address: u64) -> bool {
         self.cluster.as_ref().is_some_and(|cluster| cluster.has_ended(shared_rank(address).0))
     }
 
-    /// Takes note of what other blocks of the cluster have done.
+    /// Takes over the changes that other blocks of the cluster have made.
     fn follow_cluster(&mut self) {
         let Some(cluster) = &self.cluster else { return };
         if std::mem::replace(&mut self.seen, cluster.changes()) != cluster.changes() {
@@ -182,7 +182,7 @@ impl Shared {
         }
     }
 
-    /// Tells the cluster who has arrived at its barrier, and who is left.
+    /// Reports to the cluster whether all threads have arrived at its barrier, and whether all have ended.
     fn report_to_cluster(&mut self) {
         let Some(cluster) = &self.cluster else { return };
         let barrier = self.barrier(0, CLUSTER_BARRIER);
@@ -191,7 +191,7 @@ impl Shared {
         self.follow_cluster();
     }
 
-    /// Something has changed that threads of the block, or of others of its cluster, may wait for.
+    /// Notes a change that threads of the block or of its cluster may wait for.
     pub fn note_change(&mut self) {
         self.waiting.reset();
         if let Some(cluster) = &self.cluster {
@@ -200,11 +200,11 @@ impl Shared {
         }
     }
 
-    /// As at the start of so many blocks of so many threads.
+    /// Resets it to the state at the start of `blocks` blocks of `threads` threads.
     fn reset(&mut self, blocks: usize, threads: usize) {
         if self.memory_bytes > 0 {
-            // Zeroed, so that reads of what nobody wrote are the same in every run.
-            // SAFETY: the bytes are the blocks' own, none of whose threads runs yet; no reference points to them.
+            // Zeroed, so that reads of uninitialised memory return the same value in every run.
+            // SAFETY: the blocks own these bytes, none of their threads runs yet, and no reference points to them.
             unsafe { std::ptr::write_bytes(self.memory.as_ptr(), 0, self.memory.len()) }
         }
         if std::mem::take(&mut self.barriers_used) {
@@ -223,7 +223,7 @@ impl Shared {
         }
     }
 
-    /// A place of the host is in the memory of one of the blocks, or of another one of their cluster.
+    /// Whether a host address is in the shared memory of these blocks or of another block of their cluster.
     pub fn has(&self, place: *const u8) -> bool {
         let start = self.memory.as_ptr() as usize;
         (start..start + self.memory.len()).contains(&(place as usize))
@@ -236,7 +236,8 @@ impl Shared {
         start..start + self.memory_bytes as usize
     }
 
-    /// How often each barrier has completed: those of one block, the cluster's last, then those of the next.
+    /// How often each barrier has completed: the barriers of one block, with the cluster's as the last, then those of
+    /// the next block.
     pub fn generations(&self) -> impl Iterator<Item = u32> + '_ {
         let blocks = 0..self.barriers.len();
         blocks.flat_map(move |block| {
@@ -244,7 +245,7 @@ impl Shared {
         })
     }
 
-    /// Nobody has arrived at any barrier yet.
+    /// No thread has arrived at any barrier yet.
     pub fn no_barrier_used(&self) -> bool {
         !self.barriers_used
     }
@@ -260,7 +261,7 @@ impl Shared {
         barriers.fold(0, |lanes, barrier| lanes | barrier.waiting(warp % self.warps))
     }
 
-    /// Lanes of `warp` arrive at a barrier of its block; `predicates` are those whose reduction predicate holds.
+    /// Lanes of `warp` arrive at a barrier of its block. `predicates`: the lanes whose reduction predicate is true.
     pub fn arrive(
         &mut self,
         index: usize,
@@ -283,8 +284,8 @@ impl Shared {
         }
     }
 
-    /// Warps are about to arrive one after the other at a barrier of their block that waits for `expected` threads: how many of them until
-    /// it is complete. It starts again then: the others arrive for the next time.
+    /// How many of these warps, which arrive one after the other, it takes to complete a barrier of their block that
+    /// waits for `expected` threads. The barrier then starts again, and the other warps arrive at its next generation.
     pub fn until_complete(
         &self,
         index: usize,
@@ -310,7 +311,7 @@ impl Shared {
         taken
     }
 
-    /// Completes a barrier of a block if all have arrived whom it waits for.
+    /// Completes a barrier of a block if all expected threads have arrived.
     pub fn complete(&mut self, block: usize, index: usize) {
         if index == CLUSTER_BARRIER && self.cluster.is_some() {
             return self.report_to_cluster();
@@ -338,9 +339,9 @@ impl Shared {
         }
     }
 
-    /// Lanes of the warps from `first` on end: barriers no longer wait for them.
+    /// Ends lanes of the warps from `first` on. Barriers no longer wait for them.
     pub fn end(&mut self, first: usize, lanes: Mask) {
-        // Two warps of the set are a word.
+        // Each word of the mask holds two warps.
         let (pairs, rest) = self.alive[first..].as_chunks_mut::<2>();
         let split = |word: u64| [word as u32, (word >> 32) as u32];
         for (pair, word) in pairs.iter_mut().zip(lanes.0) {
@@ -353,13 +354,13 @@ impl Shared {
         self.complete_all();
     }
 
-    /// The same of warps that are not those of the gang, each with its lanes that end.
+    /// Like [`Shared::end`], for blocks whose warps differ from those of the gang. Each warp comes with its ending lanes.
     pub fn end_warps(&mut self, warps: impl Iterator<Item = (usize, u32)>) {
         warps.for_each(|(warp, lanes)| self.alive[warp] &= !lanes);
         self.complete_all();
     }
 
-    /// Completes the barriers that wait for nobody any more.
+    /// Completes the barriers that no longer wait for any thread.
     fn complete_all(&mut self) {
         self.report_to_cluster();
         if self.no_barrier_used() {
@@ -373,7 +374,7 @@ impl Shared {
     }
 }
 
-/// How many threads of a warp a barrier counts. It counts whole warps: missing or ended lanes count with those that have arrived.
+/// How many threads a barrier counts for a warp. Once all live lanes have arrived, missing and ended lanes count, too.
 fn arrival_count(arrived: u32, alive: u32) -> u32 {
     match arrived {
         0 => 0,
@@ -391,34 +392,34 @@ fn bits(mut word: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// What a step of a block came to.
+/// The result of a step of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Finished,
-    /// The launch ends, for whatever reason; where a thread stood.
+    /// The launch must end, at the place of some thread.
     Stopped(Stop, Place),
-    /// There is more to do; `spinning` when only threads that wait for others ran, and `stuck` when they have for so long
-    /// that only another block could help.
+    /// Work is left. `spinning`: only threads that wait for others ran. `stuck`: they have waited for so long that only
+    /// another block could help.
     Running {
         spinning: bool,
         stuck: bool,
-        /// All threads that are left wait, some of them for other blocks of the cluster.
+        /// All remaining threads wait, some of them for other blocks of the cluster.
         waiting: bool,
     },
 }
 
-/// A block in flight; reused for one block after the other.
+/// A block or CTA batch in flight. Reused for the next one.
 pub(crate) struct Cta<'l> {
     launch: &'l Launch,
     pub shared: Shared,
     gangs: Vec<Gang<'l>>,
-    /// In which gangs get their turns.
+    /// The order in which gangs get their turns.
     order: Vec<usize>,
     random: u64,
 }
 
 impl<'l> Cta<'l> {
-    /// For blocks of a rank in their cluster, whose lanes lie in gangs as `rows` says.
+    /// For blocks with this cluster rank. `rows` describes how their lanes form rows of a gang.
     pub fn new(launch: &'l Launch, code: &'l Code, rows: LaneRows, rank: u32) -> Cta<'l> {
         let threads = launch.config.block_threads() as usize * rows.blocks();
         let gangs: Vec<_> = (0..threads)
@@ -488,7 +489,7 @@ impl<'l> Cta<'l> {
         Ok(Progress::Running { spinning: running && spinning || waits_for_grid, stuck, waiting: false })
     }
 
-    /// All columns of tensor memory must have been given back.
+    /// Faults unless all columns of tensor memory have been deallocated.
     fn check_tensor_memory(&self) -> Step {
         let memory = self.shared.tensor_memory.borrow();
         if memory.allocations.is_empty() {
@@ -505,7 +506,7 @@ impl<'l> Cta<'l> {
         }))
     }
 
-    /// Some path can run: a barrier completed after its gang's turn.
+    /// Whether some path can run, because a barrier completed after its gang's turn.
     fn can_go_on(&self) -> bool {
         self.gangs.iter().flat_map(Gang::waiting).any(|(path, _)| match path.wait {
             Wait::Ready => true,
@@ -517,7 +518,7 @@ impl<'l> Cta<'l> {
         })
     }
 
-    /// All threads that are left wait at the barrier of the grid, and others may still come to it.
+    /// Whether all remaining threads wait at the barrier of the grid and other threads may still arrive.
     fn waits_for_grid(&self) -> bool {
         let mut paths = self.gangs.iter().flat_map(Gang::waiting).peekable();
         paths.peek().is_some()
@@ -525,7 +526,7 @@ impl<'l> Cta<'l> {
             && !self.launch.grid_barrier.is_stuck()
     }
 
-    /// Some threads wait for other blocks of the cluster.
+    /// Whether some threads wait for other blocks of the cluster.
     fn waits_for_cluster(&self) -> bool {
         let at_barrier =
             |wait: Wait| matches!(wait, Wait::Barrier { index, .. } if usize::from(index) == CLUSTER_BARRIER);
@@ -533,7 +534,7 @@ impl<'l> Cta<'l> {
             && self.gangs.iter().flat_map(Gang::waiting).any(|(path, _)| at_barrier(path.wait))
     }
 
-    /// The fault of a block that was stuck when nobody could help it any more.
+    /// The fault of a block that is stuck at a standstill.
     pub fn stuck(&mut self) -> Box<Fault> {
         self.shared.waiting.stuck.take().unwrap_or_else(|| self.deadlock())
     }
@@ -589,7 +590,7 @@ impl<'l> Cta<'l> {
         self.gangs.iter_mut().map(Gang::take_instructions).sum()
     }
 
-    /// Where some thread stands, if any is left.
+    /// The place of some remaining thread.
     pub fn place(&self) -> Option<Place> {
         self.gangs.iter().find_map(Gang::any_place)
     }

@@ -1,23 +1,27 @@
-//! Which blocks of a launch run together.
+//! CTA batches: which blocks of a launch run together in one gang.
 //!
-//! A gang has room for more threads than most blocks have, and what a gang does costs hardly more for more lanes: so it
-//! takes several blocks at a time, a *CTA batch*, if nothing keeps them apart.
+//! A gang has room for more threads than most blocks have, and an operation costs hardly more for more lanes. So a gang
+//! takes several blocks at a time, a *CTA batch*, unless something requires separate blocks.
 //!
-//! Each block of a CTA batch has its own shared memory and barriers, and what a warp does stays within the warp. Kernels run block by block if
-//! they use the device heap, the barrier of the grid, asynchronous copies, mbarrier objects, `alloca`, barriers of clusters, matrices or
-//! tensor memory ([`keeps_blocks_apart`]); so do clusters of several blocks, and blocks with more than 128 KiB of shared memory.
+//! Each block of a CTA batch has its own shared memory and barriers, and warp-level operations stay within a warp. A
+//! kernel runs block by block if it uses the device heap, the barrier of the grid, asynchronous copies, mbarrier
+//! objects, `alloca`, cluster barriers, matrices or tensor memory ([`keeps_blocks_apart`]). So do clusters of several
+//! blocks, and blocks with more than 128 KiB of shared memory.
 //!
-//! Blocks that are no multiple of a warp lie next to each other without a gap, up to 256 of them (64 with shared memory). The warps of the
-//! gang are then not those of the blocks, so such CTA batches are not made where an instruction sees warps or somebody watches.
+//! Blocks that are no multiple of a warp are packed without gaps, up to 256 of them (64 with shared memory). The warps
+//! of the gang then differ from the warps of the blocks. So there are no such CTA batches if an instruction sees warps,
+//! or if the launch has an observer or a profile.
 //!
-//! Blocks of a CTA batch follow each other along the first axis in which the grid has several blocks, or along the axis with most blocks where
-//! rows of the first are short. Then everything that depends on `%ctaid` keeps its affine form. Where all rows are short (64 threads),
-//! CTA batches go over the ends of rows, and `%ctaid` is an array. Blocks that print, or that are a part of a grid, must come in the order of
-//! their indices: their CTA batches take the first axis or go over the ends of rows.
+//! The blocks of a CTA batch are consecutive along one axis, so that every value that depends on `%ctaid` keeps its
+//! affine form. This is the first axis in which the grid has several blocks, or the axis with the most blocks if the
+//! rows of the first are short. If all rows are short (at most 64 threads), CTA batches cross the ends of rows, and
+//! `%ctaid` is an array. Blocks that print, or that are a part of a grid, must run in the order of their indices: their
+//! CTA batches use the first axis or cross the ends of rows.
 //!
-//! The size of a gang is halved until the registers of every function that the kernel can reach take no more than 1 GiB.
+//! The number of lanes of a gang is halved until the registers of every function that the kernel can reach take at most 1 GiB.
 //!
-//! Narrowest tests: `tests/run`: `team_*`, `teams_of_narrow_rows`, `shared_begins_with_zeros`, `alloca_of_blocks`; unit tests below.
+//! Narrowest tests: `tests/run`: `team_*`, `teams_of_narrow_rows`, `shared_begins_with_zeros`, `alloca_of_blocks`; unit
+//! tests below.
 
 use ir::{AccessKind, OpKind, Terminator, WarpOp};
 
@@ -26,54 +30,55 @@ use crate::grid::Launch;
 use crate::mask::{GANG_LANES, GROUP_LANES, WARP_LANES};
 use crate::registers::REGISTER_LIMIT;
 
-/// The most shared memory of the blocks of a CTA batch: what fits into a processor's own cache.
+/// The most shared memory of all blocks of a CTA batch: it fits into the private cache of a host core.
 const SHARED_BYTES: u64 = 128 * 1024;
 
-/// The most blocks of a CTA batch that are no multiple of a warp; and with shared memory, each of which has its own.
+/// The most blocks in a CTA batch if blocks are no multiple of a warp: without shared memory, and with shared memory.
 const SMALL_BLOCKS: usize = 256;
 const SMALL_BLOCKS_SHARED: usize = 64;
 
-/// Rows of the grid with so many threads, or more, fill gangs well enough.
+/// Rows of the grid with at least this many threads fill gangs well enough.
 const WIDE_ROW: u64 = 512;
-/// Where no row of the grid has more threads than this, CTA batches go over the ends of rows. What depends on `%ctaid` has no affine form then,
-/// which costs less than gangs of so few lanes.
+/// If no row of the grid has more threads than this, CTA batches cross the ends of rows. Values that depend on `%ctaid`
+/// then have no affine form, which costs less than gangs of so few lanes.
 const NARROW_ROW: u64 = 64;
 
-/// The most CTA batches that lie side by side: blocks that wait for those with lower indices need all of them in flight, of which a host thread
-/// keeps [`RESIDENT_BLOCKS`](crate::grid::RESIDENT_BLOCKS).
+/// The most CTA batches that may be interleaved. A block that waits for blocks of lower indices needs all of these
+/// batches in flight at once, and a host thread keeps only [`RESIDENT_BLOCKS`](crate::grid::RESIDENT_BLOCKS) in flight.
 const SIDE_BY_SIDE: u64 = 256;
 
-/// How the blocks of a launch are dealt to gangs.
+/// How the blocks of a launch are assigned to gangs.
 #[derive(Clone, Copy)]
 pub(crate) struct CtaBatches {
-    /// Blocks of a CTA batch; the last CTA batch of a row may have fewer.
+    /// Blocks in a CTA batch. The last CTA batch of a row may have fewer.
     pub blocks: usize,
-    /// Lanes of a gang: all threads of a CTA batch, or some of one block.
+    /// Lanes of a gang: all threads of a CTA batch, or a part of the threads of one block.
     pub lanes: usize,
     row: Row,
-    /// The blocks that are run: whole rows, unless blocks of a row have consecutive indices.
+    /// The blocks that run. They are whole rows, unless the blocks of a row have consecutive indices.
     range: (u64, u64),
-    /// The first CTA batch that has some of them.
+    /// The first CTA batch that contains blocks of `range`.
     first: u64,
-    /// Blocks of a cluster. If it has several, a cluster stands in place of a CTA batch.
+    /// Blocks in a cluster. If there are several, each cluster takes the place of a CTA batch.
     cluster: u64,
 }
 
-/// Blocks of the grid from which CTA batches are taken one after the other: a row along one of its axes, or all of them.
+/// The blocks of the grid that are split into consecutive CTA batches: a row along one axis, or the whole grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     blocks: u64,
-    /// From the linear index of a block to that of the next one in the row: so many rows lie side by side.
+    /// Distance between the linear indices of consecutive blocks of the row. This is also the number of interleaved rows.
     stride: u64,
 }
 
-/// Blocks that run together.
+/// Blocks that run together in one gang.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CtaBatch {
-    /// Linear index in the grid of the first block. Of clusters of several blocks, so many blocks have the clusters before.
+    /// Linear index in the grid of the first block. For a cluster of several blocks: the number of blocks in the
+    /// clusters before it.
     pub first: u64,
     pub blocks: usize,
-    /// From the linear index of a block to that of the next.
+    /// Distance between the linear indices of consecutive blocks.
     pub stride: u64,
 }
 
@@ -85,7 +90,8 @@ impl CtaBatch {
     }
 }
 
-/// The axis along which `%ctaid` steps by one from block to block of a CTA batch; none where they go over the end of a row.
+/// The axis along which `%ctaid` increases by one from block to block of a CTA batch. `None` if the CTA batch crosses
+/// the end of a row.
 pub(crate) fn axis_along(grid: [u32; 3], first: [u32; 3], batch: CtaBatch) -> Option<usize> {
     let mut stride = 1;
     for axis in 0..3 {
@@ -98,7 +104,7 @@ pub(crate) fn axis_along(grid: [u32; 3], first: [u32; 3], batch: CtaBatch) -> Op
     Some(0)
 }
 
-/// The axis along which `%ctaid` of blocks that follow each other begins to differ: the first in which the grid has several.
+/// The axis along which the `%ctaid` of consecutive blocks differs: the first axis in which the grid has several blocks.
 fn axis(grid: [u64; 3]) -> usize {
     grid.iter().position(|&extent| extent > 1).unwrap_or(0)
 }
@@ -109,8 +115,8 @@ impl Row {
         Row { blocks: grid[axis], stride: grid[..axis].iter().product() }
     }
 
-    /// The rows of which CTA batches of up to so many blocks of so many threads are taken. `in_order`: blocks of a CTA batch must have consecutive
-    /// indices.
+    /// Chooses the rows for CTA batches of up to `blocks` blocks of `threads` threads. `in_order`: the blocks of a CTA
+    /// batch must have consecutive indices.
     fn of(grid: [u64; 3], threads: u64, blocks: u64, in_order: bool) -> Row {
         let size = |row: &Row| row.blocks.min(blocks);
         let first = Row::along(grid, axis(grid));
@@ -120,7 +126,7 @@ impl Row {
         let mut best = first;
         if !in_order && size(&first) * threads < WIDE_ROW {
             for other in (0..3).map(|axis| Row::along(grid, axis)) {
-                // What lies side by side in memory should stay so.
+                // Keep adjacent blocks close together, since they usually access adjacent memory.
                 if other.stride <= SIDE_BY_SIDE && size(&other) >= 2 * size(&best) {
                     best = other;
                 }
@@ -131,7 +137,7 @@ impl Row {
     }
 }
 
-/// How many blocks of so many threads, which are no multiple of a warp, run together: they should fill groups of lanes.
+/// How many blocks run together if `threads` is no multiple of a warp. They should fill whole groups of lanes.
 fn small_blocks(most: usize, threads: usize, shared: bool) -> usize {
     let blocks = (most / threads).min(if shared { SMALL_BLOCKS_SHARED } else { SMALL_BLOCKS });
     let fill_groups = (1..=GROUP_LANES).find(|n| (n * threads).is_multiple_of(GROUP_LANES)).unwrap_or(1);
@@ -139,14 +145,14 @@ fn small_blocks(most: usize, threads: usize, shared: bool) -> usize {
 }
 
 impl CtaBatches {
-    /// The CTA batches of a launch, enough of them for so many host threads.
+    /// The CTA batches of a launch, enough for all `host_threads`.
     pub fn of(launch: &Launch, host_threads: usize) -> CtaBatches {
         let config = &launch.config;
         let threads = config.block_threads() as usize;
         let grid = config.grid.map(|n| u64::from(n.max(1)));
         let range = config.block_range();
         let mut most = if launch.shuffled { WARP_LANES } else { GANG_LANES };
-        // Functions with very many registers run in smaller gangs.
+        // A function with very many registers runs in smaller gangs.
         while most > WARP_LANES && launch.kernel.most_register_bytes(most) > REGISTER_LIMIT {
             most /= 2;
         }
@@ -155,7 +161,7 @@ impl CtaBatches {
             && !config.deterministic
             && launch.cluster_blocks() == 1
             && launch.shared.bytes <= SHARED_BYTES
-            // Who looks at warps sees that lanes of several blocks are in one.
+            // An instruction, observer or profile that looks at warps would see lanes of several blocks in one warp.
             && (whole_warps || !launch.kernel.sees_warps && config.profile.is_none() && config.observer.is_none())
             && threads <= most
             && !launch.kernel.apart;
@@ -165,15 +171,15 @@ impl CtaBatches {
             true => small_blocks(most, threads, launch.shared.bytes > 0) as u64,
         };
         let blocks = blocks.min(SHARED_BYTES / launch.shared.bytes.max(1));
-        // Enough for all host threads. How many these are shows only where blocks race: in the order in which they come to an
-        // atomic operation, and in the clock.
+        // Leave enough CTA batches for all host threads. A kernel can observe their number only through races of its
+        // blocks (the order of their atomic operations) and through the clock.
         let fair = (range.end - range.start) / (2 * host_threads as u64);
         let blocks = blocks.min(fair).max(1);
-        // Of a part of the grid, rows may not be whole. What is printed comes out CTA batch by CTA batch.
+        // A part of a grid may contain incomplete rows. Printed text comes out CTA batch by CTA batch.
         let in_order = config.blocks.is_some() || launch.kernel.prints;
         let row = Row::of(grid, threads as u64, blocks, in_order);
         let blocks = blocks.min(row.blocks);
-        // As many CTA batches of about the same size.
+        // The same number of CTA batches, of about equal size.
         let blocks =
             if whole_warps { row.blocks.div_ceil(row.blocks.div_ceil(blocks)) } else { blocks } as usize;
         let lanes = (threads * blocks).next_multiple_of(GROUP_LANES).min(most);
@@ -189,16 +195,16 @@ impl CtaBatches {
         batches
     }
 
-    /// CtaBatches of a row.
+    /// CTA batches in a row.
     fn in_row(&self) -> u64 {
         self.row.blocks.div_ceil(self.blocks as u64)
     }
 
-    /// The CTA batch of a block, among those of the whole grid: CTA batches that lie side by side come one after the other, so that the first blocks of
-    /// CTA batches are in ascending order.
+    /// The index of a block's CTA batch among those of the whole grid. Interleaved CTA batches have consecutive
+    /// indices, so the first blocks of the CTA batches are in ascending order.
     fn of_block(&self, block: u64) -> u64 {
         let Row { blocks, stride } = self.row;
-        // Divisions are slow.
+        // Avoid slow divisions.
         let (side, along) = if stride == 1 { (0, block) } else { (block % stride, block / stride) };
         let (row, column) = if along < blocks { (0, along) } else { (along / blocks, along % blocks) };
         let first_of_row = if row == 0 { 0 } else { row * self.in_row() };
@@ -210,19 +216,19 @@ impl CtaBatches {
     pub fn count(&self) -> u64 {
         match self.range {
             (start, end) if start >= end => 0,
-            // Of clusters the whole grid is run.
+            // With clusters, the whole grid runs.
             (_, end) if self.cluster > 1 => end / self.cluster,
             (_, end) => self.of_block(end - 1) + 1 - self.first,
         }
     }
 
-    /// The blocks of a CTA batch. Blocks of clusters are counted cluster by cluster.
+    /// The blocks of a CTA batch. With clusters, blocks are numbered cluster by cluster.
     pub fn members(&self, batch: u64) -> CtaBatch {
         if self.cluster > 1 {
             return CtaBatch { first: batch * self.cluster, blocks: self.cluster as usize, stride: 1 };
         }
         let (batch, in_row, Row { blocks, stride }) = (self.first + batch, self.in_row(), self.row);
-        // Divisions are slow.
+        // Avoid slow divisions.
         let (side, batch) = if stride == 1 { (0, batch) } else { (batch % stride, batch / stride) };
         let (row, column) = if batch < in_row { (0, batch) } else { (batch / in_row, batch % in_row) };
         let column = column * self.blocks as u64;
@@ -231,20 +237,20 @@ impl CtaBatches {
         if stride > 1 {
             return CtaBatch { first, blocks: count as usize, stride };
         }
-        // Only the first and the last CTA batch can have blocks that are not run.
+        // Only the first and the last CTA batch can contain blocks outside of the range.
         let (start, end) = (first.max(self.range.0), (first + count).min(self.range.1));
         CtaBatch { first: start, blocks: (end - start) as usize, stride }
     }
 }
 
-/// Among the functions that a kernel can reach (those without a body by their names) are instructions that know one block only, or
-/// whose order shows.
+/// Whether the functions that a kernel can reach contain an instruction that works on one block only, or whose order
+/// among the blocks is visible. Functions without a body are recognised by their names.
 pub(crate) fn keeps_blocks_apart<'a>(
     functions: impl Iterator<Item = (&'a str, Option<&'a ir::Function>)>,
 ) -> bool {
     let mut functions = functions;
     functions.any(|(name, function)| match function {
-        // Blocks that come later get what earlier ones give back.
+        // Later blocks get the memory that earlier blocks free.
         None => matches!(
             Builtin::of(name),
             Some(Builtin::Malloc | Builtin::Free | Builtin::GroupHandle | Builtin::GridSynchronize)
@@ -256,7 +262,7 @@ pub(crate) fn keeps_blocks_apart<'a>(
     })
 }
 
-/// Among these functions are instructions that know the lanes of a warp.
+/// Whether these functions contain an instruction that sees the lanes of a warp.
 pub(crate) fn sees_warps<'a>(functions: impl Iterator<Item = Option<&'a ir::Function>>) -> bool {
     functions
         .flatten()
@@ -264,7 +270,7 @@ pub(crate) fn sees_warps<'a>(functions: impl Iterator<Item = Option<&'a ir::Func
         .any(|op| matches!(op.kind, OpKind::Warp { .. } | OpKind::ActiveMask { .. }))
 }
 
-/// It knows the shared and local memory of one block only.
+/// The operation works on the shared and local memory of one block only.
 fn is_alone(op: &OpKind) -> bool {
     if op.computes() {
         return false;
@@ -311,7 +317,7 @@ mod tests {
                     "{width} {rows} {blocks}"
                 );
             }
-            // No CTA batch goes on in the next row.
+            // No CTA batch continues in the next row.
             let within = |batch: CtaBatch| batch.first / width == batch.block(batch.blocks - 1) / width;
             assert!((0..batches.count()).all(|batch| within(batches.members(batch))));
         }
@@ -362,7 +368,7 @@ mod tests {
         assert_eq!(along([1, 1, 10], [0, 0, 2], 8, 1), Some(2));
         assert_eq!(along([8, 3, 10], [3, 0, 2], 3, 8), Some(1));
         assert_eq!(along([8, 3, 10], [3, 1, 2], 8, 24), Some(2));
-        // Into the next row, and to the block above the first.
+        // A batch that continues in the next row, or in the next plane.
         assert_eq!(along([8, 3, 10], [3, 1, 2], 6, 1), None);
         assert_eq!(along([8, 3, 10], [3, 1, 2], 9, 1), None);
         assert_eq!(along([1, 9, 10], [0, 1, 2], 9, 1), None);
@@ -372,16 +378,16 @@ mod tests {
     fn batches_fill_gangs_whatever_the_grid() {
         let along = Row::along;
         let row = |grid, threads, blocks| Row::of(grid, threads, blocks, false);
-        // Rows in x are wide enough, or no others are wider.
+        // Rows along x are wide enough, or no other rows are wider.
         assert_eq!(row([100, 100, 1], 32, 32), along([100, 100, 1], 0));
         assert_eq!(row([4, 100, 1], 128, 8), along([4, 100, 1], 0));
         assert_eq!(row([20, 30, 1], 8, 128), along([20, 30, 1], 0));
-        // Those in y or in z are.
+        // Rows along y or z are wider.
         assert_eq!(row([2, 100, 5], 32, 32), along([2, 100, 5], 1));
         assert_eq!(row([7, 3, 4000], 1, 256), along([7, 3, 4000], 2));
-        // Too many rows would lie side by side.
+        // Too many rows would be interleaved.
         assert_eq!(row([64, 64, 1000], 4, 256), along([64, 64, 1000], 0));
-        // None are wide, or blocks must come in order.
+        // No rows are wide, or the blocks must run in order.
         assert_eq!(row([5, 5, 5], 4, 64), Row { blocks: 125, stride: 1 });
         assert_eq!(Row::of([7, 1, 4000], 1, 256, true), Row { blocks: 28_000, stride: 1 });
         assert_eq!(Row::of([7, 1, 4000], 32, 32, true), along([7, 1, 4000], 0));

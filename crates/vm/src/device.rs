@@ -21,16 +21,16 @@ use crate::texture::{self, Object, ObjectError, Objects};
 use lanes::host_path;
 use sem::texture::{ImageDescriptor, Sampler};
 
-/// Bytes of shared memory that a block may have: the most that any GPU offers.
+/// The most shared memory of a block in bytes: the most that any GPU offers.
 const SHARED_LIMIT: u64 = 227 * 1024;
 /// Greatest extents of a block and of a grid.
 const BLOCK_EXTENTS: [u32; 3] = [1024, 1024, 64];
 const GRID_EXTENTS: [u32; 3] = [0x7fff_ffff, 65535, 65535];
 
-/// A simulated GPU: global memory, and what is loaded there. Cheap to clone; clones are the same device.
+/// A simulated GPU: global memory and loaded modules. Clones are cheap and denote the same device.
 ///
-/// Any thread may allocate, free, copy, load and launch at any time. A launch has the allocations and the `.const` memory of the
-/// time when it was prepared, and keeps them until it has ended.
+/// Any thread may allocate, free, copy, load and launch at any time. A launch uses the allocations and the `.const`
+/// memory of the time when it was prepared, and keeps them alive until it has ended.
 #[derive(Clone, Default)]
 pub struct Device {
     arena: Arc<Arena>,
@@ -45,7 +45,8 @@ impl Device {
         Device::default()
     }
 
-    /// Reserves `bytes` zeroed bytes of global memory; `name` stands in messages. Returns their device address.
+    /// Reserves `bytes` zeroed bytes of global memory and returns their device address. `name` identifies the
+    /// allocation in messages.
     ///
     /// # Errors
     /// When the host cannot provide that much memory.
@@ -53,21 +54,21 @@ impl Device {
         self.arena.allocate(bytes, name)
     }
 
-    /// Reserves `bytes` zeroed bytes at an address that [`Device::allocate`] returned and [`Device::free`] got back.
+    /// Reserves `bytes` zeroed bytes at an address that [`Device::allocate`] returned earlier and [`Device::free`] has freed.
     ///
     /// # Errors
-    /// When something lies there, or the host cannot provide that much memory.
+    /// When another allocation overlaps, or the host cannot provide that much memory.
     pub fn allocate_at(&self, address: u64, bytes: u64, name: impl Into<String>) -> Result<(), OutOfMemory> {
         self.arena.allocate_at(address, bytes, name)
     }
 
-    /// From now on addresses of allocations fit in 32 bits as long as there is a place for that, as modules of
-    /// `.address_size 32` need them. Gaps between arrays are narrower then.
+    /// Makes later allocations get 32-bit addresses while there is room for them, as modules of `.address_size 32`
+    /// need. The gaps between these allocations are narrower.
     pub fn use_narrow_addresses(&self) {
         self.arena.use_narrow_addresses();
     }
 
-    /// Gives an allocation back. Accesses of later launches fault as use after free.
+    /// Frees an allocation. Accesses by later launches fault as use after free.
     ///
     /// # Errors
     /// [`FaultKind::InvalidFree`] when `address` is not the start of a live allocation.
@@ -91,7 +92,7 @@ impl Device {
         self.arena.read(address, data)
     }
 
-    /// Copies bytes from one place of global memory to another. They may overlap, and arrive as they were before.
+    /// Copies bytes within global memory. The ranges may overlap; the destination gets the old bytes of the source.
     ///
     /// # Errors
     /// When a range is not within one live allocation.
@@ -99,7 +100,7 @@ impl Device {
         self.arena.copy(from, to, bytes)
     }
 
-    /// Sets a range of global memory to a pattern, over and over from its first byte on.
+    /// Fills a range of global memory with a repeated pattern.
     ///
     /// # Errors
     /// When the range is not within one live allocation.
@@ -107,13 +108,14 @@ impl Device {
         self.arena.fill(address, pattern, bytes)
     }
 
-    /// From now on no allocation has an address that a pointer of this process could have: an address tells whose it is.
+    /// Makes later allocations avoid every address that a pointer of this process could have, so that an address
+    /// identifies its owner: host or device.
     pub fn keep_apart_from_host(&self) {
         self.arena.keep_apart_from_host();
     }
 
-    /// Reserves `bytes` zeroed bytes that have the same address in this process and on the device, and returns it. [`Device::free`] gives them
-    /// back.
+    /// Reserves `bytes` zeroed bytes that have the same address in this process and on the device, and returns that
+    /// address. [`Device::free`] frees them.
     ///
     /// # Errors
     /// When the host cannot provide that much memory.
@@ -125,15 +127,15 @@ impl Device {
         self.arena.allocate_shared_with_host(bytes, name)
     }
 
-    /// Lets an address of the device mean memory of the host, until [`Device::free`]. That is the address of the host itself, or one from
-    /// [`MAPPED_BASE`](crate::MAPPED_BASE) on, where pieces may follow each other without gaps.
+    /// Maps memory of the host at a device address until [`Device::free`]. The device address is the host address
+    /// itself or one from [`MAPPED_BASE`](crate::MAPPED_BASE) on, where mappings may follow each other without gaps.
     ///
     /// # Errors
-    /// When something lies there.
+    /// When another allocation overlaps.
     ///
     /// # Safety
-    /// `start` must point to `bytes` bytes that may be read and written until they are freed and all launches that were prepared
-    /// before have ended.
+    /// `start` must point to `bytes` bytes that stay readable and writable until the mapping is freed and all launches
+    /// that were prepared before that have ended.
     pub unsafe fn map_at(
         &self,
         address: u64,
@@ -151,7 +153,7 @@ impl Device {
     /// When the range is not within one live allocation.
     ///
     /// # Safety
-    /// `from` must point to so many bytes that may be read.
+    /// `from` must point to `bytes` readable bytes.
     pub unsafe fn copy_in(&self, address: u64, from: *const u8, bytes: u64) -> Result<(), FaultKind> {
         // SAFETY: the caller's promise.
         unsafe { self.arena.copy_in(address, from, bytes) }
@@ -163,27 +165,27 @@ impl Device {
     /// When the range is not within one live allocation.
     ///
     /// # Safety
-    /// `to` must point to so many bytes that may be written.
+    /// `to` must point to `bytes` writable bytes.
     pub unsafe fn copy_out(&self, address: u64, to: *mut u8, bytes: u64) -> Result<(), FaultKind> {
         // SAFETY: the caller's promise.
         unsafe { self.arena.copy_out(address, to, bytes) }
     }
 
-    /// Lets kernels use addresses of this process as they are: pointers of the host become device addresses, and
-    /// accesses through them are checked for nothing but null. To be called before anything is on the device.
+    /// Lets kernels use addresses of this process directly: pointers of the host become device addresses. Accesses
+    /// through them are checked only for null pointers. Must be called while the device is empty.
     ///
     /// # Errors
     /// When there are allocations or modules already.
     ///
     /// # Safety
-    /// Kernels may then read and write whatever this process can: whoever launches one answers for every address
-    /// that it uses.
+    /// Kernels may then read and write all memory of this process. The caller of a launch is responsible for every
+    /// address that its kernel uses.
     pub unsafe fn open_host_memory(&self) -> Result<(), HostMemoryError> {
         // SAFETY: the caller's promise.
         unsafe { self.arena.open_host_memory() }
     }
 
-    /// Changes how many bytes kernels may have from `malloc` at a time; 8 MiB unless told otherwise, as CUDA has it.
+    /// Sets how many bytes kernels may hold from `malloc` at a time. The default is 8 MiB, as in CUDA.
     pub fn set_heap_limit(&self, bytes: u64) {
         self.heap.set_limit(bytes);
     }
@@ -191,17 +193,16 @@ impl Device {
     /// Places a module's variables and fills in their initial values.
     ///
     /// # Errors
-    /// When there is no room for them. What is declared and defined nowhere is no error of a module: only of the launch of
-    /// a kernel that needs it.
+    /// When there is no room for them. An undefined symbol is no error here: only the launch of a kernel that needs it fails.
     pub fn load(&self, program: Arc<ir::Program>) -> Result<Loaded, LoadError> {
         Ok(Loaded(Arc::new(Image::new(&self.arena, program)?)))
     }
 
-    /// Makes a texture of an image in global memory, and how it is sampled; returns its handle, which kernels take as 64 bits. The memory
-    /// stays the caller's: a kernel that uses the texture when it is gone faults.
+    /// Creates a texture from an image in global memory and a sampler. Returns its handle, which kernels take as 64
+    /// bits. The caller keeps the memory: a kernel that uses the texture after the memory was freed faults.
     ///
     /// # Errors
-    /// [`ObjectError`], when there is no such image, or its memory is not within one live allocation.
+    /// [`ObjectError`] when the descriptor describes no image, or the memory is not within one live allocation.
     pub fn create_texture(
         &self,
         address: u64,
@@ -212,12 +213,12 @@ impl Device {
         Ok(self.objects.add(Object::Texture(placed, sampler)))
     }
 
-    /// Makes a sampler for modules of `texmode_independent`; returns its handle.
+    /// Creates a sampler for modules of `texmode_independent`. Returns its handle.
     pub fn create_sampler(&self, sampler: Sampler) -> u64 {
         self.objects.add(Object::Sampler(sampler))
     }
 
-    /// Makes a surface of an image of one level; returns its handle. Otherwise as [`Device::create_texture`].
+    /// Creates a surface from an image of one level. Returns its handle. Otherwise like [`Device::create_texture`].
     ///
     /// # Errors
     /// [`ObjectError`]
@@ -232,7 +233,7 @@ impl Device {
         Ok(self.objects.add(Object::Surface(placed)))
     }
 
-    /// Ends the life of a texture, sampler or surface. Launches that were prepared before keep it.
+    /// Destroys a texture, sampler or surface. Launches that were prepared before keep it.
     ///
     /// # Errors
     /// [`ObjectError::NoObject`]
@@ -240,8 +241,8 @@ impl Device {
         self.objects.remove(handle)
     }
 
-    /// Binds a `.texref`, `.samplerref` or `.surfref` variable of a module to an object, for launches that are prepared from now on.
-    /// It stays bound when the object is destroyed.
+    /// Binds a `.texref`, `.samplerref` or `.surfref` variable of a module to an object, for launches that are prepared
+    /// afterwards. The binding outlives the destruction of the object.
     ///
     /// # Errors
     /// [`ObjectError::NoObject`], [`ObjectError::NoVariable`] when the module has no variable of this name and of the object's kind.
@@ -263,7 +264,7 @@ impl Device {
         self.prepare(module, kernel, config, params)?.run()
     }
 
-    /// Checks a launch and places what it needs, for whichever engine runs it. `params` as of [`Device::launch`].
+    /// Checks a launch and allocates what it needs, for either engine. `params` as in [`Device::launch`].
     ///
     /// # Errors
     /// When the launch is not possible.

@@ -10,7 +10,7 @@ use isa::Space;
 pub enum FaultKind {
     /// An access that is not within one allocation.
     OutOfBounds,
-    /// An access to an allocation that was given back.
+    /// An access to a freed allocation.
     UseAfterFree,
     /// An access to the shared memory of a block of the cluster that has ended.
     ClusterTarget,
@@ -18,37 +18,37 @@ pub enum FaultKind {
     Misaligned,
     /// A store to memory that kernels may not write (`.const`, kernel parameters).
     ReadOnly,
-    /// An address in a space that the instruction does not reach: of shared memory for `atom` and `red` on vectors.
+    /// An address in a space that the instruction does not support: shared memory for `atom` and `red` on vectors.
     AddressSpace,
     /// `free` of something that is not the start of a live allocation.
     InvalidFree,
     /// The `trap` instruction.
     Trap,
-    /// An `assert` of the kernel does not hold (`__assertfail`).
+    /// An `assert` of the kernel failed (`__assertfail`).
     Assertion,
-    /// All threads of a block that are left wait, and nobody can wake them.
+    /// All remaining threads of a block wait, and no other block can wake them.
     Deadlock,
-    /// A barrier that there is not.
+    /// A barrier number that does not exist.
     Barrier,
     /// A warp-level instruction without one of the threads that its member mask names.
     MissingWarpLanes,
-    /// An mbarrier object that is not there, or that is used against its rules.
+    /// An mbarrier object that does not exist, or that is used against its rules.
     Mbarrier,
     /// The calling thread is not in the member mask of a warp-level instruction.
     NotInMemberMask,
-    /// A call of a function that has no body here.
+    /// A call of a function without a body.
     UndefinedFunction,
     /// A `printf` that asks for more text than one call may print ([`printf::MOST`](crate::printf::MOST)).
     PrintfTooLong,
-    /// An indirect call or branch to something that is not a target.
+    /// An indirect call or branch to an invalid target.
     InvalidTarget,
-    /// A handle that is not that of a live texture, sampler or surface, or of one that the instruction does not fit.
+    /// A handle that is not of a live texture, sampler or surface, or that does not fit the instruction.
     InvalidHandle,
-    /// A tensor map that is none, or that the instruction does not fit.
+    /// A tensor map that is invalid or does not fit the instruction.
     TensorMap,
-    /// Tensor memory that is not allocated, or an instruction on it that is used against its rules.
+    /// Tensor memory that is not allocated, or an instruction that is used against the rules of tensor memory.
     TensorMemory,
-    /// Calls nest so deeply that a thread's local memory is used up.
+    /// Calls nest so deeply that a thread runs out of local memory.
     StackOverflow,
     /// The instruction is known and checked, but no engine executes it.
     Unsupported,
@@ -63,7 +63,7 @@ impl FaultKind {
     }
 }
 
-/// What an instruction on tensor memory is refused as.
+/// The kind of fault for a misuse of tensor memory.
 impl From<sem::tensor_memory::Misuse> for FaultKind {
     fn from(misuse: sem::tensor_memory::Misuse) -> FaultKind {
         match misuse {
@@ -73,7 +73,7 @@ impl From<sem::tensor_memory::Misuse> for FaultKind {
     }
 }
 
-/// The kind of the diagnostic that says so.
+/// The kind of diagnostic that reports the fault.
 impl From<FaultKind> for Code {
     fn from(kind: FaultKind) -> Code {
         match kind {
@@ -145,16 +145,16 @@ pub struct Access {
     pub bytes: u64,
     /// Space of the access; [`Space::Generic`] for generic addresses.
     pub space: Space,
-    /// Writes (stores and atomics).
+    /// Whether it writes (stores and atomics).
     pub write: bool,
     /// The nearest allocation or variable, in words: "8 bytes past the end of argument 2 (`out`), 4096 bytes at 0x1000000000".
     pub nearest: Option<String>,
 }
 
-/// A fault: what happened, where, to whom.
+/// A fault: its kind, place and thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What happened.
+    /// The kind of fault.
     pub kind: FaultKind,
     /// Name of the kernel that was launched.
     pub kernel: String,
@@ -164,9 +164,9 @@ pub struct Fault {
     pub block: [u32; 3],
     /// `%tid` of the (lowest) thread.
     pub thread: [u32; 3],
-    /// The access, when it was one.
+    /// The access, if the fault is about one.
     pub access: Option<Access>,
-    /// More: who waits where, which lanes are missing.
+    /// More facts: which threads wait where, which lanes are missing.
     pub notes: Vec<(String, Option<Span>)>,
 }
 

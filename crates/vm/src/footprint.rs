@@ -1,11 +1,13 @@
-//! Blocks that observers of their own watch on several host threads, as long as none depends on another.
+//! Footprints: they let several host threads run checked blocks, each thread with its own observer, as long as no block
+//! depends on another.
 //!
-//! What each CTA batch of blocks reads and writes of global memory is noted meanwhile, word by word. If two have the same word and one of them
-//! writes it, all of it is undone. Blocks of one CTA batch go side by side on one host thread, as they would if nobody else ran.
+//! A footprint records, word by word, what each CTA batch reads and writes in global memory. If two CTA batches access
+//! the same word and one of them writes it, all writes are undone. The blocks of one CTA batch run side by side on one
+//! host thread, as they would in a sequential run.
 //!
-//! Atomic operations without results on the same word exclude nothing. If CTA batches depend on each other, or an observer has found something,
-//! the launch runs again from the start on one host thread, watched by one observer. CtaBatches are the same ones for every number of host
-//! threads. So findings do not depend on that number. Narrowest test: `ptxvm`: `checked`.
+//! Atomic operations without results on the same word do not conflict. If CTA batches depend on each other, or an observer has a
+//! finding, the launch runs again from the start on one host thread with one observer. The CTA batches are the same for every
+//! number of host threads, so findings do not depend on that number. Narrowest test: `ptxvm`: `checked`.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -19,20 +21,20 @@ use crate::grid::Launch;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Its words of 4 bytes, a bit each.
+/// Words of the bitmap of a page: one bit for each 4 bytes.
 const BITS: usize = PAGE as usize / 4 / 64;
 
-/// What is done to a word.
+/// How an access touches a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touch {
     Read,
     Write,
-    /// By an atomic operation whose old value nobody reads, on all of the word: the order of such does not matter to anybody.
+    /// An atomic operation on the whole word whose old value is not used. The order of such operations is not visible.
     Combine,
 }
 
 impl Touch {
-    /// By an access to global memory.
+    /// The kind of an access to global memory.
     pub fn of(kind: AccessKind, semantics: Semantics, bytes: u64) -> Touch {
         match kind {
             AccessKind::Atomic if bytes == 4 && semantics.scope >= Some(Scope::Gpu) => Touch::Combine,
@@ -42,7 +44,7 @@ impl Touch {
     }
 }
 
-/// Words of a page, by what is done to them.
+/// The words of a page, by kind of access.
 #[derive(Clone, Default)]
 struct Words {
     read: [u64; BITS],
@@ -59,7 +61,7 @@ impl Words {
         }
     }
 
-    /// It matters whether a CTA batch does something to words before another one has done what is noted here.
+    /// Whether the order matters between this access of one CTA batch and the recorded accesses of another one.
     fn excludes(&self, index: usize, words: u64, touch: Touch) -> bool {
         let (read, written, combined) = (self.read[index], self.written[index], self.combined[index]);
         let excluded = match touch {
@@ -78,7 +80,7 @@ impl Words {
         }
     }
 
-    /// The same of all words of a page.
+    /// The same for all words of a page.
     fn excludes_any(&self, other: &Words) -> bool {
         (0..BITS).any(|index| {
             self.excludes(index, other.read[index], Touch::Read)
@@ -88,26 +90,26 @@ impl Words {
     }
 }
 
-/// What a part of a page held before a host thread wrote there.
+/// The contents of a part of a page before a host thread wrote there.
 struct Saved {
-    /// Of several copies of the same bytes the least is older than all writes.
+    /// Orders the copies of the same bytes. The copy with the lowest number is older than all writes.
     order: u64,
     start: u64,
     bytes: Vec<u8>,
 }
 
-/// Counts copies.
+/// Numbers the copies.
 static COPIES: AtomicU64 = AtomicU64::new(0);
 
 impl Saved {
-    /// Of the allocation that has this address, what lies in the page.
+    /// Copies the part of the page that belongs to the allocation at this address.
     fn new(launch: &Launch, address: u64) -> Option<Saved> {
         let extent = launch.allocation(address)?;
         let start = (address / PAGE * PAGE).max(extent.base);
         let end = (address | (PAGE - 1)).saturating_add(1).min(extent.base.saturating_add(extent.bytes));
         let mut bytes = vec![0; end.checked_sub(start)? as usize];
         launch.read_global(start, &mut bytes).ok()?;
-        // Whoever gets a later number writes after this copy was made.
+        // A host thread with a higher number writes after this copy was made.
         Some(Saved { order: COPIES.fetch_add(1, Ordering::AcqRel), start, bytes })
     }
 
@@ -118,21 +120,21 @@ impl Saved {
 
 struct Page {
     number: u64,
-    /// The CTA batch that accessed it last, by its first block; what it did, and what others did before.
+    /// The first block of the CTA batch that accessed the page last; its accesses; the accesses of other CTA batches.
     batch: [u32; 3],
     own: Words,
     others: Words,
     saved: Vec<Saved>,
 }
 
-/// What the blocks of a host thread did to global memory.
+/// The accesses of the blocks of one host thread to global memory.
 #[derive(Default)]
 pub(crate) struct Footprint {
     indices: HashMap<u64, usize>,
     pages: Vec<Page>,
-    /// The page looked at last.
+    /// Index of the page that was accessed last.
     latest: usize,
-    /// One CTA batch depends on another.
+    /// Whether one CTA batch depends on another.
     depends: bool,
 }
 
@@ -149,7 +151,7 @@ impl Footprint {
         &mut self.pages[self.latest]
     }
 
-    /// A CTA batch of blocks, by its first, is about to access global memory.
+    /// A CTA batch, given by its first block, is about to access global memory.
     pub fn note(&mut self, launch: &Launch, batch: [u32; 3], touch: Touch, address: u64, bytes: u64) {
         let (mut at, end) = (address, address.saturating_add(bytes));
         let mut depends = false;
@@ -177,7 +179,7 @@ impl Footprint {
         self.depends |= depends;
     }
 
-    /// A CTA batch depends on another, of the same host thread or of another one.
+    /// Whether a CTA batch depends on another one of any host thread.
     pub fn any_depends(all: &[Footprint]) -> bool {
         let mut sums: HashMap<u64, Words> = HashMap::new();
         all.iter().any(|footprint| footprint.depends)
@@ -190,7 +192,7 @@ impl Footprint {
             })
     }
 
-    /// What was written is again as it was.
+    /// Undoes all writes.
     pub fn undo(all: Vec<Footprint>, launch: &Launch) {
         let pages = all.into_iter().flat_map(|footprint| footprint.pages);
         let mut saved: Vec<(Saved, [u64; BITS])> = Vec::new();
@@ -199,7 +201,7 @@ impl Footprint {
             let written = std::array::from_fn(|index| of(&page.own, index) | of(&page.others, index));
             saved.extend(page.saved.into_iter().map(|saved| (saved, written)));
         }
-        // The oldest copy last.
+        // The oldest copy is written back last.
         saved.sort_by_key(|(saved, _)| std::cmp::Reverse(saved.order));
         for (saved, written) in saved {
             let page = saved.start / PAGE * PAGE;
@@ -208,7 +210,7 @@ impl Footprint {
                 let end = (page + 4 * word + 4).min(saved.start + saved.bytes.len() as u64);
                 if start < end {
                     let bytes = &saved.bytes[(start - saved.start) as usize..(end - saved.start) as usize];
-                    // What could be read can be written.
+                    // The copy was read from here, so it can be written.
                     let _ = launch.write_global(start, bytes);
                 }
             }
@@ -216,12 +218,13 @@ impl Footprint {
     }
 }
 
-/// Whether a [`Footprint`] has all by which blocks of a kernel can depend on each other, so that they can be undone; found once.
+/// Whether a [`Footprint`] records every way in which blocks of a kernel can depend on each other, so that they can be
+/// undone. Computed once.
 #[derive(Default)]
 pub(crate) struct Undoable(OnceLock<bool>);
 
 impl Launch {
-    /// Its blocks may run apart from each other, and be undone.
+    /// Whether the blocks may run on separate host threads and be undone.
     pub(crate) fn may_be_undone(&self) -> bool {
         let config = &self.config;
         let is_simple = self.cluster_blocks() == 1 && !config.cooperative && config.progress.is_none();
@@ -230,7 +233,7 @@ impl Launch {
             && *self.kernel.undoable.0.get_or_init(|| self.has_own_memory())
     }
 
-    /// What its kernel can do that others see are loads, stores and atomic operations without results.
+    /// Whether the kernel's only effects outside of a block are loads, stores and atomic operations without results.
     fn has_own_memory(&self) -> bool {
         let program = self.program();
         let reached = self.kernel.reached.iter().zip(&program.functions).zip(&program.module.functions);
@@ -246,7 +249,7 @@ impl Launch {
     }
 }
 
-/// A footprint has all of it.
+/// Whether a footprint records the whole access.
 fn is_noted(op: &OpKind, access: &ir::Access) -> bool {
     let address = match access.start {
         Start::Address(address) => address,

@@ -1,4 +1,4 @@
-//! A launch as an engine outside this crate sees it: what was launched, and global memory through checked copies.
+//! The view of a launch for an engine outside of this crate: its configuration, and global memory through checked copies.
 
 use check::module::{FuncId, Module, VarId};
 
@@ -20,7 +20,7 @@ impl Launch {
         self.kernel.entry
     }
 
-    /// How it was launched.
+    /// The configuration of the launch.
     pub fn config(&self) -> &LaunchConfig {
         &self.config
     }
@@ -50,30 +50,30 @@ impl Launch {
         self.shared.bytes
     }
 
-    /// The same with the gaps between its variables.
+    /// Like [`Launch::shared_bytes`], with the gaps between variables.
     pub fn shared_span(&self) -> u64 {
         self.shared.span
     }
 
-    /// Bytes at the start of a block's shared memory that are reserved for the system, and zero when it starts: 0 for a kernel that does not ask
-    /// where they are.
+    /// Bytes at the start of a block's shared memory that are reserved for the system and zero at the start of the
+    /// block. 0 for a kernel that does not read their offset.
     pub fn reserved_shared_bytes(&self) -> u64 {
         let first = self.shared.extents.first().filter(|extent| extent.owner == SharedOwner::System);
         first.map_or(0, |extent| extent.end)
     }
 
-    /// Whether so many bytes at an address of shared memory belong to one variable, or to dynamic shared memory.
+    /// Whether an access to shared memory is within one variable, or within dynamic shared memory.
     pub fn is_shared(&self, address: u64, bytes: u64) -> bool {
         let end = address.checked_add(bytes);
         self.shared.find(address).zip(end).is_some_and(|(extent, end)| end <= extent.end)
     }
 
-    /// Address of the workspace of a cooperative launch; 0 of any other. `%envreg1` is its high half, `%envreg2` its low one.
+    /// Address of the workspace of a cooperative launch, otherwise 0. `%envreg1` is its high half, `%envreg2` its low half.
     pub fn grid_workspace(&self) -> u64 {
         self.workspace.as_ref().map_or(0, |workspace| workspace.address())
     }
 
-    /// Bytes of global memory that a block has for itself (`%perctamemorysize`): 0 for a kernel that asks for none.
+    /// Bytes of global memory that each block has for itself (`%perctamemorysize`). 0 for a kernel that requests none.
     pub fn block_memory_bytes(&self) -> u64 {
         self.block_memory.as_ref().map_or(0, BlockMemory::bytes)
     }
@@ -89,7 +89,7 @@ impl Launch {
     /// When they are not within one live allocation.
     pub fn read_global(&self, address: u64, data: &mut [u8]) -> Result<(), FaultKind> {
         let from = self.resolve_global(address, data.len())?;
-        // SAFETY: the allocation holds these bytes, and the launch keeps it. Kernels of other launches may race on them.
+        // SAFETY: the allocation has these bytes, and the launch keeps it alive. Kernels of other launches may race on them.
         unsafe { host::read(from, data) }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Launch {
     /// When they are not within one live allocation.
     pub fn write_global(&self, address: u64, data: &[u8]) -> Result<(), FaultKind> {
         let to = self.resolve_global(address, data.len())?;
-        // SAFETY: as of `read_global`.
+        // SAFETY: as in `read_global`.
         unsafe { host::write(to, data) }
         Ok(())
     }
@@ -109,7 +109,7 @@ impl Launch {
         self.allocation(address).ok_or(FaultKind::OutOfBounds)?.resolve(address, bytes as u64)
     }
 
-    /// `malloc` of the device heap: zeroed bytes, if there are so many.
+    /// `malloc` of the device heap: zeroed bytes, if there is room.
     pub fn heap_allocate(&self, bytes: u64) -> Option<u64> {
         self.heap.allocate(bytes)
     }

@@ -1,4 +1,4 @@
-//! A launch in progress: blocks handed out to host threads.
+//! A launch in progress: host threads take blocks and run them.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -32,31 +32,33 @@ use crate::stopwatch::Stopwatch;
 use crate::texture::{Object, ObjectTable};
 use lanes::HostPath;
 
-/// Blocks that one host thread keeps in flight while they wait for one another, unless the launch is cooperative. More if nobody but
-/// them can help them, and the grid has no more than all host threads may keep: others may be busy elsewhere.
+/// The most blocks that one host thread keeps in flight while they wait for one another, unless the launch is
+/// cooperative. The host thread starts more if all its blocks are stuck and the grid has at most as many blocks as all
+/// host threads may keep in flight: the other host threads may be busy elsewhere.
 pub(crate) const RESIDENT_BLOCKS: usize = 1024;
 
-/// No allocation begins so low: what accesses such an address has a pointer that is null.
+/// No allocation begins below this address. An access below it comes from a null pointer.
 const NULL_POINTERS: u64 = 1 << 16;
 
-/// A launch of so many blocks begins on one host thread.
+/// A launch of at least this many blocks begins on one host thread.
 const MANY_BLOCKS: u64 = 64;
-/// Turns that a host thread gives to blocks below one that has faulted.
+/// Turns that a host thread still gives to blocks below one that has faulted.
 const GRACE: u32 = 64;
-/// Turns of a block, each of which uses up its budget, before others get theirs: a loop that seems to compute may wait for another block by
-/// weak loads.
+/// How many turns in a row a block may use up its whole budget before other blocks get a turn. A loop that seems to
+/// compute may wait for another block by weak loads.
 const PATIENCE: u32 = 8;
-/// With a schedule, so many CTA batches that follow each other are started in a shuffled order: fewer than may be in flight.
+/// With a schedule, each window of this many consecutive CTA batches starts in a shuffled order. Fewer than a host
+/// thread may keep in flight.
 const WINDOW: u64 = 256;
-/// With a schedule, others get their turns at any time while so few blocks are in flight.
+/// With a schedule, a block may yield after any turn while fewer blocks than this are in flight.
 const MOST_SHUFFLED: usize = 32;
-/// Launches that are checked have the CTA batches that would be fair to so many host threads, whatever their number: which blocks go side by side
-/// must not depend on it.
+/// A checked launch (its observer forks, or wants one host thread) forms its CTA batches as if there were this many host
+/// threads. Which blocks run side by side must not depend on the actual number.
 const CHECKED_THREADS: usize = 8;
-/// For so long, in which others would hardly have begun.
+/// How long a launch runs on one host thread first: waking other threads takes about this long.
 const WAKING_TIME: Duration = Duration::from_micros(40);
 
-/// A launch that was checked and can run: everything that its threads read.
+/// A prepared launch: everything that its threads read.
 pub struct Launch {
     pub(crate) image: Arc<Image>,
     pub(crate) kernel: Arc<Kernel>,
@@ -65,9 +67,9 @@ pub struct Launch {
     /// Global memory as it was when the launch was prepared.
     pub(crate) arena: Arc<Table>,
     pub(crate) heap: Arc<Heap>,
-    /// `.const` memory as it was then.
+    /// `.const` memory when the launch was prepared.
     pub(crate) constants: Arc<Vec<u8>>,
-    /// Textures, samplers and surfaces as they were then, and what variables of the module were bound to.
+    /// Textures, samplers and surfaces when the launch was prepared, and the objects bound to variables of the module.
     pub(crate) objects: ObjectTable,
     pub(crate) bindings: Arc<HashMap<usize, Object>>,
     pub(crate) params: Vec<u8>,
@@ -77,11 +79,18 @@ pub struct Launch {
     pub(crate) shuffled: bool,
     pub(crate) grid_barrier: GridBarrier,
     pub(crate) limits: Limits,
-    /// Of a cooperative launch.
+    /// For a cooperative launch.
     pub(crate) workspace: Option<Workspace>,
-    /// Of a kernel with `.minperctamemory`.
+    /// For a kernel with `.minperctamemory`.
     pub(crate) block_memory: Option<BlockMemory>,
     pub(crate) start: Stopwatch,
+}
+
+impl std::fmt::Debug for Launch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kernel = &self.module().functions[self.entry().index()].name;
+        f.debug_struct("Launch").field("kernel", kernel).finish_non_exhaustive()
+    }
 }
 
 impl Launch {
@@ -96,7 +105,7 @@ impl Launch {
     pub fn ctaid(&self, index: u64) -> [u32; 3] {
         let [nx, ny, _] = self.config.grid.map(|n| u64::from(n.max(1)));
         if index < nx {
-            // Divisions are slow.
+            // Avoid slow divisions.
             return [index as u32, 0, 0];
         }
         [(index % nx) as u32, (index / nx % ny) as u32, (index / (nx * ny)) as u32]
@@ -118,7 +127,7 @@ impl Launch {
         self.config.cluster_blocks()
     }
 
-    /// The launch or its kernel says how large clusters are (`%is_explicit_cluster`).
+    /// Whether the launch or its kernel specifies the size of clusters (`%is_explicit_cluster`).
     pub fn is_explicit_cluster(&self) -> bool {
         self.config.cluster.is_some()
     }
@@ -135,7 +144,7 @@ impl Launch {
         x + nx * (y + ny * z)
     }
 
-    /// The linear index of the block of a rank, in the cluster with this linear index in the grid.
+    /// The linear index of the block with this rank in a cluster, which is given by its linear index in the grid.
     pub fn block_of_cluster(&self, cluster: u64, rank: u32) -> u64 {
         let extents = self.cluster();
         let clusters: [u32; 3] = std::array::from_fn(|axis| (self.config.grid[axis] / extents[axis]).max(1));
@@ -149,7 +158,7 @@ impl Launch {
         x + nx * (y + ny * z)
     }
 
-    /// `%ctaid` of the block of a rank in the cluster of another block.
+    /// `%ctaid` of the block with this rank in the cluster of the block `ctaid`.
     pub fn neighbour(&self, ctaid: [u32; 3], rank: u32) -> [u32; 3] {
         let ([nx, ny, _], own) = (self.cluster(), self.cluster_ctaid(ctaid));
         let place = [rank % nx, rank / nx % ny, rank / (nx * ny)];
@@ -184,7 +193,7 @@ impl Launch {
         }
     }
 
-    /// What lies nearest to an access, in words.
+    /// Describes the allocation or variable nearest to an access.
     pub fn describe(&self, space: Space, address: u64, bytes: u64) -> Option<String> {
         let (space, inner) = resolve(space, address);
         let limit = |what: &str, size: u64| Some(format!("{what} has {size} bytes"));
@@ -273,24 +282,24 @@ impl Launch {
         error.map_or(Ok(report), |(_, error)| Err(error))
     }
 
-    /// What it did, now that it has ended.
+    /// The report of a launch that has ended.
     fn report(&self) -> LaunchReport {
         self.config.output.flush();
         let seconds = self.start.elapsed().as_secs_f64();
         LaunchReport { thread_instructions: self.limits.steps(), seconds }
     }
 
-    /// Which of its blocks go side by side, and their code.
+    /// The CTA batches of the launch, and the code for their gangs.
     fn batches(&self, fair_to: usize) -> (CtaBatches, Arc<Code>) {
         let batches = CtaBatches::of(self, fair_to);
         (batches, self.kernel.code(&self.image, batches.lanes, self.path, &self.shared))
     }
 
-    /// Runs all blocks on several host threads, each watched by an observer of its own. False if nothing has been done: blocks may depend on
-    /// each other, one faulted, or an observer has found something.
+    /// Runs all blocks on several host threads, each with a forked observer. Returns false, with all effects undone, if
+    /// blocks may depend on each other, a block faulted, or a fork has a finding.
     ///
     /// # Errors
-    /// When something panicked: what its host thread has written cannot be put back.
+    /// When a host thread panicked. Its writes cannot be undone.
     fn run_apart(&self, observer: &ObserverHandle, host_threads: usize) -> Result<bool, LaunchError> {
         let host_threads = host_threads.min(usize::try_from(self.config.grid_blocks()).unwrap_or(usize::MAX));
         if host_threads < 2 || !self.may_be_undone() {
@@ -336,7 +345,7 @@ impl Launch {
     }
 }
 
-/// Where an access lies that is not all within something of so many bytes.
+/// Where an access is relative to `size` bytes at `base`. The access is not entirely within them.
 fn place_beside(base: u64, size: u64, address: u64, bytes: u64) -> String {
     let end = base + size;
     if address < base {
@@ -353,17 +362,17 @@ fn place_beside(base: u64, size: u64, address: u64, bytes: u64) -> String {
     }
 }
 
-/// The blocks of a launch, and what became of them.
+/// The blocks of a launch, shared by its host threads.
 struct Work<'l> {
     launch: &'l Launch,
     code: &'l Code,
-    /// How the lanes of a gang lie in one block or several.
+    /// How the lanes of a gang form rows of one block or several.
     rows: LaneRows,
     batches: CtaBatches,
     next: AtomicU64,
-    /// CtaBatches that a host thread takes at a time.
+    /// The number of CTA batches that a host thread takes at a time.
     share: u64,
-    /// Blocks from this one on need not run any more.
+    /// Blocks from this index on need not run any more.
     end: AtomicU64,
     standstill: Standstill,
     /// The error of the lowest block, with its number.
@@ -385,12 +394,12 @@ impl<'l> Work<'l> {
         }
     }
 
-    /// Of so many host threads those that have something to do.
+    /// The number of host threads, at most `most`, that have work.
     fn host_threads(&self, most: usize) -> usize {
         (most as u64).min(self.batches.count()).max(1) as usize
     }
 
-    /// Runs all blocks on so many host threads; each has an observer of its own, which comes back in the end.
+    /// Runs all blocks on `host_threads` host threads. Each thread has an observer from `observe`, and passes it to `end`.
     fn run<O: Observer>(&self, host_threads: usize, observe: impl Fn() -> O + Sync, end: impl Fn(O) + Sync) {
         let share = || {
             let mut runner = Runner::new(self, observe());
@@ -399,7 +408,7 @@ impl<'l> Work<'l> {
         };
         self.end_if_panics(|| {
             let mut runner = Runner::new(self, observe());
-            // Other threads take longer to wake than a small launch takes.
+            // Waking other threads takes longer than a small launch.
             let many = host_threads > 1 && self.launch.config.grid_blocks() >= MANY_BLOCKS;
             match host_threads {
                 _ if many && runner.run(Until::Time(WAKING_TIME)) => {}
@@ -416,21 +425,21 @@ impl<'l> Work<'l> {
         });
     }
 
-    /// Does what a host thread does. A panic ends the launch: the other threads would wait for its blocks.
+    /// Runs the work of a host thread. A panic ends the launch, since the other threads would wait for its blocks.
     fn end_if_panics(&self, work: impl FnOnce()) {
         if let Err(message) = caught(work) {
             self.end(0, LaunchError::Panicked(message));
         }
     }
 
-    /// What is left takes hardly longer than waking others, if it goes on as it began.
+    /// At the current rate, the rest takes hardly longer than waking other threads.
     fn nearly_done(&self) -> bool {
         let begun = self.next.load(Ordering::Relaxed);
         self.batches.count().saturating_sub(begun) < 2 * begun
     }
 
-    /// Ends the launch with an error. Blocks below one that faulted go on for a while: they may fault, too, and the lowest
-    /// one's fault counts.
+    /// Ends the launch with an error. Blocks below one that faulted run for a while longer: if they fault as well, the
+    /// launch reports the lowest of these blocks.
     fn end(&self, block: u64, error: LaunchError) {
         let end = if matches!(error, LaunchError::Fault(_)) { block } else { 0 };
         self.end.fetch_min(end, Ordering::Relaxed);
@@ -445,32 +454,33 @@ impl<'l> Work<'l> {
 /// How long a host thread runs blocks.
 #[derive(Clone, Copy)]
 enum Until {
-    /// None is left.
+    /// Until no block is left.
     Over,
-    /// About so much time has passed.
+    /// Until about this much time has passed.
     Time(Duration),
-    /// It must not start more, and those that it has may wait for them.
+    /// Until it may start no more blocks. Those in flight may wait for blocks that have not started.
     Full,
 }
 
-/// A CTA batch, or a cluster of several blocks, that has started.
+/// A CTA batch in flight, or a cluster of several blocks in flight.
 struct Flight<'l> {
     /// Its first block.
     block: u64,
     /// Number of its blocks.
     blocks: usize,
     cluster: Box<Cluster<'l>>,
-    /// It may wait for others.
+    /// It may wait for other blocks.
     spinning: bool,
-    /// Only others can help it.
+    /// Only other blocks can help it.
     stuck: bool,
-    /// Turns that it has had since it last let others run, and how many it gets until then.
+    /// Turns since it last yielded to others, and the turns that it gets before it yields.
     turns: u32,
     patience: u32,
 }
 
 impl Flight<'_> {
-    /// It has used up its patience: its loops may wait for others by loads that do not show it. It has half as much the next time.
+    /// Counts a turn and reports whether the block has used up its patience: its loops may wait for other blocks by
+    /// weak loads. The patience is then halved.
     fn has_taken_long(&mut self) -> bool {
         self.turns += 1;
         if self.turns < self.patience {
@@ -485,19 +495,20 @@ impl Flight<'_> {
 struct Runner<'w, 'l, O> {
     observer: O,
     work: &'w Work<'l>,
-    /// CtaBatches that it has taken and not started.
+    /// CTA batches that this host thread has taken and not started.
     taken: Range<u64>,
     #[expect(clippy::vec_box, reason = "they go to and fro")]
     idle: Vec<Box<Cluster<'l>>>,
     flight: VecDeque<Flight<'l>>,
-    /// Those in flight that are stuck.
+    /// How many in flight are stuck.
     stuck: usize,
     share: Share,
-    /// Blocks wait for one another only if they spin; then others must get their turns.
+    /// Start another block next. Blocks can wait for one another only while they spin; other blocks must then get a turn.
     start_more: bool,
-    /// Thread-instructions that [`Launch::limits`] do not know yet.
+    /// Thread-instructions not yet reported to [`Launch::limits`].
     steps: u64,
-    /// Of launches with a schedule: the state of its random numbers, and the CTA batches of a window, which begins with the first number, in their order.
+    /// For launches with a schedule: the state of the random numbers, and the shuffled CTA batches of the window that
+    /// begins with the first number.
     random: u64,
     window: (u64, Vec<u64>),
 }
@@ -523,7 +534,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         }
     }
 
-    /// Runs blocks; false if some are left.
+    /// Runs blocks. Returns false if some are left.
     fn run(&mut self, until: Until) -> bool {
         let start = Stopwatch::start();
         let mut grace = GRACE;
@@ -552,7 +563,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         true
     }
 
-    /// Forgets the blocks from `end` on, and those that wait for others.
+    /// Drops the blocks from `end` on, and those that wait for others.
     #[cold]
     fn keep_below(&mut self, end: u64) {
         self.flight.retain(|flight| flight.block < end && !flight.spinning);
@@ -564,12 +575,12 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         self.start_more |= self.flight.is_empty();
     }
 
-    /// There are CTA batches that have not started.
+    /// Some CTA batches have not started.
     fn are_left(&self) -> bool {
         !self.taken.is_empty() || self.work.next.load(Ordering::Relaxed) < self.work.batches.count()
     }
 
-    /// It may start another CTA batch.
+    /// Whether another CTA batch may start.
     #[inline]
     fn has_room(&self) -> bool {
         let blocks = self.flight.len();
@@ -577,12 +588,12 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         blocks < launch.config.resident_blocks() || self.stuck == blocks && launch.grid_barrier.all_resident
     }
 
-    /// The next CTA batch that is to be started.
+    /// Takes the next CTA batch to start.
     fn take(&mut self) -> Option<u64> {
         if self.taken.is_empty() && self.work.end.load(Ordering::Relaxed) == u64::MAX {
             let Work { next, share, batches, .. } = self.work;
             let batches = batches.count();
-            // Who has some that wait may have no room for more.
+            // A host thread with blocks in flight may have no room for many more.
             let share = if self.flight.is_empty() { *share } else { 1 };
             let first = next.fetch_add(share, Ordering::Relaxed).min(batches);
             self.taken = first..(first + share).min(batches);
@@ -591,14 +602,14 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         Some(if self.shuffles_blocks() { self.shuffle(batch) } else { batch })
     }
 
-    /// Blocks begin in a shuffled order, and give way at any time. `--deterministic` promises another order.
+    /// Whether blocks start in a shuffled order and yield at any time. `--deterministic` promises another order.
     fn shuffles_blocks(&self) -> bool {
         let launch = self.work.launch;
         launch.shuffled && !launch.config.deterministic
     }
 
-    /// The CTA batch that is started in the place of another one. Blocks may wait for lower ones: those of a window, which may all run at the same
-    /// time, change places, the same on all host threads.
+    /// The CTA batch that starts in the place of `batch`. A block may wait for lower blocks, so CTA batches change
+    /// places only within a window, all of which may be in flight at once. All host threads use the same order.
     fn shuffle(&mut self, batch: u64) -> u64 {
         let first = batch / WINDOW * WINDOW;
         if self.window.0 != first || self.window.1.is_empty() {
@@ -617,7 +628,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         next_random(&mut self.random)
     }
 
-    /// Ends the launch if no block on any host thread can go on, or be started.
+    /// Faults the lowest block if no block on any host thread can make progress or start.
     #[inline]
     fn look_for_standstill(&mut self) -> Result<(), (u64, LaunchError)> {
         let standstill = &self.work.standstill;
@@ -633,7 +644,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         lowest.map_or(Ok(()), |flight| Err((flight.block, LaunchError::Fault(flight.cluster.stuck()))))
     }
 
-    /// Gives one block a turn; false if there is none.
+    /// Gives one block a turn. Returns false if there is none.
     fn step(&mut self) -> Result<bool, (u64, LaunchError)> {
         let Work { launch, code, rows, .. } = *self.work;
         if self.start_more
@@ -689,7 +700,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 self.look_for_standstill()?;
             }
         }
-        // Also where threads wait, and execute nothing.
+        // Checked even if all threads wait and execute nothing.
         stop.map_or(Ok(true), Err)
     }
 }

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::launch::LaunchConfig;
 
-/// Counts the threads of a grid that have arrived, and those that never will.
+/// Counts the threads of a grid that have arrived and those that have ended.
 pub(crate) struct GridBarrier {
     /// The kernel can wait at it.
     used: bool,
     threads: u64,
-    /// All blocks can be in flight at the same time.
+    /// Whether all blocks can be in flight at the same time.
     pub all_resident: bool,
     arrived: AtomicU64,
     ended: AtomicU64,
@@ -17,7 +17,7 @@ pub(crate) struct GridBarrier {
 }
 
 impl GridBarrier {
-    /// The barrier of a launch, which the kernel can wait at or not.
+    /// The barrier of a launch. `used`: the kernel can wait at it.
     pub fn of(used: bool, config: &LaunchConfig) -> GridBarrier {
         let resident = (config.host_threads() as u64).saturating_mul(config.resident_blocks() as u64);
         GridBarrier {
@@ -30,7 +30,7 @@ impl GridBarrier {
         }
     }
 
-    /// Some threads arrive. Returns the generation that they wait for the end of.
+    /// Some threads arrive. Returns the generation for whose completion they wait.
     pub fn arrive(&self, threads: u32) -> u64 {
         let generation = self.generation.load(Ordering::SeqCst);
         let arrived = self.arrived.fetch_add(threads.into(), Ordering::SeqCst) + u64::from(threads);
@@ -41,19 +41,19 @@ impl GridBarrier {
         generation
     }
 
-    /// Some threads have ended: so many as `threads` says.
+    /// Some threads have ended. `threads` computes their number.
     pub fn end(&self, threads: impl FnOnce() -> u32) {
         if self.used {
             self.ended.fetch_add(threads().into(), Ordering::SeqCst);
         }
     }
 
-    /// A generation is over.
+    /// Whether a generation is complete.
     pub fn is_over(&self, generation: u64) -> bool {
         self.generation.load(Ordering::SeqCst) != generation
     }
 
-    /// All threads that have not ended wait here, for those that have.
+    /// Whether all threads that have not ended wait here for threads that have ended.
     pub fn is_stuck(&self) -> bool {
         let ended = self.ended.load(Ordering::SeqCst);
         ended > 0 && self.arrived.load(Ordering::SeqCst) + ended == self.threads

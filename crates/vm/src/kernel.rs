@@ -1,8 +1,9 @@
-//! What all launches of a kernel have in common: found once, and kept with the loaded module.
+//! What all launches of a kernel have in common. It is computed once and kept with the loaded module.
 //!
-//! That is which functions the kernel reaches, why it is refused, whether its blocks run in CTA batches, and its code, by lanes of a gang, path
-//! of the host, and gap between shared variables. What launches differ in besides (parameters, extents, special registers) is looked up
-//! while they run. So a launch of a small kernel costs about 2 microseconds (benches/RESULTS.md, "Launches that own what they need").
+//! This includes the functions that the kernel reaches, why it is refused, whether its blocks run in CTA batches, and
+//! its code for each number of lanes, host path and gap between shared variables. Everything else that differs between
+//! launches (parameters, extents, special registers) is looked up at run time. So a launch of a small kernel costs
+//! about 2 microseconds (benches/RESULTS.md, "Launches that own what they need").
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,49 +20,49 @@ use crate::loaded::{Image, KernelAttributes};
 use crate::shared::{RESERVED_SHARED_BYTES, SharedLayout, SharedVariable, append};
 use crate::undefined::undefined;
 
-/// Threads of a block.
+/// The most threads of a block.
 pub(crate) const BLOCK_LIMIT: u64 = 1024;
-/// Codes that are kept of a kernel. More are needed only where gangs of many sizes are launched in turns.
+/// The most codes that a kernel keeps. More are needed only if launches alternate between many numbers of lanes.
 const MOST_CODES: usize = 16;
 
 /// A kernel of a loaded module.
 pub(crate) struct Kernel {
     pub entry: FuncId,
-    /// Which functions it can reach, itself included.
+    /// By `FuncId`: whether the kernel reaches the function. Includes the kernel itself.
     pub reached: Vec<bool>,
-    /// Why it cannot be launched, if it cannot.
+    /// Why it cannot be launched.
     pub refused: Option<LaunchError>,
-    /// Offset of each parameter, and bytes of all.
+    /// Offset of each parameter, and bytes of all parameters.
     pub param_offsets: Vec<u64>,
     pub param_bytes: u64,
-    /// Its blocks do not run together in a CTA batch.
+    /// Its blocks must not run together in a CTA batch.
     pub apart: bool,
     /// It may call `vprintf`.
     pub prints: bool,
-    /// It has instructions that know the lanes of a warp.
+    /// It has instructions that see the lanes of a warp.
     pub sees_warps: bool,
-    /// It may wait for the grid.
+    /// It may wait at the barrier of the grid.
     pub waits_for_grid: bool,
-    /// What its blocks do to memory can be noted, and undone.
+    /// Whether its effects on memory can be recorded and undone.
     pub undoable: Undoable,
     /// The shared variables of the functions that it can reach.
     shared: Vec<SharedVariable>,
     /// Bytes of shared memory that are reserved for the system.
     reserved: u64,
-    /// The layout of the last launch, and how much dynamic shared memory it had.
+    /// The layout of the last launch, with its bytes of dynamic shared memory.
     layout: Mutex<Option<(u64, Arc<SharedLayout>)>>,
-    /// By function that it can reach: how many registers it has of each width.
+    /// For each function that it can reach: the number of slots of each width.
     widths: Vec<[(Width, usize); 4]>,
     codes: Mutex<Vec<(CodeKey, Arc<Code>)>>,
 }
 
-/// What code depends on, besides the kernel.
+/// What code depends on, in addition to the kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct CodeKey {
     /// Lanes of a gang.
     lanes: usize,
     path: HostPath,
-    /// Bytes between shared variables: decides where they lie.
+    /// Bytes between shared variables, which determine their layout.
     gap: u64,
 }
 
@@ -102,7 +103,7 @@ impl Kernel {
         }
     }
 
-    /// Where shared variables lie when there are so many bytes of dynamic shared memory.
+    /// The layout of shared memory with `dynamic` bytes of dynamic shared memory.
     pub fn shared_layout(&self, dynamic: u64) -> Arc<SharedLayout> {
         let mut last = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
@@ -115,7 +116,7 @@ impl Kernel {
         }
     }
 
-    /// The most bytes that the registers of one of its functions take, in a gang of so many lanes.
+    /// The most bytes that the registers of one of its functions take, in a gang of `lanes` lanes.
     pub fn most_register_bytes(&self, lanes: usize) -> u64 {
         let bytes = |widths: &[(Width, usize); 4]| -> u64 {
             widths.iter().map(|&(width, count)| (array_bytes(width, lanes) * count) as u64).sum()
@@ -123,14 +124,14 @@ impl Kernel {
         self.widths.iter().map(bytes).max().unwrap_or(0)
     }
 
-    /// Its code for gangs of so many lanes: built when it is first asked for.
+    /// Its code for gangs of `lanes` lanes, built on first use.
     pub fn code(&self, image: &Image, lanes: usize, path: HostPath, shared: &SharedLayout) -> Arc<Code> {
         let key = CodeKey { lanes, path, gap: shared.gap };
         let codes = || self.codes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, code)) = codes().iter().find(|(other, _)| *other == key) {
             return Arc::clone(code);
         }
-        // Without the lock: another launch may build the same meanwhile, which is no harm.
+        // Build without the lock. Another launch may build the same code at the same time, which is harmless.
         let code = Arc::new(build(image, self, lanes, path, shared));
         let mut codes = codes();
         if codes.len() >= MOST_CODES {
@@ -140,7 +141,7 @@ impl Kernel {
         code
     }
 
-    /// What it takes, in a module with so many bytes of `.const` memory.
+    /// Its attributes in a module with `const_bytes` bytes of `.const` memory.
     pub fn attributes(&self, program: &ir::Program, const_bytes: u64) -> KernelAttributes {
         let entry = self.entry.index();
         let bounds = &program.module.functions[entry].bounds;
@@ -159,7 +160,7 @@ impl Kernel {
     }
 }
 
-/// A function asks where the shared memory lies that is reserved for the system.
+/// Whether a function reads the offset of the shared memory that is reserved for the system.
 fn asks_for_reserved_memory(function: &ir::Function) -> bool {
     let asks = |kind: &SlotKind| match kind {
         SlotKind::Special(special) => special.name().starts_with("%reserved_smem_offset"),
@@ -168,13 +169,13 @@ fn asks_for_reserved_memory(function: &ir::Function) -> bool {
     function.slots.iter().any(|slot| asks(&slot.kind))
 }
 
-/// How many slots a function has of each width.
+/// The number of slots of each width in a function.
 fn widths(function: &ir::Function) -> [(Width, usize); 4] {
     [Width::Pred, Width::W16, Width::W32, Width::W64]
         .map(|width| (width, function.slots.iter().filter(|slot| slot.width == width).count()))
 }
 
-/// The most 32-bit registers whose values a function needs at the start of a block of code.
+/// The largest number of 32-bit registers that are live at the start of a basic block.
 fn live_registers(function: &ir::Function) -> u32 {
     let words = |slot: &ir::Slot| match function.slots[slot.index()].width {
         Width::Pred => 0,

@@ -1,12 +1,13 @@
-//! The door to the machine: a device, modules loaded on it, and launches.
+//! The configuration of a launch, its report and its errors.
 //!
-//! `grid.rs` hands out blocks. A block whose loops may wait for others lets others start and run. So does one that has used up eight
-//! budgets in a row, then after four, two and each: a loop of weak loads may wait for a block, and nothing shows it. A fault ends the
-//! launch for the blocks above; those below that are in flight go on for some turns, since the fault of the lowest block counts. Apart from
-//! that, what may differ from run to run is what races, and what clocks say.
+//! `grid.rs` schedules the blocks. A block whose loops may wait for others lets other blocks start and run. So does a
+//! block that has used up its budget in eight turns in a row, then in four, in two and in each: a loop of weak loads
+//! may wait for another block without showing it. A fault ends the launch for the blocks above it. The blocks below it
+//! that are in flight run for some more turns, since the launch reports the fault of the lowest block. Apart from that,
+//! runs differ only in the results of data races and in clock values.
 //!
-//! With `--schedule` every warp is a gang of its own, warps take their turns in a shuffled order with small budgets, blocks start in a
-//! shuffled order, and while few are in flight they give their turns away at any time.
+//! With `--schedule` every warp is a gang of its own. Warps take turns in a shuffled order with small budgets, blocks
+//! start in a shuffled order, and while few blocks are in flight they yield at any time.
 
 use std::fmt;
 use std::ops::Range;
@@ -27,10 +28,10 @@ use crate::texture::ObjectError;
 use crate::undefined::Undefined;
 use lanes::HostPath;
 
-/// Nanoseconds that `nanosleep` takes at most (PTX ISA, "nanosleep").
+/// The longest sleep of `nanosleep` in nanoseconds (PTX ISA, "nanosleep").
 pub const MAX_SLEEP: u64 = 1_000_000;
 
-/// WebAssembly without its threads: what asks for some gets an error.
+/// WebAssembly without threads: starting one returns an error.
 const HOST_HAS_NO_THREADS: bool = cfg!(all(target_family = "wasm", not(target_feature = "atomics")));
 
 /// How to launch a kernel.
@@ -40,54 +41,58 @@ pub struct LaunchConfig {
     pub grid: [u32; 3],
     /// Threads of a block in x, y and z (`%ntid`).
     pub block: [u32; 3],
-    /// Blocks of a cluster in x, y and z (`%cluster_nctaid`), at most [`MOST_CLUSTER_BLOCKS`](crate::MOST_CLUSTER_BLOCKS) in all. The
-    /// grid must be a multiple of it. `None` for what the kernel says (`.reqnctapercluster`), or one block.
+    /// Blocks of a cluster in x, y and z (`%cluster_nctaid`), at most
+    /// [`MOST_CLUSTER_BLOCKS`](crate::MOST_CLUSTER_BLOCKS) in all. The grid must be a multiple of it. `None`: the
+    /// kernel's own size (`.reqnctapercluster`), or one block.
     pub cluster: Option<[u32; 3]>,
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u64,
     /// Launch cooperatively, as `cudaLaunchCooperativeKernel` does: blocks may wait for one another
-    /// (`cooperative_groups::grid_group::sync`). There may be at most [`COOPERATIVE_BLOCKS`](crate::COOPERATIVE_BLOCKS).
+    /// (`cooperative_groups::grid_group::sync`). There may be at most [`COOPERATIVE_BLOCKS`].
     pub cooperative: bool,
-    /// Number of host threads; `None` for all cores. WebAssembly has one.
+    /// Number of host threads. `None`: one for each core. WebAssembly has one.
     pub threads: Option<usize>,
-    /// Run blocks one after the other in ascending order, on one host thread: the next one starts when the one before has ended,
-    /// or waits for others. Those that wait then get turns in ascending order. So the first fault is that of the lowest
-    /// block, lines of `printf` come in the order of their blocks, and racing kernels give the same bits in every run on every
-    /// machine, unless they read `%globaltimer`.
+    /// Run blocks one after the other in ascending order on one host thread. The next block starts when the previous
+    /// one has ended or waits for others; waiting blocks get turns in ascending order. So the reported fault is that of
+    /// the lowest block, `printf` output comes in the order of the blocks, and racing kernels give the same bits in
+    /// every run on every machine, unless they read `%globaltimer`.
     ///
-    /// Without it the same holds for what a kernel computes without races; but blocks run next to each other, also on one
-    /// host thread. Which fault of several is reported may then differ from run to run and from machine to machine. A block that
-    /// faults ends the launch for those above it; those below that are in flight go on for some turns, and the lowest that has
-    /// faulted by then is named. Small blocks that run together, as a CTA batch, go from instruction to instruction side by side,
-    /// and all of them end where the first one faults: so a block is named that faults at an earlier instruction than one
-    /// below it, and of those that fault at the same instruction the lowest. What the blocks of a CTA batch print comes out block by block, up to
-    /// the one that faulted; where it faulted in a path of its own, those below it run to their ends first.
+    /// Without this option, race-free results are the same as well, but blocks run concurrently, even on one host
+    /// thread. Which of several faults is reported may then differ between runs and machines. A block that faults ends
+    /// the launch for the blocks above it. The blocks below it that are in flight run for some more turns, and the
+    /// launch reports the lowest block that has faulted by then.
+    ///
+    /// The blocks of a CTA batch execute in lockstep, and a fault ends all of them. So the launch reports a block that
+    /// faults at an earlier instruction than a lower block does, and the lowest of the blocks that fault at the same
+    /// instruction. The text that a CTA batch prints comes out block by block, up to the block that faulted. If that
+    /// block faulted on a divergent path, the blocks below it first run to their ends.
     pub deterministic: bool,
-    /// Run warps in an order shuffled by this seed, with small budgets: brings out missing barriers.
+    /// Run warps in an order shuffled by this seed, with small budgets. Exposes missing barriers.
     pub schedule: Option<u64>,
     /// Stop after this many thread-instructions.
     pub max_steps: Option<u64>,
     /// Stop soon after this becomes true.
     pub cancel: Option<Arc<AtomicBool>>,
-    /// Run these blocks of the grid only, by their linear index; all see the whole grid (`%nctaid`). Several launches that have all blocks
-    /// between them do what one does, if no block depends on another. Not of cooperative launches.
+    /// Run only these blocks of the grid, by linear index. All of them see the whole grid (`%nctaid`). If no block
+    /// depends on another, several launches that together cover all blocks have the effect of one launch. Not for
+    /// cooperative launches.
     pub blocks: Option<Range<u64>>,
-    /// Texture, sampler and surface references of the module, by name, that are bound to objects of the device, by handle, for this
-    /// launch alone.
+    /// Objects of the device, by handle, to bind to texture, sampler and surface references of the module, by name, for
+    /// this launch only.
     pub bindings: Vec<(String, u64)>,
-    /// How many blocks have ended is added here while the launch runs.
+    /// The launch adds the number of ended blocks here while it runs.
     pub progress: Option<Arc<AtomicU64>>,
-    /// Host instruction set for the vector handlers; `None` for the best one that the machine has.
+    /// Host instruction set for the vector handlers. `None`: the best one that the machine has.
     pub host_path: Option<HostPath>,
     /// Where `printf` goes.
     pub output: Output,
-    /// Find out where the time goes. What the launch did, up to its end or its fault, is added here. Counting takes time.
+    /// Measure where the time goes. The launch adds its counts here, up to its end or its fault. Counting takes time.
     pub profile: Option<Arc<Mutex<Profile>>>,
-    /// Where accesses are noted that run over the end of a block's shared memory, but stay within the granule of 128 bytes that a GPU allocates:
-    /// they go on there, as on a GPU. `None`: they fault. The reference engine always faults.
+    /// Collects accesses that run over the end of a block's shared memory but stay within the granule of 128 bytes that
+    /// a GPU allocates. They succeed, as on a GPU. `None`: they fault. The reference engine always faults.
     pub overruns: Option<Arc<Mutex<Vec<Fault>>>>,
-    /// Sees accesses and barriers, and can end the launch. Not together with [`LaunchConfig::profile`]. The reference engine tells
-    /// nothing.
+    /// Watches accesses and barriers, and can end the launch. Cannot be combined with [`LaunchConfig::profile`]. The
+    /// reference engine reports no events.
     pub observer: Option<ObserverHandle>,
 }
 
@@ -121,7 +126,7 @@ impl LaunchConfig {
         self.block.iter().map(|&n| u64::from(n)).product()
     }
 
-    /// Threads of the host that run blocks, if there are enough blocks.
+    /// The number of host threads that run blocks, if there are enough blocks.
     pub(crate) fn host_threads(&self) -> usize {
         match self.threads {
             _ if self.deterministic || self.schedule.is_some() || HOST_HAS_NO_THREADS => 1,
@@ -130,18 +135,19 @@ impl LaunchConfig {
         }
     }
 
-    /// Blocks that one host thread keeps in flight while they wait for one another: of a cooperative launch all that there can be.
+    /// The most blocks that one host thread keeps in flight while they wait for one another. For a cooperative launch,
+    /// the most blocks that a grid can have.
     pub fn resident_blocks(&self) -> usize {
         if self.cooperative { COOPERATIVE_BLOCKS as usize } else { RESIDENT_BLOCKS }
     }
 
-    /// The blocks that are run, by their linear index.
+    /// The range of blocks to run, by linear index.
     pub fn block_range(&self) -> Range<u64> {
         let blocks = self.grid_blocks();
         self.blocks.as_ref().map_or(0..blocks, |range| range.start.min(blocks)..range.end.min(blocks))
     }
 
-    /// So many blocks have ended.
+    /// Adds ended blocks to the progress.
     pub fn report_ended(&self, blocks: u64) {
         if let Some(progress) = &self.progress {
             progress.fetch_add(blocks, Ordering::Relaxed);
@@ -164,7 +170,7 @@ impl LaunchConfig {
 pub struct LaunchReport {
     /// Instructions executed, each counted once for every thread that executed it.
     pub thread_instructions: u64,
-    /// Wall-clock time in seconds. Of a host without a clock (wasm32-unknown-unknown), a microsecond for each look at it.
+    /// Wall-clock time in seconds. On a host without a clock (wasm32-unknown-unknown), one microsecond for each reading.
     pub seconds: f64,
 }
 
@@ -193,38 +199,38 @@ impl std::error::Error for LoadError {}
 /// Why a launch did not finish.
 #[derive(Clone, Debug)]
 pub enum LaunchError {
-    /// The launch itself is wrong; says what and how to mend it.
+    /// The configuration is invalid. The text explains why and how to fix it.
     Invalid(String),
-    /// There are no such clusters, or the kernel wants others; says what and how to mend it.
+    /// The cluster size is invalid or conflicts with the kernel. The text explains why and how to fix it.
     InvalidCluster(String),
     /// A variable cannot be bound as [`LaunchConfig::bindings`] says.
     Binding(ObjectError),
     /// The kernel can reach an instruction that no engine executes.
     Unsupported(ir::Unsupported),
-    /// The kernel needs functions or variables that are declared and defined nowhere.
+    /// The kernel needs functions or variables that are declared but not defined.
     Undefined(Vec<Undefined>),
-    /// A thread faulted. Other blocks' results so far are in memory.
+    /// A thread faulted. The results of other blocks up to then are in memory.
     Fault(Box<Fault>),
-    /// ptxvm itself panicked, or what was given to it: an observer, an output. What it said.
+    /// ptxvm itself or a callback (an observer, an output) panicked, with this message.
     Panicked(String),
     /// [`LaunchConfig::max_steps`] ran out.
     StepLimit {
         /// The limit.
         limit: u64,
-        /// Where a thread stood, if any was under way.
+        /// The place of some thread, if any was running.
         place: Option<Place>,
     },
     /// [`LaunchConfig::cancel`] was set.
     Cancelled {
-        /// Where a thread stood, if any was under way.
+        /// The place of some thread, if any was running.
         place: Option<Place>,
     },
 }
 
-/// Where a thread stands.
+/// The position of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The instruction that it executes next, or waits at.
+    /// The instruction that the thread executes next or waits at.
     pub span: Span,
     /// `%ctaid` of its block.
     pub block: [u32; 3],
@@ -249,7 +255,7 @@ impl fmt::Display for LaunchError {
             LaunchError::Fault(fault) => fault.fmt(f),
             LaunchError::Panicked(message) => write!(f, "the launch panicked: {message}"),
             LaunchError::StepLimit { limit, .. } => {
-                write!(f, "stopped: the limit of {limit} thread-instructions (--max-steps) ran out")
+                write!(f, "stopped: the limit of {limit} thread-instructions ran out")
             }
             LaunchError::Cancelled { .. } => f.write_str("cancelled"),
         }

@@ -1,9 +1,9 @@
 //! The machine that runs lowered PTX: launches, address spaces, barriers, warp collectives, and the
 //! block-vectorised interpreter.
 //!
-//! A [`Device`] owns memory and loaded modules; [`Device::launch`] runs a kernel and either fills memory with its
-//! results or says which thread faulted where. `unsafe` stands here and nowhere before: kernel memory is reached
-//! through raw pointers, since kernels race on it by design, and vector handlers work on raw arrays.
+//! A [`Device`] owns memory and loaded modules. [`Device::launch`] runs a kernel, and either leaves its results in
+//! memory or reports which thread faulted where. This crate uses `unsafe`, unlike the crates before it: it reaches
+//! kernel memory through raw pointers, since kernels race on it by design, and vector handlers work on raw arrays.
 
 mod affine;
 mod block_memory;

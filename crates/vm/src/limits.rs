@@ -1,14 +1,15 @@
-//! What ends a launch from outside: its limit of thread-instructions, and whoever launched it.
+//! What can stop a launch from outside: its limit of thread-instructions, and cancellation by the caller.
 //!
-//! A gang looks every 64 blocks of code whether its launch was cancelled. With a limit of thread-instructions it looks before every block,
-//! so that the limit is kept and the place is known; so it does with `--schedule`, whose budgets are small.
+//! A gang checks for cancellation every 64 basic blocks. With a limit of thread-instructions it checks before every
+//! basic block, so that the limit is exact to the basic block and the place is known. With `--schedule` it does so as
+//! well, because budgets are small.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::launch::{LaunchConfig, LaunchError, Place};
 
-/// Blocks of code that a gang executes before it looks whether it may go on; a power of two.
+/// Basic blocks that a gang executes between two checks. A power of two.
 const INTERVAL: i64 = 1 << 6;
 
 /// Why a launch stops.
@@ -19,7 +20,7 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// The error of the launch; `place` is where a thread stood.
+    /// The error of the launch. `place` is the position of a thread.
     pub fn error(self, place: Option<Place>) -> LaunchError {
         match self {
             Stop::StepLimit(limit) => LaunchError::StepLimit { limit, place },
@@ -28,9 +29,9 @@ impl Stop {
     }
 }
 
-/// The limits of a launch, and what has been used of them.
+/// The limits of a launch and their use so far.
 pub(crate) struct Limits {
-    /// Thread-instructions executed, as far as they have been reported.
+    /// Thread-instructions that have been reported as executed.
     steps: AtomicU64,
     max_steps: Option<u64>,
     cancel: Option<Arc<AtomicBool>>,
@@ -41,33 +42,33 @@ impl Limits {
         Limits { steps: AtomicU64::new(0), max_steps: config.max_steps, cancel: config.cancel.clone() }
     }
 
-    /// Thread-instructions are counted, and must not become more than a limit.
+    /// Whether there is a limit of thread-instructions, so that they must be counted.
     pub fn count_steps(&self) -> bool {
         self.max_steps.is_some()
     }
 
-    /// The bits of a budget, which goes down by one for each block of code, that are zero where a gang looks. A limit is
-    /// kept to the block of code, and small budgets may end before any that is round.
+    /// A gang checks the limits when these bits of its budget, which decreases by one for each basic block, are zero. A
+    /// limit is exact to the basic block, and a small budget may end before it reaches a multiple of the interval.
     pub fn look_mask(&self, small_budgets: bool) -> i64 {
         if self.count_steps() || small_budgets { 0 } else { INTERVAL - 1 }
     }
 
-    /// So many thread-instructions have been executed.
+    /// Reports executed thread-instructions.
     pub fn report(&self, steps: u64) {
         self.steps.fetch_add(steps, Ordering::Relaxed);
     }
 
-    /// What has been executed was undone.
+    /// Resets the count after the execution has been undone.
     pub fn restart(&self) {
         self.steps.store(0, Ordering::Relaxed);
     }
 
-    /// Those that have been reported.
+    /// The reported thread-instructions.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
 
-    /// Why so many thread-instructions more must not be executed, if they must not.
+    /// Why the launch must stop before it executes `more` thread-instructions. `None` if it may go on.
     pub fn look(&self, more: u64) -> Option<Stop> {
         if self.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
             return Some(Stop::Cancelled);

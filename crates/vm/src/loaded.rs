@@ -18,23 +18,23 @@ use crate::texture::{self, Object, ObjectError, ObjectTable};
 /// Bytes of `.const` memory.
 const CONST_LIMIT: u64 = 64 * 1024;
 
-/// A module with its variables placed in a device's memory. Cheap to clone; the memory of the variables is given back with
-/// the last clone, and when no launch of its kernels runs any more.
+/// A module whose variables have memory on a device. Clones are cheap. The variables are freed with the last clone,
+/// once no launch of the module's kernels runs any more.
 #[derive(Clone)]
 pub struct Loaded(pub(crate) Arc<Image>);
 
-/// What is behind a [`Loaded`].
+/// The shared state of a [`Loaded`].
 pub(crate) struct Image {
     pub program: Arc<ir::Program>,
-    /// By `VarId`: address in the variable's own space. Shared variables are placed by each launch.
+    /// By `VarId`: address in the variable's own space. Each launch places shared variables itself.
     addresses: Vec<u64>,
-    /// Those in `.global` memory.
+    /// The addresses of the variables in `.global` memory.
     globals: Vec<u64>,
-    /// `.const` memory. A launch has it as it was when it began.
+    /// `.const` memory. A launch uses its contents of the time when the launch was prepared.
     constants: Mutex<Arc<Vec<u8>>>,
-    /// By index of the variable: the texture, sampler or surface that it is bound to.
+    /// The bound texture, sampler or surface, by index of the variable.
     bindings: Mutex<Arc<HashMap<usize, Object>>>,
-    /// The kernels by name, and by `FuncId` what their launches have in common.
+    /// The kernels by name. `kernels`, by `FuncId`, holds what their launches have in common.
     names: HashMap<String, FuncId>,
     kernels: Vec<OnceLock<Arc<Kernel>>>,
     arena: Arc<Arena>,
@@ -68,7 +68,7 @@ impl Image {
                         arena.allocate_aligned(variable.bytes, variable.align, narrow, name)
                     };
                     *address = placed.map_err(LoadError::OutOfMemory)?;
-                    // What was placed so far is given back if there is no place for the next one.
+                    // So that `drop` frees it if a later variable does not fit.
                     image.globals.push(*address);
                 }
                 Space::Const => (*address, const_bytes) = append(const_bytes, variable.bytes, variable.align),
@@ -82,7 +82,7 @@ impl Image {
         for (variable, &address) in variables.iter().zip(&image.addresses) {
             let contents = contents(variable, variables, &image.addresses);
             match variable.space {
-                // The ranges are the variables' own.
+                // These ranges are the variables' own, so the write succeeds.
                 Space::Global => drop(arena.write(address, &contents)),
                 Space::Const => constants[address as usize..][..contents.len()].copy_from_slice(&contents),
                 _ => {}
@@ -98,19 +98,19 @@ impl Image {
         Some(self.kernels[id.index()].get_or_init(|| Arc::new(Kernel::new(&self.program, id))))
     }
 
-    /// Address of a variable that no launch places, in its own space.
+    /// Address of a variable in its own space. Not for shared variables, which each launch places.
     pub fn address(&self, index: usize) -> u64 {
         self.addresses.get(index).copied().unwrap_or(0)
     }
 
-    /// `.const` memory as it is now.
+    /// The current `.const` memory.
     pub fn constants(&self) -> Arc<Vec<u8>> {
         Arc::clone(&self.constants.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Image {
-    /// What variables are bound to now; for one launch, these to objects of the table besides.
+    /// The current bindings of variables. For one launch, `own` binds more variables to objects of the table.
     pub fn bindings(
         &self,
         own: &[(String, u64)],
@@ -124,7 +124,7 @@ impl Image {
         Ok(all)
     }
 
-    /// Binds the variable of this name to an object of its kind.
+    /// Binds the variable with this name to an object of its kind.
     pub fn bind(&self, name: &str, object: Object) -> Result<(), ObjectError> {
         let index = self.reference(name, &object)?;
         Arc::make_mut(&mut self.bindings.lock().unwrap_or_else(PoisonError::into_inner))
@@ -132,7 +132,7 @@ impl Image {
         Ok(())
     }
 
-    /// The index of the variable of this name, if it is for objects of this kind.
+    /// The index of the variable with this name, if it takes objects of this kind.
     fn reference(&self, name: &str, object: &Object) -> Result<usize, ObjectError> {
         let mut variables = self.program.module.variables.iter();
         let found = variables.position(|v| v.name == name && v.opaque == Some(object.kind()));
@@ -142,33 +142,33 @@ impl Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
-        // Each came from the arena and is given back once, so this cannot fail.
+        // Each address came from the arena and is freed once, so this cannot fail.
         for &address in &self.globals {
             let _ = self.arena.free(address);
         }
     }
 }
 
-/// What a kernel takes (`cuFuncGetAttribute`).
+/// The resources of a kernel (`cuFuncGetAttribute`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelAttributes {
-    /// 32-bit registers of a thread: the most whose values the kernel, and what it calls directly or not, needs at the start of
-    /// a block of code. What ptxas would give it is another number.
+    /// 32-bit registers of a thread: the largest number that is live at the start of a basic block of the kernel or of
+    /// a function that it reaches. ptxas would report another number.
     pub registers: u32,
     /// Bytes of static shared memory of a block.
     pub shared_bytes: u64,
-    /// Bytes of local memory of a thread: of the kernel, without what it calls.
+    /// Bytes of local memory of a thread: those of the kernel, without its callees.
     pub local_bytes: u64,
     /// Bytes of `.const` memory of the module.
     pub const_bytes: u64,
     /// Bytes of the kernel's parameters.
     pub param_bytes: u64,
-    /// Threads that a block may have (`.maxntid`, `.reqntid`, and what every GPU allows).
+    /// The most threads of a block (`.maxntid`, `.reqntid`, and the limit of every GPU).
     pub max_threads: u32,
 }
 
 impl KernelAttributes {
-    /// What is told to who asks how many registers a compiler would use: some more are needed for addresses. It is an estimate.
+    /// An estimate of the registers that a compiler would use, which needs some more for addresses.
     pub fn estimated_registers(&self) -> u32 {
         (self.registers + 8).clamp(16, 255)
     }
@@ -180,19 +180,19 @@ impl Loaded {
         &self.0.program
     }
 
-    /// The kernel of this name: index of its function.
+    /// The kernel with this name, as the index of its function.
     pub fn kernel(&self, name: &str) -> Option<FuncId> {
         self.0.names.get(name).copied()
     }
 
-    /// What a kernel takes; nothing if there is none of this name.
+    /// The attributes of a kernel. `None` if there is no kernel with this name.
     pub fn attributes(&self, kernel: &str) -> Option<KernelAttributes> {
         let kernel = self.0.kernel(kernel)?;
         Some(kernel.attributes(&self.0.program, self.0.constants().len() as u64))
     }
 
-    /// Generic address and size in bytes of a `.global` or `.const` variable. That of a `.const` variable lies in the window of
-    /// `.const` memory, which each module has for itself: see [`Loaded::read_const`].
+    /// Generic address and size in bytes of a `.global` or `.const` variable. A `.const` variable is in the window of
+    /// `.const` memory, and each module has its own `.const` memory: see [`Loaded::read_const`].
     pub fn symbol(&self, name: &str) -> Option<(u64, u64)> {
         let variables = self.0.program.module.variables.iter().zip(&self.0.addresses);
         variables
@@ -201,7 +201,7 @@ impl Loaded {
             .map(|(v, &address)| (address.wrapping_add(generic_offset(v.space)), v.bytes))
     }
 
-    /// Copies bytes out of `.const` memory; `address` is one that [`Loaded::symbol`] gave, or behind it.
+    /// Copies bytes out of `.const` memory. `address` is derived from one that [`Loaded::symbol`] returned.
     ///
     /// # Errors
     /// When the range is not within `.const` memory.
@@ -212,7 +212,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Copies bytes into `.const` memory, as `cudaMemcpyToSymbol` does. Launches that have begun do not see them.
+    /// Copies bytes into `.const` memory, as `cudaMemcpyToSymbol` does. Launches that were prepared earlier do not see them.
     ///
     /// # Errors
     /// When the range is not within `.const` memory.
@@ -225,13 +225,13 @@ impl Loaded {
     }
 }
 
-/// The part of `.const` memory at a generic address.
+/// The range in `.const` memory of a generic address.
 fn const_range(address: u64, bytes: usize) -> Option<Range<usize>> {
     let start = usize::try_from(address.checked_sub(generic_offset(Space::Const))?).ok()?;
     Some(start..start.checked_add(bytes)?)
 }
 
-/// Initial bytes of a variable, addresses filled in.
+/// Initial bytes of a variable, with relocations applied.
 fn contents(variable: &Variable, variables: &[Variable], addresses: &[u64]) -> Vec<u8> {
     let mut bytes = variable.init.clone();
     for r in &variable.relocations {
@@ -245,7 +245,7 @@ fn contents(variable: &Variable, variables: &[Variable], addresses: &[u64]) -> V
         };
         let value = address.wrapping_add(r.addend as u64).checked_shr(r.shift).unwrap_or(0);
         let count = (r.bytes as usize).min(8);
-        // What does not lie within the variable is no part of it.
+        // Ignore a relocation beyond the end of the variable.
         let Some(end) = r.offset.checked_add(count as u64).filter(|&end| end <= variable.bytes) else {
             continue;
         };

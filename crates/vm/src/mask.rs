@@ -2,18 +2,18 @@
 
 use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Not};
 
-/// The most lanes that a gang has.
+/// The most lanes of a gang.
 pub const GANG_LANES: usize = lanes::MAX_LANES;
 /// Words of a mask.
 const WORDS: usize = GANG_LANES / 64;
-/// Lanes are processed in groups: predicates are stored as one `u16` a group.
+/// Lanes of a group. A predicate is stored as one `u16` for each group.
 pub const GROUP_LANES: usize = 16;
 /// Lanes of a warp.
 pub const WARP_LANES: usize = 32;
 
 /// A set of lanes of a gang: bit `i` of the little-endian number is lane `i`.
 ///
-/// This is also how a predicate register lies in the register file.
+/// A predicate register has this layout in the register file.
 #[derive(Clone, Copy, Debug, Default, Eq)]
 #[repr(C, align(64))]
 pub struct Mask(pub [u64; WORDS]);
@@ -21,7 +21,7 @@ pub struct Mask(pub [u64; WORDS]);
 impl Mask {
     /// No lane.
     pub const EMPTY: Mask = Mask([0; WORDS]);
-    /// All lanes that there can be.
+    /// All lanes that a gang can have.
     pub const ALL: Mask = Mask([!0; WORDS]);
 
     /// The first `n` lanes.
@@ -34,7 +34,7 @@ impl Mask {
         Mask(words)
     }
 
-    /// The words up to the last that has a lane.
+    /// The words up to the last nonzero word.
     pub fn words(&self) -> &[u64] {
         let end = self.0.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
         &self.0[..end]
@@ -69,7 +69,7 @@ impl Mask {
         fn count(words: &[u64; WORDS]) -> u32 {
             words.iter().map(|word| word.count_ones()).sum()
         }
-        // Where lanes diverge this is done for every path. Without the instruction, which not every host has, it takes ten times as long.
+        // Divergent code needs this for every path. Without the instruction, which some hosts lack, it takes ten times as long.
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("popcnt") {
             #[target_feature(enable = "popcnt")]
@@ -82,7 +82,7 @@ impl Mask {
         count(&self.0)
     }
 
-    /// The lanes of `all` without gaps between them: lane `i` of the result is in the set if the `i`-th of `all` is, in ascending order.
+    /// Compresses the lanes by `all`: lane `i` of the result is set if the `i`-th lane of `all` is in the set.
     pub fn compress(self, all: &Mask) -> Mask {
         #[inline(always)]
         fn compress(lanes: &Mask, all: &Mask, extract: impl Fn(u64, u64) -> u64) -> Mask {
@@ -110,7 +110,7 @@ impl Mask {
         compress(&self, all, extract)
     }
 
-    /// The reverse of [`Mask::compress`]: the `i`-th lane of `all` is in the set if lane `i` was.
+    /// The inverse of [`Mask::compress`]: the `i`-th lane of `all` is in the result if lane `i` is in the set.
     pub fn expand(self, all: &Mask) -> Mask {
         #[inline(always)]
         fn expand(lanes: &Mask, all: &Mask, deposit: impl Fn(u64, u64) -> u64) -> Mask {
@@ -136,12 +136,12 @@ impl Mask {
         expand(&self, all, deposit)
     }
 
-    /// Puts a lane into the set.
+    /// Adds a lane to the set.
     pub fn insert(&mut self, lane: usize) {
         self.0[lane / 64] |= 1 << (lane % 64);
     }
 
-    /// Is a lane in the set?
+    /// Whether a lane is in the set.
     pub fn contains(self, lane: usize) -> bool {
         self.0[lane / 64] >> (lane % 64) & 1 != 0
     }
@@ -177,7 +177,7 @@ impl Mask {
         (self.0[group / 4] >> (group % 4 * 16)) as u16
     }
 
-    /// Puts lanes into group `group`, which has none.
+    /// Adds lanes to group `group`, which must be empty.
     pub fn set_group(&mut self, group: usize, lanes: u16) {
         self.0[group / 4] |= u64::from(lanes) << (group % 4 * GROUP_LANES);
     }
@@ -187,7 +187,7 @@ impl Mask {
         (self.0[warp / 2] >> (warp % 2 * 32)) as u32
     }
 
-    /// The 32 lanes from `first` on; of those that there cannot be, none.
+    /// The 32 lanes from `first` on. Lanes beyond the end of a mask are not in the set.
     pub fn lanes_from(self, first: usize) -> u32 {
         let (word, shift) = (first / 64, first % 64);
         let low = self.0.get(word).map_or(0, |word| word >> shift);
@@ -195,12 +195,12 @@ impl Mask {
         (low | high) as u32
     }
 
-    /// The warps that have lanes in the set, and these lanes.
+    /// The warps that have lanes in the set, with these lanes.
     pub fn warps(self) -> impl Iterator<Item = (usize, u32)> {
         (0..GANG_LANES / WARP_LANES).map(move |warp| (warp, self.warp(warp))).filter(|&(_, lanes)| lanes != 0)
     }
 
-    /// Of each warp it has all the lanes that `all` has, or none.
+    /// Whether the set contains, for each warp, either all lanes that `all` has or none.
     pub fn is_whole_warps_of(self, all: Mask) -> bool {
         self.0.iter().zip(all.0).all(|(&mine, all)| {
             [0xffff_ffff, 0xffff_ffff << 32].iter().all(|warp| mine & warp == 0 || mine & warp == all & warp)
@@ -220,7 +220,8 @@ impl Mask {
         Mask(std::array::from_fn(|i| self.0[i] & !other.0[i]))
     }
 
-    /// The first of `count` lanes and one past the last, if there are no others between; else `(0, 0)`. `groups` are those that hold any.
+    /// If the `count` lanes of the set are consecutive: the first lane and one past the last. Otherwise `(0, 0)`.
+    /// `groups` is [`Mask::group_span`].
     pub fn range_of(self, groups: (usize, usize), count: usize) -> (usize, usize) {
         if count == 0 {
             return (0, 0);
@@ -239,7 +240,7 @@ impl Mask {
     }
 }
 
-/// The bits of `word` where `all` has some, one beside the other from the lowest on.
+/// The bits of `word` at the set bits of `all`, packed into the lowest bits.
 fn extract(word: u64, mut all: u64) -> u64 {
     let (mut bits, mut next) = (0, 0);
     while all != 0 {
@@ -249,7 +250,7 @@ fn extract(word: u64, mut all: u64) -> u64 {
     bits
 }
 
-/// The reverse of [`extract`]: the lowest bits, one after the other, where `all` has some.
+/// The inverse of [`extract`]: spreads the lowest bits over the set bits of `all`.
 fn deposit(mut bits: u64, mut all: u64) -> u64 {
     let mut word = 0;
     while all != 0 {
@@ -260,7 +261,7 @@ fn deposit(mut bits: u64, mut all: u64) -> u64 {
 }
 
 impl PartialEq for Mask {
-    /// Without the call that comparing arrays would be.
+    /// Avoids the call that comparing arrays would make.
     #[inline(always)]
     fn eq(&self, other: &Mask) -> bool {
         let differ = self.0.iter().zip(&other.0).fold(0, |differ, (a, b)| differ | (a ^ b));
@@ -298,7 +299,7 @@ impl BitOrAssign for Mask {
 
 impl Not for Mask {
     type Output = Mask;
-    // Not `map`, which is called where this is.
+    // `map` would not be inlined here.
     #[inline]
     fn not(self) -> Mask {
         Mask(std::array::from_fn(|i| !self.0[i]))
@@ -371,7 +372,7 @@ mod tests {
                 let compressed = each.fold(Mask::EMPTY, |m, (i, _)| m | Mask::single(i));
                 assert_eq!(lanes.compress(&all), compressed);
                 assert_eq!(compressed.expand(&all), lanes & all);
-                // Bits behind those of `all` do not count.
+                // Bits beyond the count of `all` are ignored.
                 let more = Mask::ALL.without(Mask::first(all.count() as usize));
                 assert_eq!((compressed | more).expand(&all), lanes & all);
             }

@@ -1,8 +1,8 @@
-//! Who may watch a launch from outside: sees accesses to memory and barriers, and can stop the run.
+//! Observers: callers that watch a launch. They see memory accesses, barriers and other events, and can stop the launch.
 //!
-//! An observer is told every access with its addresses resolved, block by block or thread by thread, and what becomes of barriers
-//! (`exec/watch.rs`, `exec/tell.rs`). It says what it wants to be told; what takes time to find out is asked for first. Narrowest test:
-//! `tests/observer.rs`.
+//! The interpreter reports every access with its addresses resolved, per block or per thread, and the progress of
+//! barriers (`exec/watch.rs`, `exec/notify.rs`). Events that are expensive to collect are optional: the interpreter
+//! first asks the observer whether it wants them. Narrowest test: `tests/observer.rs`.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -17,22 +17,22 @@ use crate::mask::Mask;
 
 /// Watches a launch on the interpreter ([`LaunchConfig::observer`](crate::LaunchConfig::observer)).
 ///
-/// Events come from every host thread that runs blocks, one at a time; those of one block come in the order in which it
-/// executes. Returning [`ControlFlow::Break`] ends the launch with a fault of the kind
-/// [`FaultKind::Stopped`](crate::FaultKind::Stopped) that names the instruction, before that has done anything.
+/// Every host thread that runs blocks reports events, one at a time. The events of one block come in the order of its execution.
+/// Returning [`ControlFlow::Break`] ends the launch with a fault of kind [`FaultKind::Stopped`](crate::FaultKind::Stopped) that
+/// names the instruction. The instruction has then had no effect yet.
 ///
-/// Parameters of kernels are known when it is launched: reading them is no access.
+/// Loads of kernel parameters are not reported as accesses: the values are known at launch.
 pub trait LaunchObserver: Send {
-    /// The launch begins: nothing has run.
+    /// The launch begins. Nothing has run yet.
     fn begin(&mut self, _launch: &Launch) {}
 
-    /// Whether it wants to be told of accesses to memory; asked when the launch has begun.
+    /// Whether the observer wants memory accesses. Asked once the launch has begun.
     fn wants_accesses(&self) -> bool {
         true
     }
 
-    /// Whether it wants to be told of an access of whole blocks to a space ([`LaunchObserver::block_access`]), and of what remains of it
-    /// thread by thread. Asked before each.
+    /// Whether the observer wants an access to this space: per block ([`LaunchObserver::block_access`]), and per thread
+    /// for the threads that `block_access` returns. Asked before each access.
     fn wants_block_access(&self, _kind: AccessKind, _space: Space) -> bool {
         true
     }
@@ -42,8 +42,9 @@ pub trait LaunchObserver: Send {
         ControlFlow::Continue(())
     }
 
-    /// The same of a block, as a whole: what [`LaunchObserver::access`] would be told of so many threads takes longer than the access.
-    /// Returns the threads of which that is to be told nevertheless: all, unless this is implemented.
+    /// Threads of one block are about to access memory. Reporting the access as one block is cheaper than
+    /// [`LaunchObserver::access`], which takes longer for this many threads than the access itself. Returns the threads
+    /// to report by `access` as well. By default these are all threads.
     fn block_access(&mut self, access: &BlockAccess) -> ControlFlow<(), [u64; 16]> {
         ControlFlow::Continue(*access.threads)
     }
@@ -53,10 +54,10 @@ pub trait LaunchObserver: Send {
         ControlFlow::Continue(())
     }
 
-    /// Threads are about to wait at a barrier that they have arrived at before (`barrier.cluster.wait`).
+    /// Threads are about to wait at a barrier at which they arrived earlier (`barrier.cluster.wait`).
     fn barrier_wait(&mut self, _wait: &BarrierWait) {}
 
-    /// A barrier has let those go that waited there.
+    /// A barrier has released the threads that waited there.
     fn barrier_release(&mut self, _release: &BarrierRelease) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -64,8 +65,8 @@ pub trait LaunchObserver: Send {
     /// Threads are about to execute a fence.
     fn fence(&mut self, _fence: &FenceEvent) {}
 
-    /// Whether it wants to be told of a warp-level operation. `whole`: all 32 lanes of each warp that executes it do so together, and are
-    /// members.
+    /// Whether the observer wants a warp-level operation. `whole`: in each warp that executes it, all 32 lanes do so
+    /// together and are members.
     fn wants_warp(&self, _kind: WarpKind, _whole: bool) -> bool {
         true
     }
@@ -73,74 +74,79 @@ pub trait LaunchObserver: Send {
     /// Lanes of a warp are about to execute a warp-level operation together.
     fn warp(&mut self, _warp: &WarpEvent) {}
 
-    /// Threads are about to commit asynchronous copies to a group, or have waited for some.
+    /// Threads are about to commit asynchronous copies to a group, or have waited for some groups.
     fn copy_group(&mut self, _group: &CopyGroupEvent) {}
 
-    /// Threads say something about work that they have given to others: bulk copies in groups, `wgmma`, `tcgen05`; or `setmaxnreg`.
+    /// Threads wait for or commit asynchronous work (bulk copies in groups, `wgmma`, `tcgen05`), or execute `setmaxnreg`.
     fn async_step(&mut self, _step: &AsyncEvent) {}
 
-    /// Whether it wants to be told of accesses to tensor memory; asked when the launch has begun.
+    /// Whether the observer wants accesses to tensor memory. Asked once the launch has begun.
     fn wants_tensor_memory(&self) -> bool {
         false
     }
 
-    /// Threads are about to access tensor memory. Only for those who want it.
+    /// Threads are about to access tensor memory. Reported only on request ([`LaunchObserver::wants_tensor_memory`]).
     fn tensor_memory(&mut self, _access: &TensorMemoryEvent) {}
 
-    /// A thread is about to do something to an mbarrier object: after the access of the same instruction.
+    /// A thread is about to operate on an mbarrier object. Follows the access event of the same instruction.
     fn mbarrier(&mut self, _mbarrier: &MbarrierEvent) {}
 
     /// Threads of a block are about to end.
     fn exit(&mut self, _exit: &ExitEvent) {}
 
-    /// A thread has called a function that CUDA provides.
+    /// A thread has called a device function that CUDA provides.
     fn device_call(&mut self, _call: &DeviceCall) {}
 
-    /// Whether it wants to be told of operations ([`LaunchObserver::operation`]).
+    /// Whether the observer wants operations ([`LaunchObserver::operation`]).
     fn wants_operations(&self) -> bool {
         false
     }
 
-    /// Whether it wants to be told of operations now, if it does at all. Each host thread asks when it has told of an access, an
-    /// operation or the beginning of a function, and what it hears holds for the blocks that it runs until it asks again.
+    /// Whether the observer wants operations at this moment, if it wants them at all. Each host thread asks after it
+    /// has reported an access, an operation or the entry of a function. The answer holds for the blocks that this host
+    /// thread runs, until it asks again.
     fn follows_operations(&self) -> bool {
         true
     }
 
-    /// Threads are about to execute a step of an operation: behind its accesses. Only for those who want it.
+    /// Threads are about to execute a step of an operation. Follows the operation's access events. Reported only on
+    /// request ([`LaunchObserver::wants_operations`]).
     fn operation(&mut self, _operation: &OperationEvent) {}
 
-    /// Threads begin a function, with registers of their own. Only for those who want operations.
+    /// Threads enter a function, which has registers of its own. Reported only with operations.
     fn enter(&mut self, _function: &EnterEvent) {}
 
-    /// Another observer, for the blocks that one host thread runs, where blocks are not seen to depend on each other. If no such observer
-    /// has found anything in the end ([`LaunchObserver::has_found`]), that is all; `self` hears nothing but the beginning and the end. Else
-    /// all is undone, and `self` watches the launch from the start. `None`: it always does.
+    /// Creates an observer for the blocks that one host thread runs, so that several host threads can run checked
+    /// blocks in parallel. The launch asks for forks only if it can undo the writes of the kernel.
+    ///
+    /// If the blocks prove independent and no fork reports a finding ([`LaunchObserver::has_found`]), the run counts,
+    /// and `self` hears only the begin and the end. Otherwise the launch undoes all writes and runs again from the
+    /// start with `self` as its observer. Returning `None` keeps `self` as the only observer.
     fn fork(&self, _launch: &Launch) -> Option<ObserverHandle> {
         None
     }
 
-    /// What such observers saw has been undone: the launch is about to run again, and `self` watches it.
+    /// The writes that the forks watched have been undone. The launch is about to run again with `self` as its observer.
     fn undone(&mut self) {}
 
-    /// It has something to say that others must not be left without.
+    /// The observer has a finding. If a fork has one, the launch runs again ([`LaunchObserver::fork`]).
     fn has_found(&self) -> bool {
         true
     }
 
-    /// Whether all blocks are to run on one host thread when it watches, so that it hears the same every time.
+    /// Whether all blocks must run on one host thread, so that the order of events is the same in every run.
     fn wants_one_thread(&self) -> bool {
         false
     }
 
-    /// The launch has ended, by itself or with a fault.
+    /// The launch has ended, normally or with a fault.
     fn end(&mut self, _launch: &Launch) {}
 }
 
 /// One operation's access to memory, by all threads that execute it together.
 #[derive(Clone, Debug)]
 pub struct AccessEvent<'a> {
-    /// What it does. An instruction that copies is two accesses or more: sources come first.
+    /// What the access does. An instruction that copies makes two or more accesses; the sources come first.
     pub kind: AccessKind,
     /// Order and scope.
     pub semantics: Semantics,
@@ -148,50 +154,49 @@ pub struct AccessEvent<'a> {
     pub space: Space,
     /// The instruction, in the PTX source.
     pub span: Span,
-    /// Who accesses what, in ascending order of threads; threads that do not execute the instruction are not here. Of what a
-    /// warp reads or writes as a whole (matrices) it is the thread that gives the address, once for each row.
+    /// The accesses of the threads that execute the instruction, in ascending order of threads. For a matrix that a
+    /// warp accesses as a whole there is one entry for each row, with the thread that provides the row's address.
     pub lanes: &'a [LaneAccess],
-    /// When it is done.
+    /// When the access completes.
     pub completion: Completion,
-    /// What is about to be written, and what is there.
+    /// The bytes to be written, and those in memory now.
     pub values: Values<'a>,
 }
 
-/// When an access is done.
+/// When an access completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// Before the thread goes on.
+    /// Before the thread continues.
     AtOnce,
-    /// When the thread has waited for the group of copies that it belongs to.
+    /// When the thread has waited for the `cp.async` group that contains the copy.
     Group,
-    /// When the phase of an mbarrier object is over: its [`MbarrierEvent`] follows.
+    /// When the phase of an mbarrier object completes. The [`MbarrierEvent`] follows.
     Mbarrier,
-    /// When the thread has waited for the group of bulk copies that it belongs to.
+    /// When the thread has waited for the bulk group that contains the copy.
     BulkGroup,
-    /// When the warp has waited for the group of `wgmma` that it belongs to.
+    /// When the warp has waited for the `wgmma` group that contains the operation.
     ProductGroup,
-    /// When the phase of the mbarrier object is over that the thread's next `tcgen05.commit` names.
+    /// When the phase completes of the mbarrier object that the thread's next `tcgen05.commit` names.
     Commit,
 }
 
-/// The bytes that an access is about. Nobody looks at them unless asked.
+/// The bytes of an access. They are read only when the observer asks for them.
 #[derive(Clone, Copy)]
 pub struct Values<'a>(pub(crate) &'a dyn ReadValues);
 
-/// Finds the bytes of an access.
+/// Reads the bytes of an access.
 pub(crate) trait ReadValues {
     fn stored(&self, lane: &LaneAccess) -> Option<u128>;
     fn memory(&self, lane: &LaneAccess) -> Option<u128>;
 }
 
 impl Values<'_> {
-    /// What a thread is about to store, the byte of the lowest address lowest; `None` unless it is a store of up to 16 bytes from
-    /// registers.
+    /// The value that a thread is about to store, little-endian. `None` unless the access stores up to 16 bytes from registers.
     pub fn stored(&self, lane: &LaneAccess) -> Option<u128> {
         self.0.stored(lane)
     }
 
-    /// What is in memory now where a thread accesses it: up to 16 bytes of shared or global memory.
+    /// The bytes in memory before the access, little-endian: up to 16 bytes of shared or global memory.
     pub fn memory(&self, lane: &LaneAccess) -> Option<u128> {
         self.0.memory(lane)
     }
@@ -208,20 +213,22 @@ impl fmt::Debug for Values<'_> {
 pub struct LaneAccess {
     /// `%ctaid` of its block.
     pub block: [u32; 3],
-    /// Its index in the block: `%tid.x` first.
+    /// Its linear index in the block: `%tid.x` varies fastest.
     pub thread: u32,
-    /// The space that the address leads to: never generic, unless it leads nowhere.
+    /// The space of the resolved address. It is generic only if the address is in no space.
     pub space: Space,
-    /// The address in that space; of shared memory, in that of its owner.
+    /// The address in that space. For shared memory, an address in the owner's shared memory.
     pub address: u64,
-    /// `%ctaid` of the block that the memory belongs to: of the shared memory of another block of the cluster that one, else `block`.
+    /// `%ctaid` of the block that owns the memory: another block of the cluster if the access is to its shared memory,
+    /// otherwise `block`.
     pub owner: [u32; 3],
-    /// Size in bytes; 0 where a copy copies nothing.
+    /// Size in bytes. 0 if a copy copies nothing.
     pub bytes: u64,
 }
 
-/// An operation's access to memory by threads of one block, each as many bytes of one space: a load, a store or an atomic
-/// operation that is done before the threads go on, and not by blocks of a cluster.
+/// A memory access of one operation by threads of one block, with the same size and space for each thread. It is a
+/// load, a store or an atomic operation that completes before the threads continue. Launches with clusters of several
+/// blocks do not report it.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockAccess<'a> {
     /// What it does.
@@ -232,19 +239,19 @@ pub struct BlockAccess<'a> {
     pub span: Span,
     /// `%ctaid` of the block.
     pub block: [u32; 3],
-    /// The space that the addresses lead to: never generic.
+    /// The space of the resolved addresses. Never generic.
     pub space: Space,
-    /// Bytes of each thread.
+    /// Bytes for each thread.
     pub bytes: u64,
-    /// Who executes it: a bit for each thread of the block.
+    /// The threads that execute it: one bit for each thread of the block.
     pub threads: &'a [u64; 16],
-    /// Where.
+    /// The address of each thread.
     pub addresses: BlockAddresses<'a>,
 }
 
 impl BlockAccess<'_> {
-    /// Calls `f` with the address and the size of each part of memory that makes up the access, until it says no; true if it never has.
-    /// What several threads access may come once.
+    /// Calls `f` with the address and size of each part of the accessed memory until `f` returns false. Returns whether
+    /// every call returned true. Memory that several threads access may be passed only once.
     pub fn parts(&self, mut f: impl FnMut(u64, u64) -> bool) -> bool {
         let (bytes, threads) = (self.bytes, Mask(*self.threads));
         let BlockAddresses::Even { start, width, step, pitch } = self.addresses else {
@@ -258,7 +265,7 @@ impl BlockAccess<'_> {
         }
         let is_linear = pitch == step.wrapping_mul(width.into());
         let width = if is_linear { end } else { width.min(end) }.max(1);
-        // Rows of threads that access the same are looked at once.
+        // With a pitch of 0 all rows access the same memory: one row is enough.
         let end = if pitch == 0 { width.min(end) } else { end };
         (0..end).step_by(width as usize).zip(0u64..).all(|(first, row)| {
             let count = if step == 0 { 1 } else { width.min(end - first).into() };
@@ -268,7 +275,7 @@ impl BlockAccess<'_> {
 }
 
 impl BlockAddresses<'_> {
-    /// That of a thread.
+    /// The address of a thread.
     pub fn of(&self, thread: u32) -> u64 {
         match *self {
             BlockAddresses::Each(all) => all.get(thread as usize).copied().unwrap_or(0),
@@ -280,21 +287,21 @@ impl BlockAddresses<'_> {
     }
 }
 
-/// The addresses of a block's threads, in the space that they lead to.
+/// The addresses of a block's threads, in the resolved space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockAddresses<'a> {
-    /// That of thread `t` is `start + t % width * step + t / width * pitch`.
+    /// Thread `t` has the address `start + t % width * step + t / width * pitch`.
     Even {
-        /// Of thread 0, which need not be among those that execute it.
+        /// The address of thread 0, even if thread 0 does not execute the operation.
         start: u64,
-        /// Threads of a row.
+        /// Threads in a row.
         width: u32,
         /// From one thread of a row to the next, modulo 2^64.
         step: u64,
         /// From one row to the next, modulo 2^64.
         pitch: u64,
     },
-    /// By thread; anything for those that do not execute it.
+    /// One address for each thread. The entries of threads that do not execute the operation are arbitrary.
     Each(&'a [u64]),
 }
 
@@ -303,11 +310,11 @@ pub enum BlockAddresses<'a> {
 pub struct BarrierArrival<'a> {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
-    /// The barrier's number; 16 for that of the cluster.
+    /// The barrier's number. 16 is the barrier of the cluster.
     pub barrier: u64,
-    /// They wait there: not `.arrive`.
+    /// Whether the threads wait at the barrier (not `.arrive`).
     pub waits: bool,
-    /// For so many threads; for all of the block, or the cluster, if absent.
+    /// The number of threads that the barrier expects. `None`: all threads of the block, or of the cluster.
     pub count: Option<u64>,
     /// The instruction.
     pub span: Span,
@@ -315,12 +322,12 @@ pub struct BarrierArrival<'a> {
     pub threads: &'a [u32],
 }
 
-/// Threads wait at a barrier at which they have arrived before.
+/// Threads wait at a barrier at which they arrived earlier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarrierWait<'a> {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
-    /// The barrier's number; 16 for that of the cluster.
+    /// The barrier's number. 16 is the barrier of the cluster.
     pub barrier: u64,
     /// The instruction.
     pub span: Span,
@@ -333,9 +340,9 @@ pub struct BarrierWait<'a> {
 pub struct BarrierRelease {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
-    /// The barrier's number; 16 for that of the cluster.
+    /// The barrier's number. 16 is the barrier of the cluster.
     pub barrier: u64,
-    /// The instruction that completed it: of the last to arrive, or one that ended threads.
+    /// The instruction that completed the barrier: that of the last thread to arrive, or one that ended threads.
     pub span: Span,
 }
 
@@ -344,7 +351,7 @@ pub struct BarrierRelease {
 pub struct FenceEvent<'a> {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
-    /// Order and scope; a fence between proxies has no scope.
+    /// Order and scope. A proxy fence has no scope.
     pub semantics: Semantics,
     /// The instruction.
     pub span: Span,
@@ -361,7 +368,7 @@ pub enum WarpKind {
     Shuffle,
     /// Votes, matches, reductions, elections.
     Collective,
-    /// Of matrices: all lanes of the warp belong to it.
+    /// A matrix operation, which all lanes of the warp execute.
     Matrix,
 }
 
@@ -374,7 +381,7 @@ pub struct WarpEvent<'a> {
     pub kind: WarpKind,
     /// The instruction.
     pub span: Span,
-    /// Who executes it together, in ascending order.
+    /// The lanes that execute the operation together, in ascending order.
     pub lanes: &'a [WarpLane],
 }
 
@@ -385,7 +392,7 @@ pub struct WarpLane {
     pub thread: u32,
     /// The member mask; `None` where the instruction has none.
     pub members: Option<u32>,
-    /// Of a shuffle, the thread that it reads from.
+    /// For a shuffle: the thread that this lane reads from.
     pub source: Option<u32>,
 }
 
@@ -402,7 +409,7 @@ pub struct CopyGroupEvent<'a> {
     pub threads: &'a [u32],
 }
 
-/// Threads wait for asynchronous work, or give it an end; see [`AsyncStep`].
+/// Threads wait for asynchronous work or commit it; see [`AsyncStep`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct AsyncEvent<'a> {
     /// `%ctaid` of the block.
@@ -415,7 +422,7 @@ pub struct AsyncEvent<'a> {
     pub threads: &'a [u32],
 }
 
-/// What is done to tensor memory.
+/// What an instruction does to tensor memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TensorMemoryAccess {
     /// `tcgen05.ld`
@@ -424,13 +431,13 @@ pub enum TensorMemoryAccess {
     Store,
     /// `tcgen05.cp`, from shared memory; `tcgen05.shift`, from other cells.
     Copy,
-    /// `tcgen05.mma` that writes D.
+    /// `tcgen05.mma` that overwrites D.
     Product,
-    /// The same, added to what D is.
+    /// `tcgen05.mma` that adds to D.
     Accumulate,
 }
 
-/// Threads access tensor memory; what is misused faults afterwards.
+/// Threads access tensor memory. Misuse faults after this event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorMemoryEvent<'a> {
     /// `%ctaid` of their block.
@@ -439,24 +446,24 @@ pub struct TensorMemoryEvent<'a> {
     pub span: Span,
     /// What they do.
     pub access: TensorMemoryAccess,
-    /// To which cells.
+    /// The cells that they access.
     pub cells: &'a [TensorCells],
-    /// What these are made of, one for each, if that is in tensor memory, too: of a row of D the row of A.
+    /// The source of each entry of `cells`, if the sources are in tensor memory, too. For a row of D this is the row of A.
     pub sources: &'a [TensorCells],
 }
 
-/// Cells of a lane of tensor memory, by column.
+/// A range of columns in one lane of tensor memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorCells {
     /// The thread, by its index in the block.
     pub thread: u32,
-    /// Of loads and stores the register, by its place in the operand.
+    /// For loads and stores: the index of the register in the operand.
     pub register: u32,
     /// `%ctaid` of the block that the memory belongs to.
     pub owner: [u32; 3],
     /// The lane.
     pub lane: u32,
-    /// Which cells of it.
+    /// The columns of the lane.
     pub columns: std::ops::Range<u32>,
 }
 
@@ -471,19 +478,19 @@ pub struct MbarrierEvent {
     pub span: Span,
     /// What it does.
     pub op: MbarrierOp,
-    /// The copy that completes it, and not the thread: the transactions of a bulk copy.
+    /// Whether a copy performs the operation, not the thread: the complete-tx of a bulk copy.
     pub by_copy: bool,
-    /// The object, in shared memory of its owner.
+    /// The address of the object in its owner's shared memory.
     pub address: u64,
-    /// `%ctaid` of the block that it belongs to.
+    /// `%ctaid` of the block that owns the object.
     pub owner: [u32; 3],
-    /// There was an object.
+    /// Whether an object was there.
     pub exists: bool,
-    /// By this the phase ends.
+    /// Whether the operation completes the phase.
     pub completes: bool,
-    /// The phase that was looked at is over.
+    /// Whether the tested phase is complete.
     pub over: bool,
-    /// So many later ones are, too.
+    /// How many later phases are complete as well.
     pub later: u32,
 }
 
@@ -501,23 +508,23 @@ pub struct ExitEvent<'a> {
 /// What a thread called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceFunction {
-    /// `malloc`: bytes, and the address, 0 if there was no room.
+    /// `malloc`: the size, and the address that it returned.
     Malloc {
-        /// Asked for.
+        /// The requested size.
         bytes: u64,
-        /// Of the allocation.
+        /// The address of the allocation. 0 if there was no room.
         address: u64,
     },
     /// `free` of this address.
     Free {
-        /// Of the allocation, or 0.
+        /// The address of the allocation, or 0.
         address: u64,
     },
-    /// The barrier of the grid (`cudaCGSynchronize`): the thread arrives there.
+    /// The thread arrives at the barrier of the grid (`cudaCGSynchronize`).
     GridSynchronize,
 }
 
-/// A thread has called a function that CUDA provides.
+/// A thread has called a device function that CUDA provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceCall {
     /// `%ctaid` of the block.
@@ -526,59 +533,59 @@ pub struct DeviceCall {
     pub thread: u32,
     /// The call.
     pub span: Span,
-    /// What it called.
+    /// The called function.
     pub function: DeviceFunction,
 }
 
-/// How the results of a step depend on what it reads.
+/// How the results of a step depend on its sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationKind {
-    /// On all of it.
+    /// On all bits of all sources.
     Compute,
-    /// They are what is read, bit for bit: so many of its lowest bits.
+    /// The result is the source, bit for bit, in its lowest bits.
     Copy {
-        /// So many.
+        /// The number of these bits.
         bits: u32,
     },
-    /// What is read stands side by side in it, so many bits each, the first lowest.
+    /// The result is a concatenation of the sources, with the first source in the lowest bits.
     Pack {
-        /// Of each.
+        /// The bits of each source.
         bits: u32,
     },
-    /// Each is so many bits of what is read, the first the lowest.
+    /// The results are consecutive parts of the source, with the first result from the lowest bits.
     Unpack {
-        /// Of each.
+        /// The bits of each result.
         bits: u32,
     },
     /// On nothing.
     Defined,
-    /// They are elements of memory: of the access that was told before.
+    /// The results are elements of memory: those of the preceding access event.
     Load {
-        /// Bytes of each.
+        /// The bytes of each element.
         bytes: u32,
     },
-    /// Elements of memory are written.
+    /// The sources are written to elements of memory.
     Store {
-        /// Bytes of each.
+        /// The bytes of each element.
         bytes: u32,
     },
-    /// Memory is read, combined and written.
+    /// Memory is read, modified and written.
     Atomic,
-    /// Memory is copied, as the accesses say that were told before.
+    /// Memory is copied as the preceding access events describe.
     CopyMemory,
-    /// On what the lane that [`WarpLane::source`] names has.
+    /// On the source in the lane that [`WarpLane::source`] names.
     Shuffle,
-    /// On what all lanes of the warp have.
+    /// On the sources in all lanes of the warp.
     Collective,
     /// On all rows of memory that the warp reads.
     LoadMatrix,
-    /// What all lanes of the warp have is written.
+    /// The sources in all lanes of the warp are written to memory.
     StoreMatrix,
-    /// A branch, a barrier, a call: what is written is defined.
+    /// A branch, a barrier or a call. Its results are always defined.
     Decide,
 }
 
-/// The lanes that execute together, and who they are.
+/// The lanes that execute together, and their threads.
 #[derive(Clone, Copy)]
 pub struct LaneSet<'a> {
     pub(crate) words: &'a [u64],
@@ -586,12 +593,12 @@ pub struct LaneSet<'a> {
 }
 
 impl LaneSet<'_> {
-    /// A bit for each of up to 1024 lanes.
+    /// One bit for each of up to 1024 lanes.
     pub fn words(&self) -> &[u64] {
         self.words
     }
 
-    /// `%ctaid` of a lane's block, and its index there.
+    /// `%ctaid` of a lane's block, and the lane's index in that block.
     pub fn who(&self, lane: usize) -> ([u32; 3], u32) {
         (self.who)(lane)
     }
@@ -605,29 +612,30 @@ impl fmt::Debug for LaneSet<'_> {
 
 /// What a step of an operation does to registers.
 ///
-/// A register is named by a window and a number in it. Numbers also stand for literals, special registers and intermediate
-/// results; what is read at the entry of a function before it is written is told with [`EnterEvent`].
+/// A window and a number in the window identify a register. Numbers also identify literals, special registers and
+/// intermediate results. [`EnterEvent`] lists the registers that a function may read before it writes them.
 #[derive(Clone, Copy)]
 pub struct OperationEvent<'a> {
     /// The instruction.
     pub span: Span,
-    /// Which lanes: the same number for those that can execute together.
+    /// The gang. Lanes that can execute together have the same number.
     pub gang: usize,
-    /// The registers of a call of a function.
+    /// The register window of the call.
     pub window: u32,
-    /// How results depend on what is read.
+    /// How the results depend on `uses`.
     pub kind: OperationKind,
-    /// What is read for results, and stored.
+    /// Registers that the results depend on, or that are stored.
     pub uses: &'a [u32],
-    /// What is written.
+    /// Registers that are written.
     pub defs: &'a [Option<u32>],
-    /// Predicates, by the index in `defs`: one bit each.
+    /// One bit for each entry of `defs`: whether it is a predicate.
     pub predicates: u32,
-    /// What decides where or whether something happens: addresses, guards, branches, masks.
+    /// Registers that decide where or whether something happens: addresses, guards, branch conditions, masks.
     pub decides: &'a [u32],
-    /// Who executes it.
+    /// The lanes that execute it.
     pub lanes: LaneSet<'a>,
-    /// The guard, where the operation does nothing but give registers values; of others it is a step of its own, which decides.
+    /// The guard, if the operation only writes registers. For other operations the guard is reported as a separate step
+    /// of kind [`OperationKind::Decide`].
     pub guard: Option<Guard<'a>>,
     pub(crate) values: &'a dyn Fn(usize, usize) -> u64,
     pub(crate) previous: &'a dyn Fn(usize, usize) -> u64,
@@ -635,54 +643,54 @@ pub struct OperationEvent<'a> {
     pub(crate) combine: &'a dyn Fn(usize, &[u64; 32]) -> Option<u64>,
 }
 
-/// What says who executes an operation.
+/// The guard of an operation.
 #[derive(Clone, Copy)]
 pub struct Guard<'a> {
-    /// A predicate.
+    /// The predicate register.
     pub slot: u32,
-    /// Who comes to the operation, and executes it or not.
+    /// The lanes that reach the operation, whether or not they execute it.
     pub lanes: LaneSet<'a>,
 }
 
-/// The results of an operation for values of its uses.
+/// Computes the results of an operation from the values of its uses.
 pub(crate) type Compute<'a> = &'a dyn Fn(&[u64]) -> [u64; 2];
 
 impl OperationEvent<'_> {
-    /// The value of a use, by its index, in a lane; 0 where there is none.
+    /// The value of use `index` in a lane. 0 if there is no such use.
     pub fn value(&self, index: usize, lane: usize) -> u64 {
         (self.values)(index, lane)
     }
 
-    /// What a lane has where a result goes, by its index in `defs`, before.
+    /// The old value of entry `index` of `defs` in a lane.
     pub fn previous(&self, index: usize, lane: usize) -> u64 {
         (self.previous)(index, lane)
     }
 
-    /// The result in a lane of a vote or a reduction if the lanes of its warp had these values; `None` of other operations.
+    /// The result of a vote or reduction in a lane if the lanes of its warp had these values. `None` for other operations.
     pub fn combine(&self, lane: usize, values: &[u64; 32]) -> Option<u64> {
         (self.combine)(lane, values)
     }
 
-    /// What the results would be of other values of the uses, of as many; `None` where that cannot be asked for.
+    /// The results for other values of the uses. `None` if the number of values differs or the operation cannot be evaluated.
     pub fn compute(&self, values: &[u64]) -> Option<[u64; 2]> {
         self.compute.filter(|_| values.len() == self.uses.len()).map(|compute| compute(values))
     }
 }
 
-/// Lanes begin a function.
+/// Lanes enter a function.
 #[derive(Clone, Copy)]
 pub struct EnterEvent<'a> {
-    /// As of [`OperationEvent`].
+    /// As in [`OperationEvent`].
     pub gang: usize,
-    /// As of [`OperationEvent`].
+    /// As in [`OperationEvent`].
     pub window: u32,
-    /// A kernel begins, and with it a block.
+    /// Whether the function is the kernel: a block begins.
     pub is_kernel: bool,
-    /// Where the function stands.
+    /// The function in the PTX source.
     pub span: Span,
-    /// Registers that may be read before they are written, with their names; parameters are not among them.
+    /// Registers that may be read before they are written, with their names. Parameters are not included.
     pub unwritten: &'a [(u32, &'a str)],
-    /// Who begins.
+    /// The lanes that enter.
     pub lanes: LaneSet<'a>,
 }
 
@@ -691,14 +699,42 @@ pub struct EnterEvent<'a> {
 pub struct ObserverHandle(Arc<Mutex<dyn LaunchObserver>>);
 
 impl ObserverHandle {
-    /// Shares an observer; keep a clone of the [`Arc`] to ask it afterwards.
+    /// Shares an observer. Keep a clone of the [`Arc`] to read the observer's findings afterwards.
     pub fn new(observer: Arc<Mutex<impl LaunchObserver + 'static>>) -> ObserverHandle {
         ObserverHandle(observer)
     }
 
-    /// Tells it something.
+    /// Calls a method of the observer under its lock.
     pub(crate) fn notify<T>(&self, event: impl FnOnce(&mut dyn LaunchObserver) -> T) -> T {
         event(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Guard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").field("slot", &self.slot).field("lanes", &self.lanes).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for OperationEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OperationEvent")
+            .field("span", &self.span)
+            .field("kind", &self.kind)
+            .field("uses", &self.uses)
+            .field("defs", &self.defs)
+            .field("lanes", &self.lanes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for EnterEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnterEvent")
+            .field("span", &self.span)
+            .field("is_kernel", &self.is_kernel)
+            .field("lanes", &self.lanes)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,12 +1,13 @@
-//! Where `printf` of a kernel goes.
+//! The destination of a kernel's `printf`.
 
 use std::fmt;
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Takes what the threads of a launch print, in the order in which they do. Cheap to clone; clones are the same output.
+/// Receives the text that the threads of a launch print, in the order in which they print. Clones are cheap and denote
+/// the same output.
 ///
-/// As on a GPU, a thread does not learn whether what it printed could be written.
+/// As on a GPU, a thread does not learn whether its text could be written.
 #[derive(Clone, Default)]
 pub struct Output(Arc<Sink>);
 
@@ -19,7 +20,7 @@ enum Sink {
 }
 
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Bytes of a panicked writer are bytes all the same.
+    // The bytes of a writer that panicked are still valid.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -29,7 +30,7 @@ impl Output {
         Output::default()
     }
 
-    /// Anything that bytes can be written to.
+    /// Any writer of bytes.
     pub fn to(writer: impl Write + Send + 'static) -> Output {
         Output(Arc::new(Sink::Writer(Mutex::new(Box::new(writer)))))
     }
@@ -39,7 +40,7 @@ impl Output {
         Output(Arc::new(Sink::Buffer(Mutex::default())))
     }
 
-    /// What was printed into a [`buffer`](Output::buffer) since the last call; nothing of another kind of output.
+    /// The text printed into a [`buffer`](Output::buffer) since the last call. Empty for other kinds of output.
     pub fn take(&self) -> Vec<u8> {
         match &*self.0 {
             Sink::Buffer(bytes) => std::mem::take(&mut *lock(bytes)),
@@ -56,7 +57,7 @@ impl Output {
         };
     }
 
-    /// Hands what was printed on to its reader.
+    /// Flushes the output.
     pub fn flush(&self) {
         let _ = match &*self.0 {
             Sink::Stdout => std::io::stdout().flush(),

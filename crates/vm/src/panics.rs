@@ -1,24 +1,25 @@
-//! Panics that must not leave: a defect of ptxvm, or of what somebody gave it to call, ends one launch or one call, with an error.
+//! Containment of panics: a defect of ptxvm, or of a callback such as an observer, ends one launch or one call with an error.
 //!
-//! Launches, pieces of a stream's work, and calls of the driver, the command and the Python package are run in [`caught`] (`libcudart` and
-//! `capi` catch panics themselves). No host thread waits for work that panicked, and nobody takes what it left for a result. Narrowest
-//! tests: `ptxvm`: `panics`; `libcuda`: `planted.rs`.
+//! [`caught`] runs launches, pieces of a stream's work, and calls of the driver, the command and the Python package
+//! (`libcudart` and `capi` catch panics themselves). No host thread waits for work that panicked, and partial results
+//! of that work are never used. Narrowest tests: `ptxvm`: `panics`; `libcuda`: `planted.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
 
 thread_local! {
-    /// How many [`caught`] this thread is in.
+    /// How many nested calls of [`caught`] this thread is in.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// What the last panic of this thread said, and where, if [`report_briefly`] was called.
+    /// The message and place of this thread's last panic, if [`report_briefly`] was called.
     static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Does some work.
+/// Runs some work and catches a panic.
 ///
 /// # Errors
-/// What it said, if it panicked, and where that was, if this is known ([`report_briefly`]). Whatever it was changing may be half changed.
+/// The message of the panic, and its place if it is known ([`report_briefly`]). The state that the work was changing
+/// may be inconsistent.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     DEPTH.set(DEPTH.get() + 1);
     let result = catch_unwind(AssertUnwindSafe(work));
@@ -30,8 +31,9 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// From now on the process says nothing of a panic that [`caught`] hands on: whoever gets the error says it, in one line. For programs, not
-/// for libraries: it stands before the hook that is there. `RUST_BACKTRACE` brings back what Rust says.
+/// Makes the process print nothing for a panic that [`caught`] returns as an error; the receiver of the error reports
+/// it in one line. For programs, not for libraries, since it wraps the current panic hook. With `RUST_BACKTRACE`,
+/// Rust's message is printed as well.
 pub fn report_briefly() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

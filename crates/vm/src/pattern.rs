@@ -1,36 +1,38 @@
-//! What the addresses in an array have in common.
+//! Patterns: common properties of the addresses in an array.
 
 use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
 use lanes::{Helpers, Spread};
 
-/// What the values of a slot have in common in some lanes: found once for all accesses that use it as an address.
+/// Properties of a slot's values in some lanes. Computed once for all accesses that use the slot as an address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pattern {
-    /// The lanes it holds for.
+    /// The lanes to which it applies.
     pub mask: Mask,
     pub least: u64,
     pub greatest: u64,
-    /// Bits in which any lane differs from the least.
+    /// Bits in which some lane differs from the least value.
     pub differ: u64,
-    /// The step that all groups share, if they are whole and do: rows of a matrix, or one value for each group.
+    /// The step from lane to lane, if it is the same in all groups and the mask has all lanes of each group: rows of a
+    /// matrix, or one value for each group.
     pub common_step: Option<u64>,
-    /// For each group, the step from lane to lane, or [`Spread::NO_STEP`]; of all its lanes.
+    /// For each group, the step from lane to lane, or [`Spread::NO_STEP`] if it is not constant or the mask lacks lanes of the
+    /// group.
     steps: [u32; GANG_LANES / GROUP_LANES],
 }
 
 impl Pattern {
-    /// The step from lane to lane in a group, if it is even.
+    /// The step from lane to lane in a group, if it is constant.
     #[inline]
     pub fn step(&self, group: usize) -> Option<u64> {
         (self.steps[group] != Spread::NO_STEP).then_some(self.steps[group].into())
     }
 
-    /// Some group has an even step.
+    /// Whether some group has a constant step.
     pub fn has_steps(&self) -> bool {
         self.steps.iter().any(|&step| step != Spread::NO_STEP)
     }
 
-    /// The pattern of an array in the lanes of `mask`, which is not empty.
+    /// The pattern of an array in the lanes of `mask`, which must not be empty.
     ///
     /// # Safety
     /// The array must have elements of its width, 4 or 8 bytes, for all groups with lanes in the mask.

@@ -1,7 +1,7 @@
-//! The threads of the host that run blocks: this one, and those of a pool that all launches of the process share.
+//! The host threads that run blocks: the calling thread, and the threads of a pool that all launches of the process share.
 //!
-//! A child that was forked makes a pool of its own, since its parent's has no threads there. Where the host has no more threads, launches
-//! use fewer, down to one.
+//! A forked child makes its own pool, since the threads of its parent's pool do not exist there. If the host has no
+//! more threads, launches use fewer, down to one.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -13,17 +13,17 @@ use crate::panics::caught;
 
 /// The pool of a process.
 struct Pool {
-    /// The process. A child that was forked has its parent's pool without its threads, and waits for them for ever.
+    /// The process id. A forked child inherits its parent's pool without its threads, and would wait for them forever.
     process: u32,
-    /// `None` where the host had no threads for it.
+    /// `None` if the host had no threads for it.
     threads: Option<ThreadPool>,
 }
 
-/// The pool that was made last. None is ever freed: a launch could be using it.
+/// The latest pool. A pool is never freed, since a launch may be using it.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(null_mut());
 
-/// How many threads of the host launches use, unless told otherwise: `RAYON_NUM_THREADS`, or one for each core. On a thread of somebody's
-/// pool, as many as that has.
+/// The default number of host threads of a launch: `RAYON_NUM_THREADS`, or one for each core. On a thread of another
+/// rayon pool, the size of that pool.
 pub(crate) fn host_threads() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     if rayon::current_thread_index().is_some() {
@@ -36,7 +36,7 @@ pub(crate) fn host_threads() -> usize {
     })
 }
 
-/// The pool of this process, made when it is first asked for.
+/// The pool of this process, created on first use.
 fn pool() -> Option<&'static ThreadPool> {
     // wasm32-unknown-unknown has no processes.
     let process = if cfg!(unix) { std::process::id() } else { 0 };
@@ -45,14 +45,14 @@ fn pool() -> Option<&'static ThreadPool> {
     if let Some(pool) = unsafe { last.as_ref() }.filter(|pool| pool.process == process) {
         return pool.threads.as_ref();
     }
-    // No lock: who holds one when a process forks holds it in the child for ever.
+    // No lock: a lock that some thread holds during a fork stays locked in the child forever.
     let threads = ThreadPoolBuilder::new().num_threads(host_threads()).build().ok();
     let made = Box::into_raw(Box::new(Pool { process, threads }));
     let pool = match POOL.compare_exchange(last, made, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => made,
         Err(others) => {
-            // Somebody else has made one at the same time.
-            // SAFETY: it is the box from above, which nobody else has.
+            // Another thread has made a pool at the same time.
+            // SAFETY: `made` is the box from above, which no other thread has seen.
             drop(unsafe { Box::from_raw(made) });
             others
         }
@@ -61,7 +61,7 @@ fn pool() -> Option<&'static ThreadPool> {
     unsafe { &*pool }.threads.as_ref()
 }
 
-/// Does `own` on this thread, and `share` on so many others beside it, or on fewer if the host has no more.
+/// Runs `own` on this thread and `share` on `others` other threads, or on fewer if the host has no more.
 pub(crate) fn beside(others: usize, share: impl Fn() + Sync, own: impl FnOnce()) {
     if others == 0 {
         return own();
@@ -86,10 +86,10 @@ pub(crate) fn beside(others: usize, share: impl Fn() + Sync, own: impl FnOnce())
     }
 }
 
-/// Does `share` on as many threads of the host as launches use, this one among them; returns when all have done it.
+/// Runs `share` on the default number of host threads, including this one. Returns when all have finished.
 ///
 /// # Errors
-/// What one of them said that panicked.
+/// The message of a panic, if one of them panicked.
 pub fn on_host_threads(share: impl Fn() + Sync) -> Result<(), String> {
     let said = Mutex::new(Ok(()));
     let share = || {
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    // QEMU, under which other processors are tried, cannot begin a thread in a child of a program with threads.
+    // QEMU, which runs the tests for other processors, cannot start a thread in a forked child of a multithreaded program.
     #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
     #[test]
     fn a_forked_child_makes_a_pool_of_its_own() {
@@ -131,17 +131,17 @@ mod tests {
             done.into_inner()
         };
         let threads = count();
-        // SAFETY: the child does nothing that waits for threads of the parent, and ends without what the test's end would do.
+        // SAFETY: the child does nothing that waits for threads of the parent, and exits without the test's cleanup.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            // SAFETY: as above. It must not wait for ever.
+            // SAFETY: as above. The alarm keeps the child from waiting forever.
             unsafe {
                 libc::alarm(20);
                 libc::_exit(if count() == threads { 0 } else { 1 });
             }
         }
         let mut status = 1;
-        // SAFETY: the place is good.
+        // SAFETY: `status` is valid for the write.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert_eq!(status, 0, "14: it waited for ever; 256: it had other threads");
         assert_eq!(count(), threads);

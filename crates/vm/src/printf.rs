@@ -1,9 +1,8 @@
-//! Formatted output of `vprintf`: C's format strings, as CUDA's `printf` takes them (CUDA C++ Programming Guide,
-//! "Formatted Output").
+//! Formatted output of `vprintf`: C format strings as in CUDA's `printf` (CUDA C++ Programming Guide, "Formatted Output").
 
-/// Where the values of a format string come from.
+/// The source of the values for a format string.
 pub trait Arguments {
-    /// Why one could not be had.
+    /// Why a value cannot be read.
     type Error;
 
     /// The next value: `bytes` (4 or 8) bytes of the argument buffer, at their natural alignment.
@@ -12,7 +11,7 @@ pub trait Arguments {
     /// The text at a generic address, up to its NUL or to `limit` bytes.
     fn string(&mut self, address: u64, limit: usize) -> Result<Vec<u8>, Self::Error>;
 
-    /// Why nothing is printed where a call asks for so many bytes, more than [`MOST`].
+    /// The error of a call that asks for this many bytes, more than [`MOST`], and prints nothing.
     fn too_long(&self, bytes: usize) -> Self::Error;
 }
 
@@ -28,24 +27,24 @@ struct Spec {
     precision: Option<usize>,
 }
 
-/// A number in the format: digits, or a star that takes it from the arguments.
+/// A number in the format: digits, or a star that takes the value from the arguments.
 enum Count {
     None,
     Fixed(usize),
     Argument,
 }
 
-/// Bytes that one call may print: `%999999999d` asks for a gigabyte, and C gives it.
+/// The most bytes that one call may print. `%999999999d` asks for a gigabyte, which C would print.
 pub const MOST: usize = 16 << 20;
 
-/// The most digits that a binary64 has behind its point (those of the smallest one); it has no more significant ones, either.
+/// The most fraction digits of a binary64 (those of the smallest subnormal). It has no more significant digits, either.
 const DIGITS: usize = 1074;
 
-/// Appends the formatted text to `out`; returns the number of values that were taken. What is no conversion is
-/// copied as it stands.
+/// Appends the formatted text to `out` and returns the number of values that it used. Text that is not a conversion is
+/// copied unchanged.
 ///
 /// # Errors
-/// Those of `arguments`, [`Arguments::too_long`] among them; what was formatted before is in `out`.
+/// The errors of `arguments`, including [`Arguments::too_long`]. `out` then has the text up to the failing conversion.
 pub fn print<A: Arguments>(format: &[u8], arguments: &mut A, out: &mut Vec<u8>) -> Result<u32, A::Error> {
     let mut taken = 0;
     let start = out.len();
@@ -108,15 +107,15 @@ pub fn print<A: Arguments>(format: &[u8], arguments: &mut A, out: &mut Vec<u8>) 
     Ok(taken)
 }
 
-/// The length modifier, and where the conversion ends.
+/// The length modifier, and the end of the conversion.
 struct Length {
-    /// Bits of an integer that count: `hh` 8, `h` 16.
+    /// Significant bits of an integer: 8 for `hh`, 16 for `h`.
     bits: u32,
     end: usize,
 }
 
-/// Reads a conversion, whose first byte is `%`: flags, width, precision, bytes of the value, conversion and
-/// length. `None` if it is none.
+/// Parses a conversion, whose first byte is `%`: flags, width, precision, bytes of the value, conversion and length.
+/// `None` if the text is not a conversion.
 fn parse(text: &[u8]) -> Option<(Spec, Count, Count, u32, u8, Length)> {
     let mut at = 1;
     let mut spec = Spec::default();
@@ -174,18 +173,18 @@ fn parse(text: &[u8]) -> Option<(Spec, Count, Count, u32, u8, Length)> {
 }
 
 impl Spec {
-    /// Bytes that a conversion has at least: as many as its width, or digits.
+    /// The least number of bytes that a conversion prints: its width or its digits.
     fn least(&self, conversion: u8) -> usize {
         let digits = match conversion {
             b's' | b'c' | b'p' => 0,
-            // Zeros at the end are not shown.
+            // Trailing zeros are not printed.
             b'g' | b'G' if !self.alternate => 0,
             _ => self.precision.unwrap_or(0),
         };
         self.width.max(digits)
     }
 
-    /// Writes `prefix` and `body`, filled up to the width with blanks, or with zeros between them.
+    /// Writes `prefix` and `body`, padded to the width with blanks, or with zeros between the two.
     fn pad(&self, out: &mut Vec<u8>, prefix: &[u8], body: &[u8], zeros: bool) {
         let fill = self.width.saturating_sub(prefix.len() + body.len());
         let zeros = zeros && !self.left;
@@ -275,7 +274,7 @@ fn exponential(value: f64, precision: usize, point: bool) -> String {
     format!("{digits}{dot}{zeros}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-/// `%g`: `precision` significant digits, by `%e` or `%f` whichever is shorter, without trailing zeros.
+/// `%g`: `precision` significant digits, in the shorter of the forms of `%e` and `%f`, without trailing zeros.
 fn general(value: f64, precision: usize, keep_zeros: bool) -> String {
     let precision = if keep_zeros { precision } else { precision.min(DIGITS) };
     let scientific = exponential(value, precision - 1, keep_zeros);
@@ -291,7 +290,7 @@ fn general(value: f64, precision: usize, keep_zeros: bool) -> String {
     trim(&fixed(value, (precision as i32 - 1 - x) as usize, keep_zeros))
 }
 
-/// `%a` after its `0x`: one digit before the point, and the exponent of two.
+/// `%a` after its `0x`: one digit before the point, and a binary exponent.
 fn hexadecimal(value: f64, precision: Option<usize>, point: bool) -> String {
     const DIGITS: usize = 13;
     let bits = value.to_bits();
@@ -302,7 +301,7 @@ fn hexadecimal(value: f64, precision: Option<usize>, point: bool) -> String {
     let mut digits = DIGITS;
     match precision {
         Some(wanted) if wanted < DIGITS => {
-            // To nearest, ties to even.
+            // Round to nearest even.
             let dropped = 4 * (DIGITS - wanted) as u32;
             let whole = lead << 52 | fraction;
             let (kept, rest, half) = (whole >> dropped, whole & ((1 << dropped) - 1), 1u64 << (dropped - 1));
@@ -325,7 +324,7 @@ fn hexadecimal(value: f64, precision: Option<usize>, point: bool) -> String {
     format!("{lead}{dot}{fraction}{zeros}p{exponent:+}")
 }
 
-/// Says so for people.
+/// A message for users.
 pub fn why_too_long(bytes: usize) -> String {
     format!("one call asks for {bytes} bytes of text, by its widths and precisions; it may print {MOST}")
 }
@@ -334,7 +333,7 @@ pub fn why_too_long(bytes: usize) -> String {
 mod tests {
     use super::*;
 
-    /// Values one after the other, texts by number.
+    /// Values in order, and texts by index.
     struct List<'a>(std::iter::Copied<std::slice::Iter<'a, u64>>, &'a [&'a str]);
 
     impl Arguments for List<'_> {
@@ -360,7 +359,7 @@ mod tests {
         assert_eq!((String::from_utf8(out).unwrap().as_str(), taken), (wanted, Ok(values.len() as u32)));
     }
 
-    /// What glibc 2.36 prints for the same formats and values.
+    /// Expected results from glibc 2.36 for the same formats and values.
     #[test]
     fn conversions_are_those_of_c() {
         let f = f64::to_bits;
@@ -460,12 +459,12 @@ mod tests {
         assert_eq!(print("%9999999d%9999999d", &[1, 1]), (Err(()), 9_999_999));
         assert_eq!(print("%16777216d", &[1]), (Ok(1), MOST));
         assert_eq!(print("%16777217d", &[1]), (Err(()), 0));
-        // These show no more than there is.
+        // These print no more than the value has.
         assert_eq!(print("%.999999999g", &[0.1f64.to_bits()]), (Ok(1), 57));
         assert_eq!(print("%.999999999s", &[1]), (Ok(1), 3));
     }
 
-    /// The same formats and values by the C library of this machine, also with more digits than any number has.
+    /// Compares with the C library of this machine, also for more digits than any number has.
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
     #[test]
     fn random_formats_print_what_the_c_library_prints() {
@@ -478,7 +477,7 @@ mod tests {
         for round in 0..20_000 {
             let conversion = b"diuoxXcfFeEgGaA"[random(15) as usize] as char;
             let flags: String = "-+ #0".chars().filter(|_| random(3) == 0).collect();
-            // Long texts take long.
+            // Long texts are slow.
             let most = if round % 20 == 0 { counts.len() as u64 } else { 6 };
             let (width, precision) = (counts[random(most) as usize], counts[random(most) as usize]);
             let point =
@@ -496,7 +495,7 @@ mod tests {
             };
             let format = std::ffi::CString::new(format!("<%{format}{conversion}>")).unwrap();
             let mut wanted = vec![0u8; 80_000];
-            // SAFETY: the buffer has so many bytes, and there is one value, of the type that the conversion takes.
+            // SAFETY: the buffer has `bytes` bytes, and there is one value of the type that the conversion takes.
             let length = unsafe {
                 let (to, bytes) = (wanted.as_mut_ptr().cast(), wanted.len());
                 match is_float {

@@ -1,45 +1,44 @@
-//! Where a launch's time goes: what each instruction of the source did.
+//! The profile of a launch: counts and time for each instruction of the source.
 
 use std::collections::BTreeMap;
 
 use diag::Span;
 
-/// What one instruction did in a launch.
+/// The counts of one instruction in a launch.
 ///
 /// A *warp* is 32 threads of a block with consecutive numbers. Counts do not depend on the machine, the number of host
 /// threads or how the interpreter runs an operation; `seconds` does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {
-    /// How often a warp came to it, with at least one thread.
+    /// How often a warp reached it with at least one thread.
     pub executions: u64,
-    /// How often a thread came to it. The sum over all instructions is [`crate::LaunchReport::thread_instructions`].
+    /// How often a thread reached it. The sum over all instructions is [`crate::LaunchReport::thread_instructions`].
     pub threads: u64,
-    /// Those of `threads` for which its guard (`@p`) did not hold. None where the guard decides about a branch, a barrier
-    /// or a warp-level operation.
+    /// Those of `threads` whose guard (`@p`) was false. Always 0 if the guard belongs to a branch, a barrier or a
+    /// warp-level operation.
     pub guarded_off: u64,
-    /// How often threads of a warp left it, a branch, for different places.
+    /// How often a branch sent threads of one warp to different targets.
     pub diverged: u64,
-    /// Accesses to memory by warps, after how the addresses of their active threads lie.
+    /// Memory accesses of warps, classified by the addresses of their active threads.
     pub accesses: Accesses,
-    /// Time of the host spent in it, summed over host threads. What the interpreter does at once for several instructions
-    /// (a load in the operation that reads its value, a result that is only stored) counts for the last of them.
+    /// Time of the host in seconds, summed over host threads. If the interpreter executes several instructions at once (a load in
+    /// the operation that reads its value, a result that is only stored), the time counts for the last of them.
     pub seconds: f64,
 }
 
-/// Accesses of warps to memory, by kind. The halves of a warp are looked at on their own: rows of blocks often have 16
-/// threads.
+/// Memory accesses of warps, by kind. Each half of a warp counts separately, because rows of blocks often have 16 threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accesses {
-    /// The elements of a half lie one after the other, in the order of the threads.
+    /// The elements of a half are consecutive, in the order of the threads.
     pub vector: u64,
-    /// All threads of a half access the same address; so does a single thread.
+    /// All threads of a half access the same address, or only one thread is active.
     pub broadcast: u64,
     /// Any other pattern.
     pub gather: u64,
 }
 
 impl Counts {
-    /// Threads of an execution on average, of 32, without those whose guard did not hold; 0 if there was none.
+    /// Average number of threads of an execution, of 32, without those whose guard was false. 0 if there was no execution.
     pub fn active_lanes(&self) -> f64 {
         if self.executions == 0 {
             0.0
@@ -48,7 +47,7 @@ impl Counts {
         }
     }
 
-    /// Adds what another instruction, or the same one elsewhere, did.
+    /// Adds the counts of another instruction, or of the same one elsewhere.
     pub fn add(&mut self, other: &Counts) {
         self.executions += other.executions;
         self.threads += other.threads;
@@ -61,9 +60,9 @@ impl Counts {
     }
 }
 
-/// What the instructions of a launch did, by their place in the source. Instructions that were never reached have zeros.
+/// The counts of a launch's instructions, by their place in the source. Instructions that were never reached have zeros.
 ///
-/// Give one to [`crate::LaunchConfig::profile`]; it is filled when the launch ends, however it does.
+/// Pass one to [`crate::LaunchConfig::profile`]. It is filled when the launch ends, with or without a fault.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
     /// The instructions of all functions that the module defines.
@@ -71,7 +70,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Adds to what an instruction did.
+    /// Adds to the counts of an instruction.
     pub(crate) fn add(&mut self, span: Span, counts: &Counts) {
         self.instructions.entry(span).or_default().add(counts);
     }

@@ -1,13 +1,14 @@
 //! The register file of a gang.
 //!
-//! Registers are structures of arrays: a slot is one array with an element a lane. Beside its array each slot has
-//! a *affine form*: if the lanes' values step evenly along the rows and columns of the block, that is noted, and the
-//! array is only filled when some operation wants to read it. So work that is the same for all threads of a block, or
-//! steps evenly from thread to thread (indices, addresses), is done once a gang and not once a lane. And what was
-//! loaded may stay in memory until the one operation that reads it.
+//! Registers are structures of arrays: a slot is one array with an element for each lane. Beside its array, each slot
+//! can have an *affine form*. If the lanes' values step evenly along the rows and columns of the block, the slot keeps
+//! only the base and the steps, and fills the array when an operation reads it. So work that is uniform in a block, or
+//! steps evenly from thread to thread (indices, addresses), runs once for the gang and not once for each lane. A loaded
+//! value may also stay in memory until the single operation that reads it.
 //!
-//! The memory of the registers stays with the host thread for its next launch. An array is cleared when it is first written in part, so no
-//! lane ever shows what an earlier launch left. Narrowest test: `no_lane_shows_what_an_earlier_launch_left`.
+//! No lane ever shows a value of an earlier launch, although a host thread keeps the memory of its registers for its
+//! next launch: the first partial write to an array clears it. Narrowest test:
+//! `no_lane_shows_what_an_earlier_launch_left`.
 
 use ir::Width;
 
@@ -24,7 +25,7 @@ mod tests;
 
 pub(crate) use compacted::COMPACTED_LANES;
 
-/// The width in the terms of the vector handlers.
+/// The width as the vector handlers name it.
 pub(crate) fn lane_width(width: Width) -> lanes::LaneWidth {
     match width {
         Width::Pred => lanes::LaneWidth::Bit,
@@ -34,14 +35,14 @@ pub(crate) fn lane_width(width: Width) -> lanes::LaneWidth {
     }
 }
 
-/// Where a slot lies, relative to its window.
+/// The place of a slot, relative to its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotRef {
-    /// Index of its affine form.
+    /// Index of its state, which includes the affine form.
     pub index: u32,
     /// Byte offset of its array.
     pub offset: u32,
-    /// Bytes of 16 lanes.
+    /// Bytes of one group of 16 lanes.
     pub group_bytes: u8,
     pub width: Width,
 }
@@ -56,7 +57,7 @@ impl SlotRef {
     }
 }
 
-/// The registers of one activation of a function: where its slots start.
+/// The registers of one activation of a function: where its slots begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Window {
     pub index: u32,
@@ -69,29 +70,29 @@ mod form {
     pub const AFFINE: u8 = 2;
     /// The pattern of the array is known.
     pub const PATTERN: u8 = 4;
-    /// The first group of the array holds the value that all lanes share.
+    /// The first group of the array holds the value that is uniform in all lanes.
     pub const GROUP: u8 = 8;
-    /// The values stand in memory, one group after the other: [`State::memory`], of which the first step counts.
+    /// The values are in memory, one group after the other, as the first two fields of [`State::memory`](super::State) describe.
     pub const MEMORY: u8 = 16;
-    /// They stand in memory in rows: [`State::memory`].
+    /// The values are in memory in rows, as [`State::memory`](super::State) describes.
     pub const ROWS: u8 = 32;
-    /// The values of the compacted lanes stand one after the other; see [`super::compacted`].
+    /// The values of the compacted lanes are stored consecutively; see [`super::compacted`].
     pub const COMPACTED: u8 = 64;
 }
 
-/// What decides how a vector handler reads it.
+/// The forms that decide how a vector handler reads the slot.
 #[inline]
 pub(crate) fn without_pattern(forms: u8) -> u8 {
     forms & !(form::PATTERN | form::COMPACTED)
 }
 
-/// Its values stand in rows of memory.
+/// The slot's values are in rows of memory.
 #[inline]
 pub(crate) fn is_rows(forms: u8) -> bool {
     forms & form::ROWS != 0
 }
 
-/// Its values stand in memory.
+/// The slot's values are in memory, in consecutive groups.
 #[inline]
 pub(crate) fn is_memory(forms: u8) -> bool {
     forms & form::MEMORY != 0
@@ -103,7 +104,7 @@ struct State {
     forms: u8,
     affine: Affine,
     memory: Factor,
-    /// All lanes of its array have been written in this launch, so that no lane tells of an earlier one.
+    /// All lanes of the array have been written or cleared in this launch. No lane holds a value of an earlier launch.
     written: bool,
 }
 
@@ -112,8 +113,7 @@ impl State {
         State { forms: form::AFFINE, affine: Affine::uniform(0), memory: Factor::NONE, written: false };
 }
 
-/// Values of lanes as vector handlers read them: groups of 16, the first at `array`, each `step` bytes after the one
-/// before.
+/// Values of lanes as vector handlers read them: groups of 16 lanes, the first at `array`, with a stride of `step` bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Groups {
     pub array: *const u8,
@@ -121,30 +121,30 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// From group `group` on.
+    /// The address of group `group`.
     #[inline]
     pub fn at_group(self, group: usize) -> *const u8 {
         self.array.wrapping_add(group.wrapping_mul(self.step))
     }
 }
 
-/// Registers of all calls in progress of a gang, in bytes.
+/// The most bytes that the registers of all calls in progress of a gang may take.
 pub(crate) const REGISTER_LIMIT: u64 = 1 << 30;
-/// Bytes of an array of the widest lanes.
+/// Bytes of an array of the widest elements.
 const SCRATCH_BYTES: usize = 8 * GANG_LANES;
 
 pub(crate) struct Registers {
-    /// The arrays of the slots; at the end two for results that are merged into their slots afterwards.
+    /// The arrays of the slots, and at the end two scratch arrays for results that are merged into their slots afterwards.
     data: AlignedBytes,
-    /// Offset from which on they were zero to begin with: nobody but this launch has written there.
+    /// Bytes from this offset on were zero when this launch got them. Bytes before it may hold values of an earlier launch.
     fresh: usize,
     states: Vec<State>,
-    /// There have been calls in this launch: what lies behind the kernel's own slots was cleared.
+    /// This launch has made calls, so the bytes after the kernel's own slots have been cleared.
     has_calls: bool,
     patterns: Vec<Option<Box<Pattern>>>,
-    /// If lanes have been compacted.
+    /// Present once lanes have been compacted.
     compaction: Option<Box<Compaction>>,
-    /// Lanes of an array.
+    /// The lanes of an array and their rows.
     rows: LaneRows,
     helpers: &'static Helpers,
 }
@@ -172,8 +172,7 @@ impl Registers {
         self.rows
     }
 
-    /// Makes room for windows up to `slots` slots and `bytes` bytes; there is never less again. True if the arrays have
-    /// moved.
+    /// Makes room for windows up to `slots` slots and `bytes` bytes. The file never shrinks. Returns true if the arrays have moved.
     pub fn grow(&mut self, slots: usize, bytes: usize) -> bool {
         if slots > self.states.len() {
             self.states.resize(slots, State::ZERO);
@@ -184,7 +183,7 @@ impl Registers {
             let data = AlignedBytes::zeroed(bytes.next_power_of_two());
             let slots = self.data.len() - 2 * SCRATCH_BYTES;
             self.fresh = slots;
-            // SAFETY: both are at least so long and do not overlap.
+            // SAFETY: both have at least `slots` bytes and do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(self.data.as_ptr(), data.as_ptr(), slots) }
             self.data = data;
             return true;
@@ -192,14 +191,14 @@ impl Registers {
         false
     }
 
-    /// Makes room for the window of a call, whose slots may be where those of other functions were, and forgets these. True if
-    /// the arrays have moved.
+    /// Makes room for the window of a call and resets its slots, whose memory other functions may have used. Returns
+    /// true if the arrays have moved.
     pub fn open(&mut self, w: Window, slots: usize, bytes: usize) -> bool {
         let moved = self.grow(w.index as usize + slots, w.offset as usize + bytes);
         if !std::mem::replace(&mut self.has_calls, true) {
             let (start, end) = (w.offset as usize, self.data.len() - 2 * SCRATCH_BYTES);
             let end = end.min(self.fresh).max(start);
-            // SAFETY: the file has these bytes, and no slot that is in use lies there.
+            // SAFETY: the file has these bytes, and no slot in use is there.
             unsafe { std::ptr::write_bytes(self.data.as_ptr().add(start), 0, end - start) }
         }
         self.states[w.index as usize..][..slots].fill(State { written: true, ..State::ZERO });
@@ -210,7 +209,7 @@ impl Registers {
     fn state(&self, w: Window, slot: SlotRef) -> &State {
         let index = w.index + slot.index;
         debug_assert!((index as usize) < self.states.len());
-        // SAFETY: windows lie within the file (`grow`), and slots within their window.
+        // SAFETY: windows are within the file (`grow`), and slots within their window.
         unsafe { self.states.get_unchecked(index as usize) }
     }
 
@@ -229,26 +228,26 @@ impl Registers {
         (state.forms & form::AFFINE != 0).then_some(state.affine)
     }
 
-    /// The slot has a affine form.
+    /// The slot has an affine form.
     #[inline]
-    pub fn has_scalar(&self, w: Window, slot: SlotRef) -> bool {
+    pub fn has_affine(&self, w: Window, slot: SlotRef) -> bool {
         self.state(w, slot).forms & form::AFFINE != 0
     }
 
-    /// Which forms are valid; for [`without_pattern`] and [`is_memory`].
+    /// The valid forms, for [`without_pattern`] and [`is_memory`].
     #[inline]
     pub fn forms(&self, w: Window, slot: SlotRef) -> u8 {
         self.state(w, slot).forms
     }
 
-    /// The affine form, if the slot has one, in place.
+    /// A reference to the affine form, if the slot has one.
     #[inline]
     pub fn affine_if_known(&self, w: Window, slot: SlotRef) -> Option<&Affine> {
         let state = self.state(w, slot);
         (state.forms & form::AFFINE != 0).then_some(&state.affine)
     }
 
-    /// The forms at a place of the file, which must be one of some window and slot.
+    /// The forms of the slot with this index in the file. A slot of some window must have this index.
     #[inline]
     pub fn forms_at(&self, place: u32) -> u8 {
         debug_assert!((place as usize) < self.states.len());
@@ -256,7 +255,7 @@ impl Registers {
         unsafe { self.states.get_unchecked(place as usize).forms }
     }
 
-    /// The array of the slot at a place of the file has just been written.
+    /// Notes that the array of the slot with this index in the file has just been written.
     #[inline]
     pub fn set_array(&mut self, place: u32) {
         debug_assert!((place as usize) < self.states.len());
@@ -270,27 +269,27 @@ impl Registers {
         &self.state(w, slot).affine
     }
 
-    /// The value that all lanes share, if they do and it is noted.
+    /// The uniform value of all lanes, if the affine form shows one.
     #[inline]
     pub fn uniform(&self, w: Window, slot: SlotRef) -> Option<u64> {
         self.affine(w, slot).filter(|s| s.is_uniform()).map(|s| s.base)
     }
 
-    /// Sets all lanes to a affine form.
+    /// Sets all lanes to an affine form.
     #[inline]
     pub fn set_affine(&mut self, w: Window, slot: SlotRef, affine: Affine) {
         let bits = slot.width.truncate(u64::MAX);
         let affine = affine.map(|part| part & bits);
         let state = self.state_mut(w, slot);
-        // What has been made of the same value before is still right.
+        // If the value is unchanged, the first group of the array still holds it: keep that form.
         if state.forms & form::GROUP == 0 || state.affine != affine {
             state.forms = form::AFFINE;
             state.affine = affine;
         }
     }
 
-    /// All lanes get the values that stand in memory, which stays as it is until the slot is written or no longer
-    /// read.
+    /// Sets all lanes to values in memory. The caller guarantees that the memory stays unchanged until the slot is
+    /// written again or no longer read.
     #[inline]
     pub fn set_memory(&mut self, w: Window, slot: SlotRef, memory: Groups) {
         let state = self.state_mut(w, slot);
@@ -298,7 +297,7 @@ impl Registers {
         (state.memory.array, state.memory.step) = (memory.array, memory.step);
     }
 
-    /// The same of rows. Only links of chains take them as they are.
+    /// Like [`Registers::set_memory`], for rows of memory. Only links of chains read rows in place.
     #[inline]
     pub fn set_rows(&mut self, w: Window, slot: SlotRef, memory: Factor) {
         let state = self.state_mut(w, slot);
@@ -306,18 +305,18 @@ impl Registers {
         state.memory = memory;
     }
 
-    /// The values of a slot of 4 bytes for a chain.
+    /// The values of a slot of 4 bytes, as a factor of a chain.
     pub fn factor(&mut self, w: Window, slot: SlotRef) -> Factor {
         let source = self.source(w, slot);
         self.spaced(source.array, source.step)
     }
 
-    /// Values of 4 bytes that stand one after the other.
+    /// Consecutive values of 4 bytes.
     pub fn consecutive(&self, array: *const u8) -> Factor {
         self.spaced(array, 4 * GROUP_LANES)
     }
 
-    /// Groups that stand one after the other.
+    /// Groups with a stride of `step` bytes.
     fn spaced(&self, array: *const u8, step: usize) -> Factor {
         let (groups, rows, _) = self.rows.groups();
         let pitch = step * groups;
@@ -330,7 +329,7 @@ impl Registers {
         *state = State { written: state.written, ..State::ZERO };
     }
 
-    /// The array of a slot, filled from its other forms where necessary, for reading.
+    /// The array of a slot for reading, filled from the other forms if necessary.
     #[inline]
     pub fn read(&mut self, w: Window, slot: SlotRef) -> *const u8 {
         if self.state(w, slot).forms & form::ARRAY == 0 {
@@ -339,12 +338,12 @@ impl Registers {
         self.array(w, slot)
     }
 
-    /// The array of a slot, if it holds the slot's values.
+    /// The array of a slot, if it is valid.
     pub fn array_if_read(&self, w: Window, slot: SlotRef) -> Option<*const u8> {
         (self.state(w, slot).forms & form::ARRAY != 0).then(|| self.array(w, slot).cast_const())
     }
 
-    /// Where the values of a slot stand in memory, if they do.
+    /// The memory that holds the values of a slot. Valid only if the slot has that form.
     #[inline]
     pub fn memory(&self, w: Window, slot: SlotRef) -> Groups {
         let Factor { array, step, .. } = self.state(w, slot).memory;
@@ -363,7 +362,7 @@ impl Registers {
         }
     }
 
-    /// The values of a slot that has a affine form only, or stands in rows of memory.
+    /// Reads a slot that has no array: it has only an affine form, or its values are in rows of memory or compacted.
     #[inline(never)]
     fn other_source(&mut self, w: Window, slot: SlotRef) -> Groups {
         let State { forms, affine, .. } = *self.state(w, slot);
@@ -387,8 +386,9 @@ impl Registers {
         }
         let array = self.array(w, slot);
         let (rows, width) = (self.rows, lane_width(slot.width));
-        // SAFETY: the slot's array has `lanes` elements of its width. So has the memory: the load that noted it checked it for all
-        // lanes; allocations live as long as the launch, shared memory as long as the gang, and of the device heap nothing is noted.
+        // SAFETY: the slot's array has `lanes` elements of its width. So has the memory: the load that set this form
+        // checked it for all lanes. Allocations live as long as the launch, and shared memory as long as the gang;
+        // memory of the device heap never becomes a form.
         unsafe {
             if forms & form::MEMORY != 0 {
                 let bytes = usize::from(slot.group_bytes);
@@ -413,7 +413,7 @@ impl Registers {
                     let lane = row * rows.width();
                     let (start, room) = (affine.at(lane, rows), rows.lanes - lane);
                     let to = array.add(lane * slot.width.bytes());
-                    // Rows are filled in ascending order: what is filled behind their ends is filled again.
+                    // Rows are filled in ascending order: the next row overwrites the elements past the end of a row.
                     let filled = rows.width().next_multiple_of(GROUP_LANES);
                     if filled <= room {
                         (self.helpers.ramp)(to, width, start, affine.step, filled);
@@ -431,7 +431,7 @@ impl Registers {
         state.forms = state.forms & !(form::GROUP | form::MEMORY | form::ROWS) | form::ARRAY;
     }
 
-    /// The pattern of a slot's array, which must have been [`read`](Self::read), in the lanes of `mask`.
+    /// The pattern of a slot's array in the lanes of `mask`. The array must have been [`read`](Self::read).
     #[inline]
     pub fn pattern(&mut self, w: Window, slot: SlotRef, mask: Mask) -> Pattern {
         let i = (w.index + slot.index) as usize;
@@ -452,7 +452,7 @@ impl Registers {
         pattern
     }
 
-    /// The array of a slot for writing all lanes: its old values may be lost.
+    /// The array of a slot for writing all lanes. The old values may be lost.
     #[inline]
     pub fn overwrite(&mut self, w: Window, slot: SlotRef) -> *mut u8 {
         let state = self.state_mut(w, slot);
@@ -467,22 +467,22 @@ impl Registers {
     #[cold]
     fn clear(&mut self, w: Window, slot: SlotRef) {
         let bytes = usize::from(slot.group_bytes) * self.rows.lanes / GROUP_LANES;
-        // SAFETY: the array has so many bytes.
+        // SAFETY: the array has `bytes` bytes.
         unsafe { std::ptr::write_bytes(self.array(w, slot), 0, bytes) }
         self.state_mut(w, slot).written = true;
     }
 
-    /// The array of a slot for writing some lanes: the others keep their values.
+    /// The array of a slot for writing some lanes. The other lanes keep their values.
     #[inline]
     pub fn update(&mut self, w: Window, slot: SlotRef) -> *mut u8 {
         self.read(w, slot);
         self.overwrite(w, slot)
     }
 
-    /// Where the results of output `which` go before they are merged.
+    /// The scratch array for output `which`, from which the results are merged.
     #[inline]
     pub fn scratch(&self, which: usize) -> *mut u8 {
-        // SAFETY: the file ends with two such arrays.
+        // SAFETY: the file ends with two scratch arrays.
         unsafe { self.data.as_ptr().add(self.data.len() - (which + 1) * SCRATCH_BYTES) }
     }
 
@@ -496,13 +496,13 @@ impl Registers {
         unsafe { (self.helpers.merge)(dst, src, lane_width(slot.width), &mask.0, groups.0..groups.1) }
     }
 
-    /// Where the array of a slot lies.
+    /// The address of a slot's array.
     #[inline]
     pub fn array(&self, w: Window, slot: SlotRef) -> *mut u8 {
         debug_assert!(
             (w.offset + slot.offset) as usize + slot.width.bytes() * self.rows.lanes <= self.data.len()
         );
-        // SAFETY: windows lie within the file (`grow`), and slots within their window.
+        // SAFETY: windows are within the file (`grow`), and slots within their window.
         unsafe { self.data.as_ptr().add((w.offset + slot.offset) as usize) }
     }
 
@@ -517,7 +517,7 @@ impl Registers {
         }
         if state.forms & form::MEMORY != 0 {
             let group = self.memory(w, slot).at_group(lane / GROUP_LANES);
-            // SAFETY: memory that stands for a slot has a value for every lane, and lives (see `fill`).
+            // SAFETY: memory that is a form of a slot has a value for every lane and stays alive (see `fill`).
             return unsafe { load_unaligned(group, slot.width, lane % GROUP_LANES) };
         }
         if state.forms & form::ROWS != 0 {
@@ -528,7 +528,7 @@ impl Registers {
             let at =
                 array.wrapping_add(group.wrapping_mul(step)).wrapping_add((row % rows).wrapping_mul(pitch));
             let at = at.wrapping_add((row / rows).wrapping_mul(block_stride));
-            // SAFETY: as above.
+            // SAFETY: as for the form above.
             return unsafe { load_unaligned(at, slot.width, if splat { 0 } else { in_group }) };
         }
         if is_compacted_only(state.forms)
@@ -540,7 +540,7 @@ impl Registers {
         unsafe { load(self.array(w, slot), slot.width, lane) }
     }
 
-    /// The values of the first lanes as 64-bit numbers. Changes nothing: for those who watch.
+    /// The values of the first lanes as 64-bit numbers. Changes no form, for observers.
     pub fn peek(&self, w: Window, slot: SlotRef, values: &mut [u64]) {
         let forms = self.state(w, slot).forms;
         let in_array = forms & (form::AFFINE | form::MEMORY | form::ROWS) == 0 && !is_compacted_only(forms);
@@ -559,7 +559,7 @@ impl Registers {
         }
     }
 
-    /// The values of the first lanes, whole groups of them, as 64-bit numbers.
+    /// The values of the first lanes as 64-bit numbers. `values` covers whole groups.
     pub fn widen(&mut self, w: Window, slot: SlotRef, values: &mut [u64]) {
         if let Some(value) = self.uniform(w, slot) {
             return values.fill(value);
@@ -578,7 +578,7 @@ impl Registers {
         }
     }
 
-    /// Sets one lane; the others keep their values.
+    /// Sets one lane. The other lanes keep their values.
     #[inline]
     pub fn set(&mut self, w: Window, slot: SlotRef, lane: usize, value: u64) {
         let array = self.update(w, slot);
@@ -586,7 +586,7 @@ impl Registers {
         unsafe { store(array, slot.width, lane, value) }
     }
 
-    /// A predicate as a set of lanes. Bits past the existing lanes mean nothing.
+    /// A predicate as a set of lanes. Bits beyond the existing lanes are meaningless.
     #[inline]
     pub fn predicate(&self, w: Window, slot: SlotRef) -> Mask {
         let state = self.state(w, slot);
@@ -597,7 +597,7 @@ impl Registers {
         unsafe { *self.array(w, slot).cast::<Mask>() }
     }
 
-    /// Sets the lanes of `mask` to those of `value`.
+    /// Sets the lanes of `mask` to their values in `value`.
     #[inline]
     pub fn set_predicate(&mut self, w: Window, slot: SlotRef, value: Mask, mask: Mask) {
         let old = self.predicate(w, slot);
@@ -606,7 +606,7 @@ impl Registers {
         unsafe { *array.cast::<Mask>() = old.without(mask) | (value & mask) }
     }
 
-    /// The low `bits` bits of every element of `src`, extended to the elements of `dst`, which are at least as wide.
+    /// Extends the low `bits` bits of every element of `src` to an element of `dst`, which is at least as wide.
     ///
     /// # Safety
     /// Both arrays must have `lanes` elements of their widths; neither may be scratch array 1.
@@ -648,7 +648,7 @@ impl Registers {
         }
     }
 
-    /// Writes `value` to the lanes of `mask`; `whole` says that the other lanes' values are not needed.
+    /// Writes `value` to the lanes of `mask`. `whole`: the values of the other lanes are not needed.
     #[inline]
     pub fn set_all(&mut self, w: Window, slot: SlotRef, value: u64, mask: Mask, whole: bool) {
         if whole {

@@ -1,32 +1,34 @@
-//! Where the variables of shared memory lie.
+//! The layout of shared memory.
 //!
-//! There are gaps between them that belong to nobody, so that what runs over the end of one faults. What a kernel is told
-//! of sizes, and all limits, know nothing of the gaps.
+//! Gaps between variables belong to no variable, so that an access past the end of a variable faults. The sizes that a
+//! kernel sees, and all limits, exclude the gaps.
 //!
-//! A gap is 128 bytes wide, or less where that leaves no room. A kernel that asks for `%reserved_smem_offset_*` has 1 KiB before its
-//! variables that belongs to the system: cooperative groups of more than a warp keep their barriers there. Narrowest tests (`tests/run`):
-//! `shared_gaps`, `reserved_shared_memory`.
+//! A gap is 128 bytes wide, or less if that leaves no room. In a kernel that reads `%reserved_smem_offset_*`, the first
+//! 1 KiB belongs to the system: cooperative groups of more than a warp keep their barriers there. Narrowest tests
+//! (`tests/run`): `shared_gaps`, `reserved_shared_memory`.
 
 use check::module::{Module, VarId, Variable};
 use isa::Space;
 
-/// Bytes between variables; the first of these with which all fit.
+/// Bytes between variables. A layout uses the first of these with which all variables fit.
 const GAPS: [u64; 5] = [128, 64, 32, 16, 0];
-/// Descriptors of matrices have room for addresses below this.
+/// Matrix descriptors can encode addresses below this.
 const MOST_SPAN: u64 = 256 * 1024;
-/// Alignment of dynamic shared memory, if no variable asks for more.
+/// Alignment of dynamic shared memory, unless a variable requires more.
 const DYNAMIC_ALIGN: u64 = 16;
 
-/// Bytes at the start of a block's shared memory that are reserved for the system (PTX ISA, "%reserved_smem_offset_begin"). Cooperative groups
-/// of more than a warp have their barriers there. Kernels that do not ask where they are have none.
+/// Bytes at the start of a block's shared memory that are reserved for the system (PTX ISA,
+/// "%reserved_smem_offset_begin"). Cooperative groups of more than a warp keep their barriers there. Kernels that do
+/// not read the offset have none.
 pub const RESERVED_SHARED_BYTES: u64 = 1024;
-/// Where the part of them begins that is for cooperative groups (`%reserved_smem_offset_1`), which take up to 288 bytes.
+/// Start of the reserved part for cooperative groups (`%reserved_smem_offset_1`), which use up to 288 bytes.
 pub const RESERVED_FOR_GROUPS: u64 = 512;
 
-/// GPUs allocate shared memory in units of so many bytes, or larger ones (CUDA Occupancy Calculator, compute capability 8.0 and later).
+/// GPUs allocate shared memory in multiples of this number of bytes, or of a larger one (CUDA Occupancy Calculator,
+/// compute capability 8.0 and later).
 const GRANULE: u64 = 128;
 
-/// Whose a part of shared memory is.
+/// The owner of a part of shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SharedOwner {
     Variable(VarId),
@@ -34,7 +36,7 @@ pub(crate) enum SharedOwner {
     System,
 }
 
-/// A part of shared memory that belongs to somebody.
+/// A part of shared memory that has an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SharedExtent {
     /// First address in shared memory.
@@ -53,7 +55,7 @@ pub(crate) struct SharedVariable {
 }
 
 impl SharedVariable {
-    /// Those of a module, and of the functions that a kernel can reach.
+    /// The shared variables of a module and of the functions that a kernel can reach.
     pub fn used(module: &Module, reached: &[bool]) -> Vec<SharedVariable> {
         let used = |variable: &Variable| variable.function.is_none_or(|f| reached[f.index()]);
         let all = module.variables.iter().enumerate();
@@ -66,20 +68,20 @@ impl SharedVariable {
 /// The shared memory of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SharedLayout {
-    /// What belongs to somebody, in ascending order.
+    /// All parts that have an owner, in ascending order.
     pub extents: Vec<SharedExtent>,
     /// Addresses of the variables.
     pub places: Vec<(VarId, u64)>,
-    /// Size without gaps and what is reserved.
+    /// Size without gaps and without reserved bytes.
     pub bytes: u64,
-    /// Size with both.
+    /// Size with gaps and reserved bytes.
     pub span: u64,
-    /// Bytes of a gap: with the variables, it decides where they lie.
+    /// Width of a gap. Together with the variables it determines the layout.
     pub gap: u64,
 }
 
 impl SharedLayout {
-    /// Places variables behind the bytes that are reserved; unsized `.extern` variables start where dynamic shared memory does.
+    /// Places variables after the reserved bytes. Unsized `.extern` variables start where dynamic shared memory does.
     pub fn new(variables: &[SharedVariable], dynamic: u64, reserved: u64) -> SharedLayout {
         let exact = SharedLayout::with_gaps(variables, dynamic, reserved, 0);
         if exact.extents.len() < 2 {
@@ -116,7 +118,7 @@ impl SharedLayout {
         layout
     }
 
-    /// Something of so many bytes more, behind all others; returns where it begins.
+    /// Appends a part of `bytes` bytes and returns its address.
     fn append(&mut self, owner: SharedOwner, bytes: u64, align: u64) -> u64 {
         let base;
         (base, self.span) = self.next(bytes, align);
@@ -124,13 +126,13 @@ impl SharedLayout {
         base
     }
 
-    /// Where it would begin and end.
+    /// The begin and the end that an appended part would have.
     fn next(&self, bytes: u64, align: u64) -> (u64, u64) {
         let gap = if self.extents.is_empty() { 0 } else { self.gap };
         append(self.span.saturating_add(gap), bytes, align)
     }
 
-    /// Address of a variable, if it is one that the kernel needs.
+    /// Address of a variable, if the kernel needs it.
     pub fn address(&self, variable: VarId) -> Option<u64> {
         self.places.iter().find(|(id, _)| *id == variable).map(|&(_, address)| address)
     }
@@ -141,26 +143,25 @@ impl SharedLayout {
         self.extents.iter().rev().find(|extent| extent.base <= address)
     }
 
-    /// What a GPU allocates: whole granules.
+    /// The bytes that a GPU allocates: whole granules.
     pub fn allocated(&self) -> u64 {
         self.span.next_multiple_of(GRANULE)
     }
 
-    /// So many bytes at an address run over the end of what belongs to somebody, but not over that of what a GPU allocates.
+    /// Whether an access runs over the end of the last part but stays within the bytes that a GPU allocates.
     pub fn is_overrun(&self, address: u64, bytes: u64) -> bool {
         let start = self.extents.last().map_or(0, |last| last.base);
         let end = address.saturating_add(bytes);
         address >= start && end > self.span && end <= self.allocated()
     }
 
-    /// The extent that lies nearest to an address.
+    /// The extent nearest to an address.
     pub fn nearest(&self, address: u64) -> Option<&SharedExtent> {
         self.extents.iter().min_by_key(|e| e.base.saturating_sub(address).max(address.saturating_sub(e.end)))
     }
 }
 
-/// Where something of so many bytes begins behind what ends at `end`, and where it ends. Sums that no memory holds stay
-/// at the greatest number, which every limit refuses.
+/// The begin and the end of `bytes` bytes that are appended at `end`. Sums saturate; every limit refuses the greatest number.
 pub(crate) fn append(end: u64, bytes: u64, align: u64) -> (u64, u64) {
     let start = end.checked_next_multiple_of(align.max(1)).unwrap_or(u64::MAX);
     (start, start.saturating_add(bytes))
@@ -192,7 +193,7 @@ mod tests {
         assert_eq!(both.nearest(20).unwrap().owner, SharedOwner::Variable(VarId(0)));
         assert_eq!(both.nearest(140).unwrap().owner, SharedOwner::Variable(VarId(1)));
         assert_eq!(both.nearest(1 << 30).unwrap().owner, SharedOwner::Dynamic);
-        // One needs no gap, and where alignment leaves no room there are none.
+        // A single variable needs no gap. With this alignment there is no room for gaps.
         assert_eq!(layout(&[(100, 4)], 0).span, 100);
         let large = layout(&[(1024, 1024); 220], 0);
         assert_eq!((large.bytes, large.span), (225_280, 225_280));

@@ -1,19 +1,20 @@
-//! Nobody can go on: how a launch finds out.
+//! Standstill: how a launch detects that no block can make progress any more.
 //!
-//! Threads that poll an mbarrier object wait for others of their block, but what they do next may hang on memory that any block
-//! writes. So a block whose threads have all tried in vain for long is only *stuck*: others may still help it. When all blocks in
-//! flight on all host threads are stuck, and none can be started, every block gets some more turns, in which it would
-//! see what the others wrote last. If that changes nothing, either, nobody will.
+//! Threads that poll an mbarrier object wait for other threads of their block, but the next step of those may depend on
+//! memory that any block writes. So a block whose threads have all polled in vain for long is only *stuck*: another
+//! block may still help it. When all blocks in flight on all host threads are stuck, and none can start, every block
+//! gets some more turns, in which it would see the latest writes of the others. If none makes progress in them, the
+//! launch is at a standstill.
 //!
 //! Narrowest tests (`tests/run`): `mbarrier_other_block`, `mbarrier_deadlock`; unit tests below.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How often every block gets a turn after all are stuck. A block that sees something then may write what the next one waits
-/// for without going on to be stuck no more.
+/// How many turns every block gets after all are stuck. In such a turn a block may write what the next block waits for,
+/// and still be stuck itself.
 const PASSES: u32 = 64;
 
-/// The host threads that run blocks of a launch, and which of them can go on.
+/// The host threads that run blocks of a launch, and whether they can make progress.
 #[derive(Default)]
 pub(crate) struct Standstill {
     state: Mutex<State>,
@@ -23,12 +24,13 @@ pub(crate) struct Standstill {
 struct State {
     /// Host threads that run blocks.
     runners: usize,
-    /// Those whose blocks are all stuck, and how many of them have given all a turn since the last of them came here.
+    /// Host threads whose blocks are all stuck. `passed`: those that have completed the current pass, which gives each
+    /// of their blocks a turn.
     stuck: usize,
     passed: usize,
-    /// Passes that all of them have made.
+    /// Passes that all host threads have completed.
     passes: u32,
-    /// Changes with the beginning of every pass.
+    /// Changes at the start of every pass.
     epoch: u64,
 }
 
@@ -45,12 +47,12 @@ impl State {
     }
 }
 
-/// What one host thread knows.
+/// The state of one host thread.
 #[derive(Default)]
 pub(crate) struct Share {
     stuck: bool,
     epoch: u64,
-    /// Turns that are missing in the pass.
+    /// Turns that its blocks still need in the current pass.
     missing: usize,
 }
 
@@ -66,7 +68,7 @@ impl Standstill {
         state.restart();
     }
 
-    /// A host thread runs no more blocks.
+    /// A host thread has no more blocks to run.
     pub fn leave(&self, share: &mut Share) {
         self.go_on(share);
         let mut state = self.lock();
@@ -74,7 +76,7 @@ impl Standstill {
         state.restart();
     }
 
-    /// One of a host thread's blocks can go on, or there is one to start.
+    /// One of a host thread's blocks can make progress, or another block can start.
     #[inline]
     pub fn go_on(&self, share: &mut Share) {
         if std::mem::take(&mut share.stuck) {
@@ -84,7 +86,7 @@ impl Standstill {
         }
     }
 
-    /// All of a host thread's `blocks` blocks are stuck, and one has had a turn. True if nobody can go on any more.
+    /// All `blocks` blocks of a host thread are stuck, and one of them has had a turn. Returns true at a standstill.
     pub fn is_complete(&self, share: &mut Share, blocks: usize) -> bool {
         let mut state = self.lock();
         if !std::mem::replace(&mut share.stuck, true) {
@@ -124,11 +126,11 @@ mod tests {
         standstill.begin();
         standstill.begin();
         assert!((0..10_000).all(|_| !standstill.is_complete(&mut a, 3)));
-        // The other one is stuck for a while, and goes on.
+        // The other host thread is stuck for a while, then makes progress.
         assert!((0..100).all(|_| !standstill.is_complete(&mut b, 2) && !standstill.is_complete(&mut a, 3)));
         standstill.go_on(&mut b);
         assert!((0..10_000).all(|_| !standstill.is_complete(&mut a, 3)));
-        // It has nothing more to do.
+        // It has no more work.
         standstill.leave(&mut b);
         assert!((0..10_000).any(|_| standstill.is_complete(&mut a, 3)));
     }

@@ -1,8 +1,8 @@
 //! The host's clock.
 //!
-//! `wasm32-unknown-unknown` has no clock: there each look at it counts as a microsecond. It has no threads either, so a launch stays on the
-//! thread that asked for it ([`LaunchConfig`](crate::LaunchConfig)). `.ci/run` runs the tests of the vector handlers and kernels there
-//! (with node), and on aarch64 (with qemu).
+//! `wasm32-unknown-unknown` has no clock: there, each reading counts as one microsecond. It has no threads either, so a
+//! launch stays on the calling thread ([`LaunchConfig`](crate::LaunchConfig)). `.ci/run` runs the tests of the vector
+//! handlers and kernels there (with node), and on aarch64 (with qemu).
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ mod with_clock {
     use super::Duration;
     use std::time::Instant;
 
-    /// The time since it was started.
+    /// The time since the start.
     #[derive(Debug)]
     pub(crate) struct Stopwatch(Instant);
 
@@ -37,7 +37,7 @@ mod without_clock {
     use super::Duration;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Every look at it is a microsecond after the last, so that a kernel that waits for a time gets there.
+    /// Each reading is one microsecond after the previous one, so that a kernel that waits for a time terminates.
     #[derive(Debug)]
     pub(crate) struct Stopwatch(AtomicU64);
 

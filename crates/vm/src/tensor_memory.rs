@@ -1,8 +1,8 @@
 //! The tensor memory of a block (PTX ISA, "Tensor Memory").
 //!
-//! It belongs to a block; the other block of its pair reaches it through `cluster::Members`. `sem::tensor_memory` says what addresses,
-//! descriptors and layouts mean; `exec/matrix/tensor_memory.rs` moves cells, and `tensor_product.rs` gathers whole factors and multiplies
-//! them as those of `mma`. docs/tcgen05.md says what is open.
+//! The other block of a pair reaches it through `cluster::Members`. `sem::tensor_memory` defines addresses, descriptors
+//! and layouts. `exec/matrix/tensor_memory.rs` moves cells; `tensor_product.rs` gathers whole factors and multiplies
+//! them like those of `mma`. docs/tcgen05.md lists open questions.
 //!
 //! Narrowest tests (`tests/run`): `tcgen05_*`, `fault_tcgen05_*`.
 
@@ -12,31 +12,31 @@ use std::rc::Rc;
 use diag::Span;
 use sem::tensor_memory::{Allocations, COLUMNS, Cell, LANES, Misuse};
 
-/// That of a block, which the other one of its pair reaches, too. All blocks of a cluster run on one host thread.
+/// The tensor memory of a block, shared with the other block of its pair. All blocks of a cluster run on one host thread.
 pub(crate) type TensorMemoryOf = Rc<RefCell<TensorMemory>>;
 
-/// Cells, and which of them are allocated.
+/// Cells and their allocations.
 #[derive(Default)]
 pub(crate) struct TensorMemory {
-    /// Which columns are allocated.
+    /// The allocated columns.
     pub allocations: Allocations,
-    /// The last allocation.
+    /// The instruction of the last allocation.
     pub span: Span,
-    /// Lane by lane; none before the first allocation.
+    /// Lane by lane. Empty before the first allocation.
     cells: Vec<u32>,
 }
 
 impl TensorMemory {
-    /// As at the start of a block: zeros, so that reads of what nobody wrote are the same in every run.
+    /// Resets it to its state at the start of a block: zeros, so that reads of uninitialised cells are the same in every run.
     pub fn reset(&mut self) {
         self.allocations = Allocations::default();
-        // As in local memory: `memset` of nothing is not free.
+        // As in local memory, a `memset` of zero bytes is not free.
         if !self.cells.is_empty() {
             self.cells.fill(0);
         }
     }
 
-    /// The address of so many columns; nothing as long as there is no room for them.
+    /// Allocates columns and returns their address. `None` while there is no room for them.
     pub fn allocate(&mut self, columns: u64, span: Span) -> Result<Option<u64>, Misuse> {
         let address = self.allocations.allocate(columns)?;
         if address.is_some() {
@@ -46,7 +46,7 @@ impl TensorMemory {
         Ok(address)
     }
 
-    /// Whether so many lanes and columns from a cell on are there, and allocated.
+    /// Checks that a range of lanes and columns, from a cell on, exists and is allocated.
     pub fn check(&self, at: Cell, lanes: usize, columns: usize) -> Result<(), Misuse> {
         if at.lane + lanes > LANES {
             return Err(Misuse::Outside);
@@ -54,13 +54,13 @@ impl TensorMemory {
         self.allocations.check(at.columns(columns))
     }
 
-    /// The cells of a lane from a column on, which [`TensorMemory::check`] has found.
+    /// The cells of a lane from a column on. [`TensorMemory::check`] must have accepted them.
     pub fn row(&self, at: Cell) -> &[u32] {
         let start = at.lane * COLUMNS;
         &self.cells[start + at.column..start + COLUMNS]
     }
 
-    /// The same, to write them.
+    /// Like [`TensorMemory::row`], for writing.
     pub fn row_mut(&mut self, at: Cell) -> &mut [u32] {
         let start = at.lane * COLUMNS;
         &mut self.cells[start + at.column..start + COLUMNS]

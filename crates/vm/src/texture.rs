@@ -1,10 +1,11 @@
-//! Textures, samplers and surfaces: objects that a device hands out handles of, and what a launch finds behind a handle.
+//! Textures, samplers and surfaces: objects with handles, and how a launch resolves a handle.
 //!
-//! Texels lie in global memory: an object says at which address and how. A launch has the objects of the time when it was prepared,
-//! as it has the allocations; what its module's `.texref`, `.samplerref` and `.surfref` variables were bound to then stays so.
+//! Texels are in global memory; an object holds their address and layout. A launch uses the objects of the time when it
+//! was prepared, as it does with allocations. The bindings of its module's `.texref`, `.samplerref` and `.surfref`
+//! variables are fixed at that time, too.
 //!
-//! Both engines ask the launch what is behind a handle, and `sem::texture` which bytes are meant (`exec/texture.rs`,
-//! `reference/src/texture.rs`). docs/textures.md says what is open.
+//! Both engines ask the launch for the object behind a handle, and `sem::texture` for the bytes to access
+//! (`exec/texture.rs`, `reference/src/texture.rs`). docs/textures.md lists open questions.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,36 +23,36 @@ use crate::fault::FaultKind;
 use crate::grid::Launch;
 use crate::memory::{Arena, Extent};
 
-/// Handles of objects lie above all addresses, and below the marks of their kinds.
+/// Handles of objects are above all addresses and below the marks of their kinds.
 const HANDLES: u64 = 1 << 60;
-/// The marks of all kinds.
+/// The marks of all kinds of handles.
 const MARKS: u64 = Opaque::Texture.mark() | Opaque::Sampler.mark() | Opaque::Surface.mark();
 
-/// Alignment of surfaces in bytes (PTX ISA, "suld": a base address is assumed to be aligned so). Reductions rely on it.
+/// Alignment of surfaces in bytes (PTX ISA, "suld": the base address is assumed to have it). Reductions rely on it.
 pub(crate) const SURFACE_ALIGN: u64 = 16;
 
 /// An image in global memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
-    /// How its texels lie.
+    /// The layout of its texels.
     pub image: Image,
-    /// Device address of the first one.
+    /// Device address of the first texel.
     pub address: u64,
 }
 
-/// What a handle stands for.
+/// The object behind a handle.
 #[derive(Clone, Debug)]
 pub enum Object {
-    /// An image, and how it is sampled.
+    /// An image and its sampler.
     Texture(Arc<Placed>, Sampler),
-    /// How images are sampled, in modules of `texmode_independent`.
+    /// A sampler, for modules of `texmode_independent`.
     Sampler(Sampler),
     /// An image of one level that kernels may write.
     Surface(Arc<Placed>),
 }
 
 impl Object {
-    /// What its handle is of.
+    /// The kind of its handle.
     pub(crate) fn kind(&self) -> Opaque {
         match self {
             Object::Texture(..) => Opaque::Texture,
@@ -61,14 +62,14 @@ impl Object {
     }
 }
 
-/// Why there is no such object.
+/// Why an object cannot be created or found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectError {
-    /// There is no such image.
+    /// The descriptor describes no valid image.
     Image(ImageError),
     /// Its memory is not within one live allocation.
     Memory(FaultKind),
-    /// A surface has one level and one sample.
+    /// A surface must have one level and one sample.
     NotASurface,
     /// There is no object with this handle.
     NoObject,
@@ -98,7 +99,7 @@ impl From<ImageError> for ObjectError {
     }
 }
 
-/// The live objects of a device by handle. Cheap to copy while nothing changes.
+/// The live objects of a device by handle. Shared until an object is created or destroyed.
 pub(crate) type ObjectTable = Arc<HashMap<u64, Object>>;
 
 /// The objects of a device.
@@ -106,7 +107,7 @@ pub(crate) type ObjectTable = Arc<HashMap<u64, Object>>;
 pub(crate) struct Objects(Mutex<(u64, ObjectTable)>);
 
 impl Objects {
-    /// Makes an object; returns its handle, which is never given out again.
+    /// Creates an object. Returns its handle, which is never reused.
     pub fn add(&self, object: Object) -> u64 {
         let (count, table) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let handle = object.kind().mark() | (HANDLES + *count);
@@ -115,7 +116,7 @@ impl Objects {
         handle
     }
 
-    /// Ends the life of an object.
+    /// Destroys an object.
     pub fn remove(&self, handle: u64) -> Result<(), ObjectError> {
         let (_, table) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match table.contains_key(&handle) {
@@ -130,13 +131,13 @@ impl Objects {
         self.table().get(&handle).cloned()
     }
 
-    /// All of them as they are now.
+    /// All current objects.
     pub fn table(&self) -> ObjectTable {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner).1)
     }
 }
 
-/// An image that lies at an address.
+/// An image at an address, with its memory checked.
 pub(crate) fn place(
     arena: &Arena,
     address: u64,
@@ -147,16 +148,16 @@ pub(crate) fn place(
     Ok(Arc::new(Placed { image, address }))
 }
 
-/// What the `.samplerref` variables of a module are bound to before anybody binds them: what their initial values say (PTX ISA,
-/// "Texture, Sampler, and Surface Types"), by index of the variable.
+/// The initial bindings of a module's `.samplerref` variables, by index of the variable: samplers from their initial
+/// values (PTX ISA, "Texture, Sampler, and Surface Types").
 pub(crate) fn samplers(variables: &[Variable]) -> HashMap<usize, Object> {
     let samplers = variables.iter().enumerate().filter(|(_, v)| v.opaque == Some(Opaque::Sampler));
     let bound = samplers.filter(|(_, variable)| !variable.fields.is_empty());
     bound.map(|(index, variable)| (index, Object::Sampler(sampler(&variable.fields)))).collect()
 }
 
-/// The sampler that fields describe: coordinates are normalised unless a field says otherwise. *Unverified*: `clamp_ogl` is done as
-/// `clamp_to_edge`.
+/// The sampler that the fields describe. Coordinates are normalised unless a field specifies otherwise. *Unverified*:
+/// `clamp_ogl` behaves as `clamp_to_edge`.
 fn sampler(fields: &[(String, String)]) -> Sampler {
     let mut sampler = Sampler { normalized: true, ..Sampler::default() };
     for (name, value) in fields {
@@ -178,18 +179,18 @@ fn sampler(fields: &[(String, String)]) -> Sampler {
     sampler
 }
 
-/// What a launch found behind a handle: an object, and its memory.
+/// The object that a launch found behind a handle, and its memory.
 pub struct Bound {
     object: Object,
-    /// What holds the texels, of an object that has some.
+    /// The memory of the texels, if the object has texels.
     memory: Option<Extent>,
 }
 
-/// Why a handle cannot be used: in words, for the note of a fault.
+/// Why a handle cannot be used, with a note for the fault.
 pub struct HandleFault {
     /// The kind of the fault.
     pub kind: FaultKind,
-    /// What is wrong with it.
+    /// What is wrong with the handle.
     pub note: String,
 }
 
@@ -202,7 +203,7 @@ impl Bound {
         }
     }
 
-    /// Its image; a sampler has none.
+    /// Its image. `None` for a sampler.
     pub fn placed(&self) -> Option<&Placed> {
         match &self.object {
             Object::Texture(placed, _) | Object::Surface(placed) => Some(placed),
@@ -210,7 +211,7 @@ impl Bound {
         }
     }
 
-    /// Where the first byte of the image lies on the host; it has [`Image::bytes`].
+    /// Host address of the first byte of the image, which has [`Image::bytes`] bytes.
     pub(crate) fn start(&self) -> Option<*mut u8> {
         let placed = self.placed()?;
         self.memory?.resolve(placed.address, placed.image.bytes()).ok()
@@ -218,11 +219,11 @@ impl Bound {
 }
 
 impl Launch {
-    /// What a handle of this kind stands for: an object of the device, or what a variable or parameter of the kernel is bound to, whose
-    /// handle is its address.
+    /// The object behind a handle of this kind. The handle is that of an object of the device, or the address of a
+    /// variable or kernel parameter that is bound to an object.
     ///
     /// # Errors
-    /// When there is nothing of this kind behind it, or its memory is gone.
+    /// When the handle leads to no object of this kind, or the object's memory has been freed.
     pub fn bound(&self, handle: u64, kind: Opaque) -> Result<Bound, HandleFault> {
         let fail = |note: String| Err(HandleFault { kind: FaultKind::InvalidHandle, note });
         let what = kind.name();
@@ -281,7 +282,7 @@ impl Launch {
         }
     }
 
-    /// The surface behind a handle, if an instruction can access it so.
+    /// The surface behind a handle, if the instruction can access it in this way.
     ///
     /// # Errors
     /// When there is none, or its image does not fit the instruction.
@@ -294,10 +295,10 @@ impl Launch {
         Ok(bound)
     }
 
-    /// What `txq` or `suq` returns of a handle, by level.
+    /// The value that `txq` or `suq` returns for a handle, by level.
     ///
     /// # Errors
-    /// When there is no such texture, sampler or surface behind it.
+    /// When the handle leads to no such texture, sampler or surface.
     pub fn attribute(
         &self,
         opcode: Opcode,
@@ -306,7 +307,7 @@ impl Launch {
     ) -> Result<impl Fn(u32) -> u32 + use<>, HandleFault> {
         let bound = match opcode {
             Opcode::Suq => self.bound(handle, Opaque::Surface)?,
-            // In independent mode a sampler is asked, else the texture.
+            // In independent mode the query goes to a sampler, otherwise to the texture.
             _ if asks_sampler(picks) => match self.bound(handle, Opaque::Sampler) {
                 Ok(sampler) => sampler,
                 Err(_) => self.bound(handle, Opaque::Texture)?,
@@ -321,7 +322,7 @@ impl Launch {
         })
     }
 
-    /// The handle that was passed to the kernel's opaque parameter at this address of `.param` space.
+    /// The handle that the launch passed in the kernel's opaque parameter at this address of `.param` space.
     fn passed(&self, address: u64) -> Option<u64> {
         let params = &self.program().module.functions[self.kernel.entry.index()].params;
         let index = params
@@ -338,7 +339,7 @@ fn what_of(kind: Option<Opaque>) -> &'static str {
     kind.map_or("texref", Opaque::name)
 }
 
-/// Why an access to a surface has no place.
+/// Why an access to a surface failed.
 pub fn missed(place: SurfacePlace, image: &Image, coordinates: &[u32]) -> HandleFault {
     let [width, height, depth] = image.levels()[0].extent;
     let coordinates: Vec<String> = coordinates.iter().map(|&c| (c as i32).to_string()).collect();

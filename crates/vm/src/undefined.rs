@@ -1,4 +1,4 @@
-//! Names that a module declares and does not define, which NVIDIA's linker refuses.
+//! Names that a module declares but does not define. NVIDIA's linker rejects them.
 
 use check::module::{AddressBase, FuncId, Function, Linkage, Module, Node, Operand, Symbol, VarId, Variable};
 use diag::Span;
@@ -6,33 +6,33 @@ use isa::Space;
 
 use crate::builtin::{Builtin, is_rust_panic, why_missing};
 
-/// A name that a kernel needs and nothing defines.
+/// An undefined name that a kernel needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undefined {
     /// The name.
     pub name: String,
-    /// Why there is no definition, and what to do about it.
+    /// Why there is no definition, and how to fix that.
     pub why: String,
-    /// What needs it: a function, or a variable whose initial value it is part of.
+    /// What needs it: a function, or a variable whose initial value refers to it.
     pub user: String,
-    /// Where it is needed first.
+    /// The first use.
     pub span: Span,
 }
 
-/// The function has no body, and CUDA none for it. A panic of Rust needs none: whoever calls it has come to its end.
+/// Whether a function has no body and CUDA provides none. A panic of Rust needs none, since it never returns.
 fn is_undefined_function(function: &Function, address_bytes: u64) -> bool {
     let name = &function.name;
     let provided = || Builtin::of(name).is_some_and(|builtin| builtin.fits(function, address_bytes));
     function.body.is_none() && !is_rust_panic(name) && !provided()
 }
 
-/// `.extern .shared` variables without a definition stand for dynamic shared memory.
+/// Whether a variable has no definition. An undefined `.extern .shared` variable denotes dynamic shared memory instead.
 fn is_undefined_variable(variable: &Variable) -> bool {
     variable.linkage == Linkage::Extern && matches!(variable.space, Space::Global | Space::Const)
 }
 
-/// What a kernel needs and nothing defines, in the order of the source, each name once. It needs what the functions
-/// that it can reach (`reached`) name, and what the initial values of those variables do.
+/// The undefined names that a kernel needs, in source order, each once. A kernel needs the names that its `reached`
+/// functions use, and those in the initial values of the variables that it needs.
 pub(crate) fn undefined(module: &Module, reached: &[bool]) -> Vec<Undefined> {
     let mut search = Search { module, variables: vec![false; module.variables.len()], found: Vec::new() };
     for (function, _) in module.functions.iter().zip(reached).filter(|(_, reached)| **reached) {
@@ -52,12 +52,12 @@ pub(crate) fn undefined(module: &Module, reached: &[bool]) -> Vec<Undefined> {
 
 struct Search<'a> {
     module: &'a Module,
-    /// Those that have been looked at.
+    /// The variables that have been visited.
     variables: Vec<bool>,
     found: Vec<Undefined>,
 }
 
-/// Who names a symbol, and where.
+/// The user of a symbol, and the place of the use.
 #[derive(Clone, Copy)]
 struct User<'a> {
     name: &'a str,

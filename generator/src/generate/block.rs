@@ -1,4 +1,4 @@
-//! What the threads of a block do together: barriers, and exchange through memory between them; asynchronous copies.
+//! Statements of all threads of a block: barriers, exchange through memory between them, asynchronous copies.
 
 use super::{Generator, INPUT_BYTES, Place};
 use crate::program::Stmt;
@@ -34,12 +34,12 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// The number of a barrier: a literal, or in a register.
+    /// The number of a barrier, as a literal or in a register.
     fn barrier(&mut self) -> String {
         self.random.below(16).to_string()
     }
 
-    /// Every thread writes, all meet, every thread reads what another one wrote, all meet.
+    /// Every thread writes, a barrier, every thread reads what another one wrote, a barrier.
     fn exchange(&mut self) -> Stmt {
         let threads = self.threads;
         let (from, to, element) = (self.word(), self.word(), self.random.below(4));
@@ -71,10 +71,10 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// Every thread writes to shared memory, all of the cluster meet, every thread reads what one of another block wrote, or wrote to
-    /// another block; all of the cluster meet.
+    /// Every thread writes to shared memory, a cluster barrier, every thread reads what a thread of another block
+    /// wrote or what was written to its own block, a cluster barrier.
     fn cluster_exchange(&mut self, place: &Place) -> Option<Stmt> {
-        // All blocks of the cluster come to what is in no other statement, if no thread ends before.
+        // All blocks of the cluster reach a top-level statement, unless threads exit before it.
         if !self.dialect.sm(90) || self.exits || place.depth > 0 {
             return None;
         }
@@ -103,7 +103,7 @@ impl Generator<'_, '_> {
         }))
     }
 
-    /// Odd and even warps each meet at a barrier of their own, whose number and count stand in registers.
+    /// Odd and even warps each have a barrier, whose number and count are in registers.
     fn half_blocks(&mut self) -> Option<Stmt> {
         let warps = self.threads / 32;
         if !self.full_warps() || !warps.is_multiple_of(2) {
@@ -122,7 +122,7 @@ impl Generator<'_, '_> {
         )))
     }
 
-    /// Even warps say that they have written and go on; odd ones wait for them and read.
+    /// Even warps signal that they have written and continue; odd ones wait for them and read.
     fn arrivals(&mut self) -> Option<Stmt> {
         let (threads, from, to) = (self.threads, self.word(), self.word());
         if !self.full_warps() || !(threads / 32).is_multiple_of(2) {
@@ -137,8 +137,9 @@ impl Generator<'_, '_> {
         )))
     }
 
-    /// A barrier to which more threads come than its count, a multiple of a warp: it completes again and again, and who completes it
-    /// together is not said, but for single warps. Lanes of a warp come together: those that do not count one by one.
+    /// A barrier that more threads reach than its count, which is a multiple of the warp size. It completes
+    /// repeatedly, and which threads complete it together is unspecified, except for single warps. The lanes of a
+    /// warp arrive together, because diverged lanes would count one by one.
     fn counted(&mut self) -> Option<Stmt> {
         if !self.full_warps() {
             return None;
@@ -151,7 +152,7 @@ impl Generator<'_, '_> {
         let sync = *self.random.pick(&["barrier.sync", "bar.sync"]);
         let red = if sync == "bar.sync" { "bar.red" } else { "barrier.red" };
         Some(Stmt::text(match self.random.below(3) {
-            // Each warp alone: what its own lanes say, and write.
+            // Each warp alone: its own lanes' predicates and stores.
             0 => {
                 format!(
                     "bar.sync 15;\n{red}.{operation} {result}, {barrier}, 32, {not}{};\nbar.sync 15;",
@@ -166,11 +167,12 @@ impl Generator<'_, '_> {
                      mad.lo.u32 %tc, %tc, 4, %td;\nld.shared.b32 {to}, [%tc];\n{sync} {barrier}, 32;\nbar.sync 15;"
                 )
             }
-            // Several warps, whose lanes all say the same.
+            // Several warps, whose lanes all have the same predicate.
             _ => {
                 let counts: Vec<usize> = (1..=warps).filter(|count| warps.is_multiple_of(*count)).collect();
                 let (count, same) = (32 * *self.random.pick(&counts), 1 + self.random.below(3));
-                // All meet between the two: warps that ran ahead could come twice, and leave one without a partner.
+                // A barrier separates the two: a warp that runs ahead could otherwise arrive twice, and leave another
+                // without a partner.
                 let again = if self.random.percent(50) {
                     format!("{red}.{operation} {result}, {barrier}, {count}, {not}%tp;\nbar.sync 15;\n")
                 } else {
@@ -184,7 +186,7 @@ impl Generator<'_, '_> {
         }))
     }
 
-    /// Groups of warps that follow each other, each with a barrier of its own.
+    /// Groups of consecutive warps, each with its own barrier.
     fn groups_of_warps(&mut self) -> Option<Stmt> {
         let warps = self.threads / 32;
         if !self.full_warps() {
@@ -208,7 +210,8 @@ impl Generator<'_, '_> {
         )))
     }
 
-    /// Pairs of warps: the first says that it has written, the second that it has read, in turns, each at a barrier of the pair.
+    /// Pairs of warps: the first signals that it has written, the second that it has read, in turns, with barriers
+    /// for each pair.
     fn rings(&mut self) -> Option<Stmt> {
         let warps = self.threads / 32;
         if !self.full_warps() || !warps.is_multiple_of(2) || warps > 14 {

@@ -1,10 +1,11 @@
-//! Functions, and their calls: with registers and with parameters in memory, through pointers, again and again.
+//! Functions and calls: with registers and with parameters in memory, indirect, and recursive.
 
 use super::{Generator, Place};
 use crate::program::{Function, Stmt};
 
 impl Generator<'_, '_> {
-    /// A function. Those of even number take registers, those of odd number parameters in memory, of which one is a structure.
+    /// A function. Even-numbered ones take registers; odd-numbered ones take parameters in memory, one of them a
+    /// structure.
     pub(super) fn function(&mut self, number: usize) -> Function {
         let name = format!("f{number}_");
         let (signature, start, end) = if number.is_multiple_of(2) {
@@ -53,7 +54,7 @@ impl Generator<'_, '_> {
         Function { name, signature, declarations: self.declarations(), body }
     }
 
-    /// The function calls itself, as deep as it was told.
+    /// The function calls itself, to the depth that its argument gives.
     fn again(&mut self, number: usize) -> Stmt {
         let skip = self.label();
         let call = self.call_of(number, "%m7", "%td");
@@ -63,12 +64,12 @@ impl Generator<'_, '_> {
         ))
     }
 
-    /// A call of a function with this number, by the lanes of a mask.
+    /// A call of the function with this number by the lanes of a mask.
     fn call_of(&mut self, number: usize, mask: &str, depth: &str) -> String {
         self.call_as(number, &format!("f{number}_"), mask, depth, "")
     }
 
-    /// A call of something that takes what a function with this number takes.
+    /// A call of `name` with the signature of the function with this number.
     fn call_as(&mut self, number: usize, name: &str, mask: &str, depth: &str, prototype: &str) -> String {
         let (a, b, ra, rb) = (self.word(), self.double(), self.word(), self.double());
         if number.is_multiple_of(2) {
@@ -77,7 +78,7 @@ impl Generator<'_, '_> {
             );
         }
         let (c, d) = (self.word(), self.double());
-        // 128-bit results come back in two.
+        // A 128-bit result returns as two registers.
         let results = self.registers(64, 2).join(", ");
         format!(
             "{{\n.param .b32 pa;\n.param .b64 pb, pi, po, pl;\n.param .b32 pm, pd;\n.param .align 16 .b8 ps[32], pq[16];\n\
@@ -91,7 +92,7 @@ impl Generator<'_, '_> {
 
     pub(super) fn call(&mut self, place: &Place) -> Option<Stmt> {
         let mask = place.mask.clone()?;
-        // Functions are called by the kernel only, but for those that call themselves.
+        // Only the kernel calls functions, apart from recursion.
         if !place.function.is_empty() || self.functions.is_empty() || self.exits {
             return None;
         }
@@ -99,7 +100,7 @@ impl Generator<'_, '_> {
         let number = self.random.below(count);
         let depth = self.random.below(3).to_string();
         Some(Stmt::text(match self.random.below(6) {
-            // Lanes that call apart meet within.
+            // Lanes that call separately meet inside the function.
             0 => {
                 let (other, end, p) = (self.label(), self.label(), self.predicate());
                 let (first, second) =
@@ -107,7 +108,7 @@ impl Generator<'_, '_> {
                 format!("@{p} bra {other};\n{first}\nbra {end};\n{other}:\n{second}\n{end}:")
             }
             1 if count > 2 || count == 2 && number == 0 => {
-                // One of two functions that take the same, in each lane.
+                // Each lane calls one of two functions with the same signature.
                 let other = if number.is_multiple_of(2) { 0 } else { 1 };
                 let (p, list) = (self.predicate(), self.label());
                 let list = format!("P{list}");

@@ -1,4 +1,4 @@
-//! Branches, loops, jumps by index, ends of threads.
+//! Branches, loops, indexed jumps, and exits of threads.
 
 use super::{Generator, Place};
 use crate::program::Stmt;
@@ -13,7 +13,7 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// `if`, by values of the thread or by what is the same in the block.
+    /// `if`, on a value of the thread or on one that is uniform in the block.
     fn branch(&mut self, place: &Place) -> Stmt {
         let (other, end) = (self.label(), self.label());
         let depth = place.depth + 1;
@@ -51,7 +51,7 @@ impl Generator<'_, '_> {
         Stmt::Nest { head, arms }
     }
 
-    /// A loop of one to four turns: as many for all threads, or for each its own number.
+    /// A loop of one to four iterations, with a uniform count or a count for each thread.
     fn repeat(&mut self, place: &Place) -> Stmt {
         let (start, end) = (self.label(), self.label());
         let depth = place.depth + 1;
@@ -89,14 +89,14 @@ impl Generator<'_, '_> {
         Stmt::Nest { head, arms: vec![(body, bottom)] }
     }
 
-    /// `brx.idx`: some arms go on into the next.
+    /// `brx.idx`; some arms fall through to the next.
     fn choice(&mut self, place: &Place) -> Stmt {
         let count = 2 + self.random.below(3);
         let labels: Vec<String> = (0..count).map(|_| self.label()).collect();
         let (list, end) = (self.label(), self.label());
         let targets: Vec<String> = (0..4).map(|i| labels[i % count].clone()).collect();
         let mut head = self.small_number();
-        // What the jump reads may be stored, or come from where something else is stored before it.
+        // The index may be stored, or loaded from memory that is overwritten before the jump.
         match self.random.below(4) {
             0 => head += "st.global.b32 [%own], %x3;\n",
             1 => head += "xor.b32 %x3, %x3, 1;\nst.global.b32 [%own], %x3;\n",
@@ -121,16 +121,17 @@ impl Generator<'_, '_> {
         Stmt::Nest { head, arms }
     }
 
-    /// Leaves a loop in its middle.
+    /// Leaves a loop from inside.
     fn leave(&mut self, place: &Place) -> Option<Stmt> {
         let label = place.leave.clone()?;
         let not = if self.random.percent(50) { "!" } else { "" };
         Some(Stmt::text(format!("@{not}{} bra {label};", self.predicate())))
     }
 
-    /// Some threads end.
+    /// Some threads exit.
     pub(super) fn exit(&mut self, place: &Place) -> Option<Stmt> {
-        // Functions are made before the kernel, and called while all are there; so are shuffles of whole warps in loops.
+        // Functions are generated before the kernel and called while no thread has exited; so are warp-wide shuffles
+        // in loops.
         if !place.function.is_empty() || place.in_loop {
             return None;
         }

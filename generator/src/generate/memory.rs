@@ -1,20 +1,20 @@
-//! Loads, stores and atomics, in every space.
+//! Loads, stores and atomics in every state space.
 
 use super::{Generator, INDEX_BYTES, INPUT_BYTES, Place};
 use crate::program::Stmt;
 
-/// Memory that a thread may read, or that it may also write.
+/// Memory that a thread may read, and possibly write.
 pub(super) struct Region {
     /// `.global`; empty for generic addresses.
     pub space: &'static str,
-    /// Lines that put its address into `%ta`, and the name that addresses begin with.
+    /// Lines that compute its address in `%ta`, and the base of address operands.
     pub before: String,
     pub base: String,
     pub bytes: usize,
     pub writable: bool,
 }
 
-/// A type of accesses: its name, its bytes, and the widths of registers that take it.
+/// A type of accesses: its name, its bytes, and the register widths that it allows.
 const TYPES: [(&str, usize, &[u32]); 14] = [
     ("u8", 1, &[16, 32, 64]),
     ("s8", 1, &[16, 32, 64]),
@@ -33,7 +33,7 @@ const TYPES: [(&str, usize, &[u32]); 14] = [
 ];
 
 impl Generator<'_, '_> {
-    /// An offset in a thread's own global memory for an access of so many bytes.
+    /// An offset in a thread's own global memory for an access of `bytes` bytes.
     pub(super) fn own_offset(&mut self, bytes: usize) -> Option<usize> {
         let places = self.own_bytes / bytes;
         (places > 0).then(|| self.random.below(places) * bytes)
@@ -74,7 +74,7 @@ impl Generator<'_, '_> {
             13 => generic("mov.u64 %ta, c_var;\ncvta.const.u64 %ta, %ta;", 256, false),
             14 if place.function.is_empty() => direct(".param", "s", 32, false),
             14 if place.function.ends_with("1_") => direct(".param", "st", 32, false),
-            // Different memories in different lanes.
+            // Different memory in different lanes.
             _ => {
                 let p = self.predicate();
                 let before = match self.random.below(2) {
@@ -103,7 +103,7 @@ impl Generator<'_, '_> {
         if (all > 16 || vector == 8) && !wide || all > region.bytes {
             return None;
         }
-        // Parameters have names, not addresses in registers.
+        // A parameter is addressed by its name, not by a register.
         let address = match region.space {
             ".param" => format!("[{}+{}]", region.base, self.random.below(region.bytes / all) * all),
             _ => self.place_in(&mut region, all),
@@ -145,7 +145,7 @@ impl Generator<'_, '_> {
         Some(Stmt::text(region.before + &instruction))
     }
 
-    /// An address in the region for an access of so many bytes: constant, or computed from a register.
+    /// An address in the region for an access of `bytes` bytes, constant or computed from a register.
     pub(super) fn place_in(&mut self, region: &mut Region, bytes: usize) -> String {
         let places = region.bytes / bytes;
         let at = self.random.below(places) * bytes;
@@ -175,12 +175,12 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// There are accesses of 256 bits.
+    /// Whether the target has 256-bit accesses.
     pub(super) fn has_wide(&self) -> bool {
         self.dialect.target.number == 100
     }
 
-    /// The region may be accessed with 256 bits at a time.
+    /// Whether the region supports 256-bit accesses.
     pub(super) fn holds_wide(&self, region: &Region) -> bool {
         self.has_wide()
             && region.space == ".global"
@@ -188,7 +188,7 @@ impl Generator<'_, '_> {
             && self.own_bytes.is_multiple_of(32)
     }
 
-    /// A load or store where the elements of neighbouring threads are neighbours.
+    /// A load or store in memory that interleaves the elements of adjacent threads.
     pub(super) fn interleaved(&mut self, place: &Place) -> Option<Stmt> {
         let write = self.random.percent(50);
         let guard = self.guard(20);
@@ -216,7 +216,7 @@ impl Generator<'_, '_> {
         ))
     }
 
-    /// What an address points to, and fences and hints, which change nothing.
+    /// Queries of an address's state space, and fences and hints, which change nothing.
     pub(super) fn question(&mut self) -> Stmt {
         let space = *self.random.pick(&["shared", "local", "const", "global"]);
         let address = match self.random.below(4) {
@@ -247,8 +247,8 @@ impl Generator<'_, '_> {
         )
     }
 
-    /// An atomic operation: on memory of the thread's own with its result, or on counters of all threads where operations
-    /// commute.
+    /// An atomic operation: on the thread's own memory with a result, or a commutative one on counters of all
+    /// threads.
     pub(super) fn atomic(&mut self, place: &Place) -> Option<Stmt> {
         let guard = self.guard(25);
         if place.function.is_empty() && self.random.percent(50) {
@@ -274,7 +274,7 @@ impl Generator<'_, '_> {
             ));
         }
         if self.dialect.version >= isa::Version::new(8, 1) && self.dialect.sm(90) && self.random.percent(10) {
-            // Each element is a step of its own.
+            // Each element is a separate atomic operation.
             let at = self.own_offset(16)?;
             let to = self.registers(32, 4).join(", ");
             let from: Vec<String> = (0..4).map(|_| self.word()).collect();

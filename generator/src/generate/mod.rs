@@ -1,4 +1,4 @@
-//! One kernel from random choices.
+//! Generates one kernel from random choices.
 
 mod block;
 mod call;
@@ -17,44 +17,44 @@ use crate::random::Random;
 use crate::walk::Step;
 use neighbours::Around;
 
-/// Registers of each width that statements read and write as they like.
+/// Registers of each width that any statement may read and write.
 const PREDICATES: usize = 8;
 const HALVES: usize = 8;
 const WORDS: usize = 12;
 const DOUBLES: usize = 8;
-/// Bytes of the array of inputs, and of its beginning that holds small numbers only.
+/// Bytes of the input array. Its beginning holds small numbers only.
 pub const INPUT_BYTES: usize = 4096;
-/// Numbers from 0 to 3, as `.u32`: what `brx.idx` takes.
+/// Bytes of these small numbers, from 0 to 3 as `.u32`: operands of `brx.idx`.
 pub const INDEX_BYTES: usize = 256;
-/// Bytes of the counters that all threads add to.
+/// Bytes of the counters that all threads update.
 pub const COUNTER_BYTES: usize = 1024;
-/// Places of each size in the interleaved array.
+/// Cells of each size in the interleaved array.
 const CELL_PLACES: usize = 4;
-/// Bytes of the interleaved array for each thread; with cells of 16 and 32 bytes.
+/// Bytes of the interleaved array for each thread; more with cells of 16 and 32 bytes.
 const INTERLEAVED_BYTES: usize = 60;
 const WIDE_INTERLEAVED_BYTES: usize = 156;
-/// How deep statements nest.
+/// Maximum nesting depth of statements.
 const DEPTH: usize = 3;
 
-/// Where a statement stands.
+/// The surroundings of a statement.
 #[derive(Clone)]
 struct Place {
-    /// All threads of the block that have not ended come here, equally often.
+    /// All threads of the block that have not exited execute it, equally often.
     whole_block: bool,
-    /// The register or literal that holds the lanes that come here together, if that is known.
+    /// The register or literal with the mask of the lanes that execute it together, if it is known.
     mask: Option<String>,
-    /// How deep in other statements.
+    /// Nesting depth.
     depth: usize,
-    /// It may be reached more than once.
+    /// It may execute more than once.
     in_loop: bool,
-    /// The label behind the loop that can be left from here.
+    /// The label after a loop that the statement may leave.
     leave: Option<String>,
-    /// Name of the function that it stands in; empty in the kernel.
+    /// Name of the enclosing function; empty in the kernel.
     function: String,
 }
 
 impl Place {
-    /// In the kernel, in no other statement.
+    /// A top-level statement of the kernel.
     fn kernel() -> Place {
         let mask = Some("0xffffffff".to_owned());
         Place { whole_block: true, mask, depth: 0, in_loop: false, leave: None, function: String::new() }
@@ -73,19 +73,19 @@ struct Generator<'r, 'b> {
     /// Bytes of a thread's own global and shared memory.
     own_bytes: usize,
     shared_bytes: usize,
-    /// Threads of the launch, rounded up: the distance of a thread's elements in the interleaved array.
+    /// Threads of the launch, rounded up: the stride of a thread's elements in the interleaved array.
     stride: usize,
-    /// Some threads may have ended.
+    /// Some threads may have exited.
     exits: bool,
     /// Threads print.
     prints: bool,
     /// The interleaved array has cells of 16 and 32 bytes.
     wide_cells: bool,
-    /// Statements that may still be made.
+    /// How many statements may still be generated.
     budget: usize,
 }
 
-/// A kernel, made by the choices of `random`.
+/// Generates a kernel from the choices of `random`.
 pub fn generate(random: &mut Random) -> Kernel {
     let dialect = &DIALECTS[if random.percent(60) { 0 } else { random.below(DIALECTS.len()) }];
     let (block, mut grid) = extents(random);
@@ -96,7 +96,7 @@ pub fn generate(random: &mut Random) -> Kernel {
     generator.finish(kernel, [grid, cluster, block])
 }
 
-/// A kernel of the walk through neighbourhoods, and those of its steps that there are.
+/// A kernel of the walk, and those of its steps that exist.
 pub fn walk_kernel(random: &mut Random, around: Around, steps: &[Step]) -> (Kernel, Vec<Step>) {
     let dialect = &DIALECTS[steps.first().map_or(0, |step| step.dialect)];
     let (block, grid) = extents(random);
@@ -105,7 +105,7 @@ pub fn walk_kernel(random: &mut Random, around: Around, steps: &[Step]) -> (Kern
     (generator.finish(kernel, [grid, [1; 3], block]), made)
 }
 
-/// Extents of a cluster: of several blocks where the target has clusters and blocks are small.
+/// Extents of a cluster: several blocks if the target has clusters and blocks are small.
 fn cluster(random: &mut Random, dialect: &Dialect, block: [u32; 3]) -> [u32; 3] {
     if !dialect.sm(90) || block.iter().product::<u32>() > 128 || !random.percent(20) {
         return [1; 3];
@@ -113,7 +113,7 @@ fn cluster(random: &mut Random, dialect: &Dialect, block: [u32; 3]) -> [u32; 3] 
     *random.pick(&[[2, 1, 1], [2, 1, 1], [1, 2, 1], [3, 1, 1], [2, 2, 1], [1, 1, 4]])
 }
 
-/// Extents of a block and of the grid: any shape, seldom many threads.
+/// Extents of a block and of the grid: any shape, rarely with many threads.
 fn extents(random: &mut Random) -> ([u32; 3], [u32; 3]) {
     let threads = match random.below(300) {
         0..150 => *random.pick(&[32, 32, 32, 32, 64, 64, 96, 128]),
@@ -143,7 +143,7 @@ fn extents(random: &mut Random) -> ([u32; 3], [u32; 3]) {
         _ => (80 / threads).clamp(1, 100),
     };
     let blocks = 1 + random.below(most as usize) as u32;
-    // Rows of few blocks, and many of them: teams then go along another axis, or over the ends of rows.
+    // Many short rows of blocks: CTA batches then extend along another axis, or beyond the end of a row.
     let narrow = if threads <= 32 { blocks.max(4 + random.below(8) as u32) } else { blocks };
     let grid = match random.below(7) {
         0 => [1, blocks, 1],
@@ -246,7 +246,7 @@ impl Generator<'_, '_> {
         format!("%d{}", self.random.below(DOUBLES))
     }
 
-    /// A register of so many bits.
+    /// A register of `bits` bits.
     fn register(&mut self, bits: u32) -> String {
         match bits {
             1 => self.predicate(),
@@ -257,7 +257,7 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// Different registers of so many bits.
+    /// Distinct registers of `bits` bits.
     fn registers(&mut self, bits: u32, count: usize) -> Vec<String> {
         let first = self.register(bits);
         let (kind, number) = first.split_at(2);
@@ -281,7 +281,7 @@ impl Generator<'_, '_> {
         format!("@{not}{} ", self.predicate())
     }
 
-    /// All warps are complete, and nobody has ended.
+    /// Whether all warps are complete, and no thread has exited.
     fn full_warps(&self) -> bool {
         self.threads.is_multiple_of(32) && !self.exits
     }
@@ -299,7 +299,7 @@ impl Generator<'_, '_> {
         ) + &self.own_registers()
     }
 
-    /// There are registers of 128 bits.
+    /// Whether the target has 128-bit registers.
     fn has_quads(&self) -> bool {
         self.dialect.version >= isa::Version::new(8, 3)
     }
@@ -314,7 +314,7 @@ impl Generator<'_, '_> {
         self.entry(body)
     }
 
-    /// The kernel of steps of the walk, and those steps that there are.
+    /// The kernel for steps of the walk, and those of the steps that exist.
     fn walk(&mut self, around: Around, steps: &[Step]) -> (Function, Vec<Step>) {
         let mut body = self.beginning();
         let (all, made) = self.steps(around, steps);
@@ -322,7 +322,7 @@ impl Generator<'_, '_> {
         (self.entry(body), made)
     }
 
-    /// Where a thread's memory is, and values in all registers.
+    /// Computes the addresses of a thread's memory, and initialises all registers.
     fn beginning(&mut self) -> Vec<Stmt> {
         let own = self.own_bytes;
         let start = format!(
@@ -337,7 +337,7 @@ impl Generator<'_, '_> {
         body
     }
 
-    /// The kernel with these statements, and all registers stored behind them.
+    /// The kernel with these statements, which then stores all registers.
     fn entry(&mut self, mut body: Vec<Stmt>) -> Function {
         body.extend(self.final_values());
         let signature = "\
@@ -348,7 +348,7 @@ impl Generator<'_, '_> {
         Function { name: "k".to_owned(), signature, declarations: self.declarations(), body }
     }
 
-    /// What statements ask about their thread: where it is, and where its shared memory is.
+    /// Computes the thread's indices and the address of its shared memory.
     fn where_it_runs(&self) -> String {
         let threads = self.threads;
         format!(
@@ -363,9 +363,9 @@ impl Generator<'_, '_> {
         )
     }
 
-    /// Gives all registers values: those of the input, and those that special registers have.
+    /// Initialises all registers with inputs and special registers.
     fn initial_values(&mut self, index: &str) -> Vec<Stmt> {
-        // Two places in the input, by steps of few bytes, many, or none.
+        // Two input addresses, with a small, a large or no stride between threads.
         let mut place = |name: &str| {
             let step = *self.random.pick(&[0, 1, 4, 8, 12, 20]) * 8;
             let mask = (INPUT_BYTES / 2 - 1) & !7;
@@ -493,7 +493,7 @@ impl Generator<'_, '_> {
     }
 }
 
-/// Bytes of the array of results for each thread of a launch, threads rounded up to a multiple of 16.
+/// Bytes of the result array for each thread of a launch; the number of threads is rounded up to a multiple of 16.
 pub fn result_bytes() -> usize {
     Generator::RESULT_BYTES
 }

@@ -1,4 +1,4 @@
-//! Pure instructions, packing, and what optimisations look for.
+//! Pure instructions, packing, and patterns that optimisations match.
 
 use isa::enumerate::Spelling;
 use isa::{Opcode, Second, Type};
@@ -7,7 +7,7 @@ use super::{Generator, WORDS};
 use crate::catalog::{Slot, slots};
 use crate::program::Stmt;
 
-/// Numbers on which instructions differ: edges of integers and of formats.
+/// Edge values of integers and of formats, for which instructions behave differently.
 const EDGES: [u64; 20] = [
     0,
     1,
@@ -31,13 +31,14 @@ const EDGES: [u64; 20] = [
     0xffff_ffff,
 ];
 
-/// Video instructions and fields of bits take few literals, conversions of narrow formats and metadata of matrices none.
+/// Whether an instruction takes few literals (video instructions and bit fields) or none (conversions of narrow
+/// formats and metadata of matrices).
 pub(super) fn takes_no_literals(spelling: &Spelling) -> bool {
     let opcode = spelling.form.form().opcode;
     opcode.name().starts_with('v') || matches!(opcode, Opcode::Bfe | Opcode::Bfi | Opcode::Cvt | Opcode::Mma)
 }
 
-/// What stands beside `.bf16` takes no wider registers.
+/// Whether wider registers are not allowed, as beside `.bf16`.
 pub(super) fn takes_no_wider(spelling: &Spelling) -> bool {
     spelling.picks.types().contains(&Type::Bf16)
 }
@@ -54,7 +55,7 @@ impl Generator<'_, '_> {
         Some(Stmt::text(format!("{guard}{} {operands};", spelling.mnemonic())))
     }
 
-    /// Operands for an instruction; `None` if it takes registers that kernels here don't have.
+    /// Operands for an instruction; `None` if it needs registers that these kernels do not have.
     pub(super) fn operands(&mut self, spelling: &Spelling) -> Option<String> {
         let mut operands = Vec::new();
         let (no_literals, exact) = (takes_no_literals(spelling), takes_no_wider(spelling));
@@ -157,7 +158,8 @@ impl Generator<'_, '_> {
         Some(Stmt::text(guard + &text))
     }
 
-    /// What optimisations look for: values that one operation reads, sums of products, halves that are chosen in pairs.
+    /// Patterns that optimisations match: values with a single use, sums of products, halves that are selected in
+    /// pairs.
     pub(super) fn idiom(&mut self) -> Option<Stmt> {
         let text = match self.random.below(5) {
             0 | 1 => self.sum_of_products(),
@@ -170,7 +172,7 @@ impl Generator<'_, '_> {
                 format!("{operation} %x0, {a}, {b};\nst.global.b32 [%own+{at}], %x0;")
             }
             _ => {
-                // A loaded value that one operation reads, with or without a store between.
+                // A loaded value with a single use, with or without a store between.
                 let (to, b, at, store) = (self.word(), self.word(), self.own_offset(4)?, self.own_offset(4)?);
                 let between = match self.random.below(3) {
                     0 => format!("st.global.b32 [%own+{store}], {b};\n"),
@@ -183,7 +185,7 @@ impl Generator<'_, '_> {
         Some(Stmt::text(text))
     }
 
-    /// Products of what was loaded, added to one register.
+    /// A sum of products of loaded values.
     fn sum_of_products(&mut self) -> String {
         let sum = self.word();
         let stride = 4 * self.stride;
@@ -214,7 +216,7 @@ impl Generator<'_, '_> {
         text
     }
 
-    /// Halves that are taken apart, chosen by `setp p|q` and packed again.
+    /// Halves that are unpacked, selected by `setp p|q` and packed again.
     fn chosen_pair(&mut self) -> String {
         let (a, b, c, d) = (self.word(), self.word(), self.word(), self.word());
         let compare = *self.random.pick(&["lt", "ge", "neu", "equ", "gt"]);

@@ -1,23 +1,23 @@
-//! Threads print: numbers, and strings from every space.
+//! Output of threads: numbers, and strings from every state space.
 
 use super::{Generator, Place};
 use crate::program::Stmt;
 
-/// How a thread prints: its number, and two registers.
+/// The format for a thread's number and two registers.
 pub(super) const NUMBERS: &str = "%u: %x %llx\n";
-/// The same, with a string: two words.
+/// The format for a thread's number and a string, of two words.
 pub(super) const STRING: &str = "%u: %s\n";
 /// Strings in `.global` and `.const` memory.
 pub(super) const TEXTS: [&str; 2] = ["some words", "others"];
 
-/// The bytes of a string with its zero, as an initialiser has them.
+/// The bytes of a string and its terminating zero, as an initialiser.
 pub(super) fn initialiser(text: &str) -> String {
     let bytes: Vec<String> = text.bytes().chain([0]).map(|byte| byte.to_string()).collect();
     format!("[{}] = {{{}}}", bytes.len(), bytes.join(", "))
 }
 
 impl Generator<'_, '_> {
-    /// Some threads print who they are, and registers or a string.
+    /// Some threads print their numbers, and registers or a string.
     pub(super) fn print(&mut self, place: &Place) -> Stmt {
         if self.random.percent(60) {
             return self.print_string(place);
@@ -32,10 +32,10 @@ impl Generator<'_, '_> {
         ))
     }
 
-    /// A string from any memory: of the module, of the thread, of the block.
+    /// A string in memory of the module, the thread, or the block.
     fn print_string(&mut self, place: &Place) -> Stmt {
         let (p, skip, r) = (self.predicate(), self.label(), self.word());
-        // Four letters of a register.
+        // Four letters from a register.
         let letters = format!("and.b32 %x0, {}, 0x0f0f0f0f;\nor.b32 %x0, %x0, 0x40404040;\n", self.word());
         let own = |store: &str, base: &str, to_generic: &str| {
             format!("{letters}st.{store}.b32 [{base}], %x0;\nst.{store}.b32 [{base}+4], 0;\n{to_generic}")
@@ -49,7 +49,7 @@ impl Generator<'_, '_> {
             2 => own("global", "%own", "mov.u64 %ta, %own;\n"),
             3 => own("local", "lo", "mov.u64 %ta, lo;\ncvta.local.u64 %ta, %ta;\n"),
             4 | 5 => own("shared", "%sown", shared),
-            // What one thread has written for all of the block.
+            // A string that one thread writes for the whole block.
             _ => {
                 before = "setp.eq.u32 %tp, %thread, 0;\nand.b32 %x0, %block, 15;\nmad.lo.u32 %x0, %x0, 0x01010101, 0x41424344;\n\
                           @%tp st.shared.b32 [s_text], %x0;\n@%tp st.shared.b32 [s_text+4], 0;\nbar.sync 0;\n"
@@ -58,7 +58,7 @@ impl Generator<'_, '_> {
                 "mov.u64 %ta, s_text;\ncvta.shared.u64 %ta, %ta;\n".to_owned()
             }
         };
-        // The format, too, and the arguments may be anywhere.
+        // The format and the arguments may also be anywhere.
         let word = |i: usize| {
             let mut bytes = STRING.bytes().chain([0]).skip(4 * i);
             u32::from_le_bytes(std::array::from_fn(|_| bytes.next().unwrap_or(0)))
@@ -85,7 +85,7 @@ impl Generator<'_, '_> {
                 "st.local.b32 [pw], %global;\nst.local.b64 [pw+8], %ta;\nmov.u64 %ta, pw;\ncvta.local.u64 %ta, %ta;\n"
             }
         };
-        // Addresses are no results: they depend on where memory lies.
+        // Addresses are cleared afterwards: they are not results, since they depend on the placement of memory.
         let clean = match values.split_once("+24]") {
             Some((store, _)) if store.contains("%sown") => "st.shared.b64 [%sown+24], 0;\n",
             Some(_) => "st.global.b64 [%own+24], 0;\n",

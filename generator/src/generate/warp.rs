@@ -1,4 +1,4 @@
-//! Warp-level instructions, by lanes that are known to be together.
+//! Warp-level instructions, by lanes that are known to execute together.
 
 use super::{Generator, Place};
 use crate::program::Stmt;
@@ -57,7 +57,7 @@ impl Generator<'_, '_> {
                     if self.random.percent(50) { format!("|{}", self.predicate()) } else { String::new() };
                 format!("shfl.sync.{mode}.b32 {to}{second}, {a}, {b}, {c}, {mask};")
             }
-            // From the lowest lane that is there.
+            // From the lowest active lane.
             _ => format!(
                 "setp.eq.u32 %tp, 0, 0;\nvote.sync.ballot.b32 %tc, %tp, {mask};\nbrev.b32 %td, %tc;\nclz.b32 %td, %td;\n\
                  shfl.sync.idx.b32 {to}, {a}, %td, 0x1f, {mask};"

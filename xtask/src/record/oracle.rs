@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Result;
 
-/// The requirement lines, with hashes, that pip installs; see [`Release::requirement`].
+/// The requirement lines, with hashes, that pip installs; see [`requirement`].
 const REQUIREMENTS: &str = include_str!("oracles.txt");
 
 /// So many files are given to one run.

@@ -1,4 +1,4 @@
-//! `ptxvm eval --batch`: many instructions, one a line, as fast as they come.
+//! `ptxvm eval --batch`: evaluates many instructions, one per line, as fast as possible.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -10,14 +10,14 @@ use super::json::{Evaluation, Refusal};
 use crate::alone::{Alone, MAX_SOURCES, ones};
 use crate::options::Format;
 
-/// Instructions that are remembered at once. Hostile input has no bound on its spellings.
+/// Maximum number of cached instructions: hostile input has an unbounded number of spellings.
 const REMEMBERED: usize = 1 << 16;
-/// Bytes that are read at once; results are written whenever so much is done or the input has no more at hand.
+/// Bytes of one read. Results are written when they reach this size, or when no more input is available.
 const CHUNK: usize = 1 << 18;
 
 type Resolved = Result<Rc<Alone>, Rc<str>>;
 
-/// Evaluates lines and remembers what their instructions mean.
+/// Evaluates lines, and caches the instructions that they name.
 pub struct Batch {
     target: Option<Target>,
     format: Format,
@@ -67,7 +67,7 @@ impl Batch {
         output.flush()
     }
 
-    /// Appends the answer to one line.
+    /// Appends the answer to one line, as text.
     fn line(&mut self, line: &[u8], answers: &mut Vec<u8>) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if self.format == Format::Json {
@@ -82,7 +82,7 @@ impl Batch {
         answers.push(b'\n');
     }
 
-    /// Appends the answer to one line as an object.
+    /// Appends the answer to one line, as a JSON object.
     fn json_line(&mut self, line: &[u8], answers: &mut Vec<u8>) {
         let text = String::from_utf8_lossy(line);
         let written = match self.read(line) {
@@ -137,7 +137,7 @@ impl Batch {
             return resolved.clone();
         }
         let resolved: Resolved = match std::str::from_utf8(instruction) {
-            // A number of operands that none has needs no place of its own.
+            // All numbers of operands that no instruction has share a cache entry.
             Ok(name) => {
                 Alone::resolve(name, count.min(MAX_SOURCES + 1), self.target).map(Rc::new).map_err(Rc::from)
             }

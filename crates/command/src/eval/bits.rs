@@ -1,4 +1,4 @@
-//! What bits mean as a value of a type, and which bits a literal means.
+//! Conversions between bits and the values of a type.
 
 use isa::{Kind, Type};
 use sem::convert::convert_float;
@@ -16,14 +16,14 @@ pub fn hex(ty: Type, bits: u64) -> String {
     }
 }
 
-/// `0x7e00 = NaN (quiet)`; of a packed value only the bits, see [`lanes`].
+/// `0x7e00 = NaN (quiet)`; only the bits for a packed value, see [`lanes`].
 pub fn describe(ty: Type, bits: u64) -> String {
     if ty.lanes() > 1 { hex(ty, bits) } else { format!("{} = {}", hex(ty, bits), value(ty, bits)) }
 }
 
 /// The elements of a packed value, lowest first.
 pub fn lanes(ty: Type, bits: u64) -> impl Iterator<Item = u64> {
-    // An element of 6 bits stands in a byte.
+    // A 6-bit element occupies a byte.
     let width = ty.bits() / ty.lanes();
     (0..ty.lanes()).map(move |lane| bits >> (lane * width) & ones(width))
 }
@@ -67,7 +67,7 @@ fn float(ty: Type, format: &Format, bits: u64) -> String {
     format!("{sign}{}{note}", magnitude_text(ty, format, magnitude))
 }
 
-/// The decimal of at least three digits that is nearest to no other number of the format.
+/// The shortest decimal of at least three digits that is closer to this number than to any other of the format.
 fn magnitude_text(ty: Type, format: &Format, magnitude: u64) -> String {
     if ty == Type::F64 {
         return decimal(f64::from_bits(magnitude), f64::from_bits(magnitude));
@@ -75,7 +75,7 @@ fn magnitude_text(ty: Type, format: &Format, magnitude: u64) -> String {
     let stored = (magnitude >> format.padding) as i32;
     let field = stored >> format.fraction_bits;
     let fraction = stored & ((1 << format.fraction_bits) - 1);
-    // Numbers of all narrower formats are numbers of binary64, and so are half their distances.
+    // binary64 represents the numbers of all narrower formats exactly, and also the midpoints between them.
     let (significand, exponent) = match field {
         0 => (fraction, format.min_exponent()),
         _ => (fraction | 1 << format.fraction_bits, format.min_exponent() + field - 1),
@@ -98,7 +98,7 @@ fn decimal(shown: f64, exact: f64) -> String {
 pub const LITERALS: &str = "bits as 0x3c00, an integer 42 or -1, a float 1.5, inf or nan where the type is one, \
 0f3F800000, true or false for a predicate, or the lanes of a packed value from the lowest on: 1.5,2";
 
-/// The bits that a literal means as a value of a type.
+/// The bits that a literal represents in a type.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -152,7 +152,7 @@ pub fn parse(text: &str, ty: Type) -> Result<u64, String> {
     }
 }
 
-/// `0f3F800000`, `0d3FF0000000000000`: bits, as PTX writes them.
+/// `0f3F800000`, `0d3FF0000000000000`: bits in PTX's syntax.
 fn float_bits(text: &str, ty: Type) -> Option<Result<u64, String>> {
     let (digits, width) = match text.as_bytes() {
         [b'0', b'f' | b'F', ..] => (&text[2..], 32),

@@ -29,7 +29,7 @@ struct Value<'a> {
     ty: String,
     /// As wide as the type; 0 or 1 for a predicate.
     bits: String,
-    /// What they mean, of a packed value lane by lane, the lowest first.
+    /// Their value; lane by lane for a packed value, the lowest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

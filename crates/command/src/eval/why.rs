@@ -1,4 +1,4 @@
-//! Why an instruction has its result: what was compared, what was flushed, which rule chose.
+//! Explains the result of an instruction: the comparison, flushed operands, and the rule that applies.
 
 use std::cmp::Ordering;
 
@@ -36,7 +36,7 @@ pub fn why(alone: &Alone, mnemonic: &str, sources: &[u64]) -> Vec<String> {
     lines
 }
 
-/// A table of `lop3` that is no table: ptxas takes it all the same.
+/// An `immLut` of `lop3` with more than 8 bits, which ptxas accepts.
 fn table_of_bits(alone: &Alone, sources: &[u64], lines: &mut Vec<String>) -> Option<()> {
     let at = alone.sources.iter().position(|source| source.name == "immLut")?;
     let table = *sources.get(at)?;
@@ -96,7 +96,7 @@ fn compare(alone: &Alone, sources: &[u64], lines: &mut Vec<String>) -> Option<()
     Some(())
 }
 
-/// The zero that `.ftz` makes of a subnormal.
+/// The zero that `.ftz` replaces a subnormal with.
 fn flushed(ty: Type, ftz: bool, bits: u64) -> Option<u64> {
     let format = Format::of(ty).filter(|_| ftz)?;
     Some(format.flush(bits)).filter(|&flushed| flushed != bits)

@@ -1,4 +1,4 @@
-//! What a process said before it ended without a report (crates/libcuda/src/live.rs, which describes the file).
+//! The live report of a process that ended without a final one (crates/libcuda/src/live.rs describes the file).
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result};
@@ -13,7 +13,7 @@ use super::report::{Kernel, OfProcess};
 /// Reads such a file.
 ///
 /// # Errors
-/// When it cannot be read, or the process did not come to say what it is.
+/// When the file cannot be read, or the process ended before it described itself.
 pub fn read(path: &Path) -> Result<OfProcess> {
     let mut file = BufReader::new(File::open(path)?);
     let mut pairs = vec![[0; 2]; PAIRS];
@@ -31,7 +31,7 @@ pub fn read(path: &Path) -> Result<OfProcess> {
         errors: pairs[ERRORS][0],
         ..serde_json::from_value(first)?
     };
-    // The last line may have been cut short.
+    // The last line may be truncated.
     for line in lines.map_while(Result::ok) {
         let text = |name: &str| line[name].as_str().map(str::to_owned);
         process.faults.extend(line.get("fault").cloned());

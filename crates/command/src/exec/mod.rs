@@ -1,7 +1,8 @@
-//! `ptxvm exec`: runs a program with ptxvm's CUDA driver in the place of NVIDIA's.
+//! `ptxvm exec`: runs a program with ptxvm's CUDA driver instead of NVIDIA's.
 //!
-//! It sets the environment so that the program finds our libraries, hands signals on to it (`signals.rs`), and puts together the reports of
-//! its processes (`report.rs`) and what others left that ended without one (`live.rs`).
+//! It sets the environment so that the program finds our libraries, forwards signals to it (`signals.rs`), and
+//! combines the reports of its processes (`report.rs`), including live reports of processes that ended without a
+//! final one (`live.rs`).
 
 mod live;
 mod report;
@@ -27,10 +28,11 @@ use super::options::{ExecOptions, FilterOptions};
 use super::report::{Failure, say};
 use super::runtime::has_static_runtime;
 
-/// The names under which programs look for our libraries, and those that they may have beside this command: after `cargo build`, or installed.
+/// The names under which programs look for our libraries, and the file names beside this command: installed, or after
+/// `cargo build`.
 const LIBRARIES: &[(&[&str], &[&str])] = &[
     (&["libcuda.so.1", "libcuda.so"], &["libcuda.so.1", "libptxvm_libcuda.so"]),
-    // numba opens the runtime without a version; that of its toolkits is 12.
+    // numba opens the runtime without a version; its toolkits have version 12.
     (&["libcudart.so.12", "libcudart.so"], &["libcudart.so.12", "libptxvm_cudart12.so"]),
     (&["libcudart.so.13"], &["libcudart.so.13", "libptxvm_cudart13.so"]),
 ];
@@ -38,9 +40,9 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
 /// Runs the program to its end.
 ///
 /// # Errors
-/// When it cannot be started, or what there is to say of it not be written.
+/// When the program cannot be started, or a report cannot be written.
 pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
-    // What cannot be written afterwards must not have run for nothing.
+    // Outputs are opened first, so that the program does not run in vain.
     let mut report_file = options.report.as_deref().map(create).transpose()?;
     if let Some(path) = &options.profile {
         OpenOptions::new().append(true).create(true).open(path).map_err(|error| unwritable(path, &error))?;
@@ -77,7 +79,7 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
     }
     options.filter.set_environment(&mut command);
     if options.profile.is_some() {
-        // A launch can have a profile or tools, not both.
+        // A launch can have either a profile or tools.
         command.env("PTXVM_PROFILE", "1").env_remove("PTXVM_TOOL");
     }
     set_environment(&mut command, folder.path(), options.device.as_deref())?;
@@ -102,7 +104,7 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
         report.say();
     }
     match written {
-        // The program's own code says more.
+        // The program's own exit code is more informative.
         Err(failure) if code != 0 => {
             failure.show();
             Ok(code)
@@ -132,7 +134,7 @@ fn cannot_run(name: &OsStr, error: &std::io::Error) -> Failure {
     Failure::usage(format!("cannot run `{}`: {why}", name.display()))
 }
 
-/// What `#!` at the beginning of a script names.
+/// The interpreter that a script's `#!` line names.
 fn interpreter(script: &Path) -> Option<String> {
     let mut start = Vec::new();
     File::open(script).ok()?.take(256).read_to_end(&mut start).ok()?;
@@ -141,7 +143,7 @@ fn interpreter(script: &Path) -> Option<String> {
 }
 
 impl FilterOptions {
-    /// Tells the driver.
+    /// Sets the environment variables that the driver reads.
     fn set_environment(&self, command: &mut Command) {
         for (name, patterns) in [
             ("PTXVM_KERNEL_NAME", &self.kernel_name),
@@ -161,13 +163,13 @@ impl FilterOptions {
     }
 }
 
-/// The program's own exit code; as shells have it for one that a signal ended.
+/// The program's exit code; for one that a signal ended, the code that shells use.
 fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// Puts links to our libraries, and this command under the name of ptxas, into a folder.
+/// Creates links to our libraries in a folder, and one to this command under the name of ptxas.
 fn link_libraries(folder: &Path, call: &Call) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::usage(format!("cannot make a link: {error}"));
     let command = env::current_exe().and_then(std::fs::canonicalize).map_err(failed)?;
@@ -206,7 +208,7 @@ fn write_script(path: &Path, words: &[OsString]) -> std::io::Result<()> {
     let mut script = b"#!/bin/sh\nexec".to_vec();
     for word in words {
         script.extend(b" '");
-        // A quotation mark ends the quotation, stands for itself, and begins another.
+        // An apostrophe ends the quotation, appears escaped, and begins another quotation.
         script.extend(word.as_bytes().split(|&byte| byte == b'\'').collect::<Vec<_>>().join(&b"'\\''"[..]));
         script.push(b'\'');
     }
@@ -215,7 +217,7 @@ fn write_script(path: &Path, words: &[OsString]) -> std::io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
 }
 
-/// Tells the program where to look.
+/// Sets the environment variables with which the program finds the libraries.
 fn set_environment(command: &mut Command, folder: &Path, device: Option<&str>) -> Result<(), Failure> {
     let before = env::var_os("LD_LIBRARY_PATH").filter(|path| !path.is_empty());
     let paths = std::iter::once(folder.to_owned()).chain(before.iter().flat_map(env::split_paths));
@@ -233,7 +235,7 @@ fn set_environment(command: &mut Command, folder: &Path, device: Option<&str>) -
     Ok(())
 }
 
-/// The file behind the name of a program, as `execvp` finds it.
+/// The path of a program, found as `execvp` does.
 fn find_program(name: &OsStr) -> Option<PathBuf> {
     let path = Path::new(name);
     if path.components().count() > 1 {

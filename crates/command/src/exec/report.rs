@@ -1,4 +1,4 @@
-//! What the processes of a program did, for people and for programs.
+//! The report on the processes of a program, for people and for programs.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,35 +18,35 @@ use crate::report::say;
 /// What `--report` writes.
 #[derive(Serialize)]
 pub struct Report {
-    /// Of the program; none if a signal ended it.
+    /// The program's exit code; `None` if a signal ended it.
     exit_code: Option<i32>,
-    /// From its start to its end.
+    /// From the program's start to its end.
     seconds: f64,
     launches: u64,
-    /// In all kernels together.
+    /// The time in all kernels.
     kernel_seconds: f64,
-    /// Calls of the driver's functions.
+    /// Calls of driver functions.
     calls: u64,
-    /// In all of them together, kernels that they waited for included.
+    /// The time in these calls, including kernels that they waited for.
     call_seconds: f64,
-    /// Of all processes.
+    /// The kernels of all processes.
     kernels: Vec<Kernel>,
     faults: Vec<Value>,
-    /// What tools found.
+    /// The findings of tools.
     findings: Vec<Value>,
-    /// Faults, and what tools found and call an error.
+    /// The number of faults, and of findings that are errors.
     pub errors: u64,
     not_supported: Vec<String>,
     /// Why modules were not loaded.
     not_loaded: Vec<String>,
-    /// What each process with a driver said.
+    /// The report of each process with a driver.
     processes: Vec<Value>,
-    /// How many of them did not come to write a report.
+    /// The number of processes that ended without a final report.
     #[serde(skip)]
     incomplete: usize,
 }
 
-/// What the driver says of its process (crates/libcuda/src/report.rs).
+/// The driver's report on its process (crates/libcuda/src/report.rs).
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct OfProcess {
@@ -60,7 +60,7 @@ pub struct OfProcess {
     pub not_loaded: Vec<String>,
     #[serde(skip_serializing)]
     pub profiles: Vec<OfModule>,
-    /// What else it says.
+    /// Other fields of the report.
     #[serde(flatten)]
     pub other: BTreeMap<String, Value>,
 }
@@ -73,7 +73,7 @@ pub struct Kernel {
 }
 
 impl Report {
-    /// Puts together what the driver wrote in each process: the report, and what instructions did if that was asked for.
+    /// Combines the files that the driver wrote in each process: reports, and profiles if they were requested.
     pub fn read(folder: &Path, time: Duration, status: ExitStatus) -> (Report, Modules) {
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let mut files: Vec<_> = files.map(|file| file.path()).collect();
@@ -105,7 +105,7 @@ impl Report {
             let Some(mut process) = process else { continue };
             process.other.insert("complete".to_owned(), is_complete.into());
             report.incomplete += usize::from(!is_complete);
-            // A profile has a file of its own.
+            // A profile is in a file of its own.
             std::mem::take(&mut process.profiles).into_iter().for_each(|module| modules.add(module));
             report.processes.push(json!(process));
             for kernel in process.kernels {
@@ -127,12 +127,12 @@ impl Report {
         report.kernels = kernels.into_values().collect();
         report.kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         report.launches = report.kernels.iter().map(|kernel| kernel.launches).sum();
-        // The sum of nothing is a negative zero.
+        // The sum of an empty iterator is -0.0.
         report.kernel_seconds = report.kernels.iter().map(|kernel| kernel.seconds).sum::<f64>() + 0.0;
         (report, modules)
     }
 
-    /// Tells people.
+    /// Shows the report to people.
     pub fn say(&self) {
         if self.processes.is_empty() {
             say("ptxvm: the program did not use the CUDA driver");

@@ -1,4 +1,5 @@
-//! Signals that are meant for the program, and come to this process. Those of a terminal go to the program, too, and are left to it.
+//! Forwards signals that are sent to this process but are meant for the program. Signals from a terminal are not
+//! forwarded: the program gets these itself.
 
 #[cfg(target_os = "linux")]
 pub use linux::Forwarded;
@@ -18,33 +19,34 @@ mod linux {
     use signal_hook::iterator::exfiltrator::raw::WithRawSiginfo;
     use signal_hook::iterator::{Handle, SignalsInfo};
 
-    /// What ends a program, unless it decides otherwise, and what it is told by.
+    /// Signals that end a program by default, or that notify it.
     const SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
-    /// The process that gets them; 0 if there is none.
+    /// The process that receives them; 0 if there is none.
     static PROGRAM: AtomicI32 = AtomicI32::new(0);
 
-    /// Signals that are caught, and wait. A program that is started does not catch them: only handlers that are none outlive its start.
+    /// Signals that are caught and queued. The program does not inherit the handlers: `exec` resets all but ignored
+    /// signals.
     pub struct Forwarded {
         waiting: Option<SignalsInfo<WithRawSiginfo>>,
         handle: Option<Handle>,
     }
 
     impl Forwarded {
-        /// From now on. Where that cannot be, they do to this process what they always do.
+        /// Begins to catch signals. If this fails, they have their default effect on this process.
         pub fn begin() -> Forwarded {
             let waiting = SignalsInfo::new(SIGNALS).ok();
             Forwarded { handle: waiting.as_ref().map(SignalsInfo::handle), waiting }
         }
 
-        /// They go to the program, also those that came before.
+        /// Forwards signals to the program, including those caught before.
         pub fn to(&mut self, program: &Child) {
             PROGRAM.store(program.id().cast_signed(), Ordering::SeqCst);
             let Some(mut waiting) = self.waiting.take() else { return };
             let _ = thread::Builder::new().spawn(move || waiting.forever().for_each(forward));
         }
 
-        /// The program has ended: its number may be another's.
+        /// Stops forwarding: the program has ended, and its process id may be reused.
         pub fn end(&self) {
             PROGRAM.store(0, Ordering::SeqCst);
             self.handle.iter().for_each(Handle::close);
@@ -54,7 +56,7 @@ mod linux {
     fn forward(came: siginfo_t) {
         let signal = Signal::try_from(came.si_signo);
         let program = PROGRAM.load(Ordering::SeqCst);
-        // The kernel sends the signals of a terminal, to all processes there.
+        // Signals with SI_KERNEL come from a terminal, which sends them to all processes there.
         if let Ok(signal) = signal
             && came.si_code != SI_KERNEL
             && program > 0
@@ -68,7 +70,7 @@ mod linux {
 mod other {
     use std::process::Child;
 
-    /// Ctrl-C goes to the program as well, which decides.
+    /// Ctrl-C goes to the program as well, which decides what to do.
     pub struct Forwarded;
 
     impl Forwarded {

@@ -1,4 +1,4 @@
-//! A module that uses an instruction, and that `ptxvm run` accepts.
+//! A module with an instruction, which `ptxvm run` accepts.
 
 use std::fmt::Write;
 
@@ -10,8 +10,8 @@ use crate::evidence::since;
 /// How to run an example.
 pub const COMMAND: &str = "ptxvm run example.ptx --arg 'u32[8]' --print 0";
 
-/// A kernel that executes this spelling on constants and stores the results; for memory, control flow and the like one
-/// that shows the opcode. `None` where ptxvm has no way to execute it.
+/// A kernel that executes this spelling on constants and stores the results. For memory, control flow and the like,
+/// it is a fixed kernel for the opcode. `None` if ptxvm cannot execute the instruction.
 pub fn example(spelling: &Spelling) -> Option<String> {
     let form = spelling.form.form();
     let (version, target) = since(&form.gates(&spelling.picks))?;
@@ -30,7 +30,7 @@ pub fn example(spelling: &Spelling) -> Option<String> {
     let least = if matches!(form.action, Action::Pure(_)) { Target::sm(50) } else { Target::sm(90) };
     let target = if target.number < least.number { least } else { target };
     let body = body.trim_end().replace('\n', "\n    ");
-    // What a warp does together needs one; `wgmma` is done by four.
+    // Warp-level instructions need a whole warp; `wgmma` needs four.
     let warp = match form.opcode {
         Opcode::Wgmma => " .reqntid 128",
         opcode if WARPS.contains(&opcode.name()) => " .reqntid 32",
@@ -43,7 +43,7 @@ pub fn example(spelling: &Spelling) -> Option<String> {
     ))
 }
 
-/// Memory, control flow, warps: `%rd0` is the address of `out`, all other registers are free.
+/// Bodies for memory, control flow and warps: `%rd0` is the address of `out`, all other registers are free.
 const EFFECTS: &[(&str, &str)] = &[
     (
         "alloca",
@@ -134,14 +134,14 @@ const EFFECTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What the example of `call` calls.
+/// The callee in the example of `call`.
 const FUNCTION: &str =
     ".func (.reg .u32 %sum) add(.reg .u32 %a, .reg .u32 %b)\n{\n    add.u32 %sum, %a, %b;\n    ret;\n}\n\n";
 
-/// What all lanes of a warp execute together.
+/// Opcodes that all lanes of a warp execute together.
 const WARPS: &[&str] = &["ldmatrix", "mma", "movmatrix", "stmatrix", "wmma"];
 
-/// Constants into registers, the instruction, the results to memory.
+/// A body that loads constants into registers, executes the instruction, and stores the results.
 fn pure(spelling: &Spelling) -> String {
     let form = spelling.form.form();
     let (mut declarations, mut before, mut after) = (String::new(), String::new(), String::new());
@@ -191,14 +191,14 @@ fn registers(spec: &OperandSpec, spelling: &Spelling) -> Vec<String> {
     if count == 1 { vec![format!("%{name}")] } else { (0..count).map(|i| format!("%{name}{i}")).collect() }
 }
 
-/// The type to declare a register with: the instruction's own where it can be declared.
+/// The type with which a register is declared: the instruction's own, if registers can have it.
 fn register_type(ty: Type) -> Type {
     let declarable = matches!(ty, Type::Pred | Type::F16 | Type::F16x2 | Type::F32 | Type::F64)
         || (ty.lanes() == 1 && !ty.is_float() && ty.bits() >= 8);
     if declarable { ty } else { Type::of_bits(ty.bits()) }
 }
 
-/// Puts a small number of the type into a register.
+/// Moves a small number of the type into a register.
 fn constant(name: &str, ty: Type, place: usize) -> String {
     let small = [0, 3, 2, 1, 1, 1][place.min(5)];
     let halves = [0, 0x4200, 0x4000, 0x3c00, 0x3c00, 0x3c00][place.min(5)];
@@ -215,7 +215,7 @@ fn constant(name: &str, ty: Type, place: usize) -> String {
     }
 }
 
-/// Stores a result behind those before it.
+/// Stores a result after the previous ones.
 fn store(name: &str, ty: Type, declarations: &mut String, offset: &mut u32) -> String {
     let bytes = ty.bytes().max(4);
     *offset = offset.next_multiple_of(bytes);

@@ -1,4 +1,5 @@
-//! `ptxvm explain`: what the table says about an instruction, a form of it, or a modifier, as a page of Markdown.
+//! `ptxvm explain`: the table's contents about an instruction, one of its forms, or a modifier, as a page of
+//! Markdown.
 
 mod example;
 mod nan;
@@ -24,7 +25,7 @@ pub use near::lower_case;
 /// Explains each name.
 ///
 /// # Errors
-/// When a name is none of an instruction or modifier.
+/// When a name is neither an instruction nor a modifier.
 pub fn explain(options: &ExplainOptions) -> Result<(), Failure> {
     let name = options.name.trim();
     let page = page(name)?;
@@ -54,7 +55,7 @@ pub fn page(name: &str) -> Result<String, Failure> {
     }
 }
 
-/// The forms that a page is about: they are its headings, or the first column of its table.
+/// The forms on a page: they are its headings, or the first column of its table.
 fn forms_of(page: &str) -> Vec<String> {
     let forms = page.lines().filter_map(|line| {
         let form = line.strip_prefix("## `").or_else(|| line.strip_prefix("| `"))?;
@@ -87,7 +88,7 @@ pub fn explain_opcode(opcode: &str) -> Result<String, Failure> {
     Ok(forms_page(&format!("# {opcode}\n\n{meaning}\n\n"), opcode, &forms))
 }
 
-/// A page about some forms of an opcode, behind a beginning.
+/// A page about some forms of an opcode, after `beginning`.
 fn forms_page(beginning: &str, opcode: &str, forms: &[(FormId, &Form)]) -> String {
     let mut page = beginning.to_owned();
     page += "| form | manual | legal since | executed | results held against |\n|---|---|---|---|---|\n";
@@ -110,7 +111,7 @@ fn forms_page(beginning: &str, opcode: &str, forms: &[(FormId, &Form)]) -> Strin
     modifier_meanings(forms.iter().map(|(_, form)| *form), &mut page);
     registers(forms.iter().flat_map(|(_, form)| operand_types(form)), &mut page);
     page += &nan::tables(opcode, None);
-    // Of pure instructions the last form, which has most operands; what shows the others is the same for all forms.
+    // For pure instructions the last form, which has the most operands. Other examples are the same for all forms.
     let mut executed = forms.iter().filter(|(id, _)| is_executed(*id));
     let shown = match forms[0].1.action {
         Action::Pure(_) => executed.next_back(),
@@ -248,7 +249,7 @@ fn type_meaning(ty: Type) -> String {
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
-    // A name of an operand stays as it is.
+    // The name of an operand keeps its case.
     let named = text.len() > 1 && !text.as_bytes()[1].is_ascii_alphabetic();
     if named { format!("{text}.") } else { format!("{first}{}.", letters.as_str()) }
 }
@@ -261,7 +262,7 @@ fn backing(id: FormId) -> String {
     }
 }
 
-/// Choices of each slot, what they need, and what does not go together.
+/// The choices of each slot, their requirements, and excluded combinations.
 fn form_details(form: &Form, page: &mut String) {
     for slot in form
         .slots
@@ -397,7 +398,7 @@ fn operand_types(form: &Form) -> Vec<Type> {
     types
 }
 
-/// Which registers and literals may stand for each type.
+/// The registers and literals that each type allows.
 fn registers(types: impl IntoIterator<Item = Type>, page: &mut String) {
     let mut unique: Vec<Type> = types.into_iter().collect();
     unique.sort();

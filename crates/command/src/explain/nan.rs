@@ -1,4 +1,4 @@
-//! Tables of what comparisons, `min` and `max` make of NaN, computed by crate `sem`.
+//! Tables of the results of comparisons, `min` and `max` for NaN, computed by crate `sem`.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use isa::{CmpOp, Mod, Picks, Type};
 use sem::compare::{MinMax, holds, min_max_float};
 use sem::format::F32;
 
-/// The tables that concern the opcode; of comparisons only the row of the operator that was picked, if one was.
+/// The tables for an opcode. A comparison with a given operator has only the row of that operator.
 pub fn tables(opcode: &str, picks: Option<&Picks>) -> String {
     let concerns_floats = picks.is_none_or(|picks| picks.types().iter().any(|ty| ty.is_float()));
     match opcode {

@@ -1,4 +1,4 @@
-//! Names that are not in the table as they are written: what they may have meant.
+//! Suggestions for names that are not in the table.
 
 use isa::{Form, FormId, SpecialRegister, Token};
 
@@ -52,7 +52,7 @@ const DIRECTIVES: [&str; 42] = [
     "visible",
 ];
 
-/// The page of a name that lacks something, with the words for what: the forms that have what it has.
+/// The page for an incomplete name: the forms with all of its modifiers. `lacks` says what is missing.
 pub fn incomplete(words: &[&str], lacks: &str) -> Option<String> {
     let (opcode, modifiers) = (words[0], &words[1..]);
     let takes = |form: &Form, word: &str| {
@@ -72,7 +72,7 @@ pub fn incomplete(words: &[&str], lacks: &str) -> Option<String> {
     Some(forms_page(&beginning, opcode, &forms))
 }
 
-/// The refusal of a name that no row has.
+/// The error for a name that no row has.
 pub fn unknown(opcode: &str) -> Failure {
     if check::opcodes().any(|known| known == opcode) {
         return Failure::bad(format!("ptxvm does not know the instruction '{opcode}' of PTX"));
@@ -96,13 +96,13 @@ pub fn unknown(opcode: &str) -> Failure {
     }
 }
 
-/// The opcode that a name in upper case means.
+/// The opcode that an upper-case name means.
 pub fn lower_case(opcode: &str) -> Option<&'static str> {
     let lower = opcode.to_ascii_lowercase();
     (lower != opcode).then(|| check::opcodes().find(|known| *known == lower))?
 }
 
-/// The refusal of a modifier that no row has.
+/// The error for a modifier that no row has.
 pub fn unknown_modifier(name: &str) -> Failure {
     let failure = Failure::bad(format!("Unknown modifier '.{name}'"));
     if DIRECTIVES.contains(&name) {
@@ -114,7 +114,7 @@ pub fn unknown_modifier(name: &str) -> Failure {
     }
 }
 
-/// The refusal of a register.
+/// The error for the name of a register.
 pub fn register(name: &str) -> Option<Failure> {
     let register = name.strip_prefix('%')?;
     let base = register.split('.').next().unwrap_or(register);

@@ -1,4 +1,4 @@
-//! The profile as a page that needs nothing else: no script, no network.
+//! The profile as a self-contained page, without scripts or network access.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 
 use super::{Line, Report, kinds, percent};
 
-/// Lines in the list of the hottest.
+/// Lines in the list of the hottest lines.
 const HOTTEST: usize = 20;
 
 const STYLE: &str = "\
@@ -55,7 +55,7 @@ impl Report<'_> {
         page
     }
 
-    /// One source with what its lines did.
+    /// One source, with the counts of its lines.
     fn annotate(&self, index: usize, most: f64, page: &mut String) {
         let source = self.sources[index];
         let lines: HashMap<u32, &Line> =
@@ -96,7 +96,7 @@ fn cells(line: Option<&Line>, id: &str, most: f64) -> String {
     )
 }
 
-/// Text that no browser takes for markup.
+/// Escapes text for HTML.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

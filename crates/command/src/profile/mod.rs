@@ -1,4 +1,4 @@
-//! `ptxvm run --profile`: where a kernel's time goes, by lines of the source.
+//! `ptxvm run --profile`: the time of a kernel, by lines of the source.
 
 mod html;
 mod processes;
@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use super::report::Failure;
 pub use processes::{Modules, OfModule};
 
-/// What a launch did, by lines. As JSON it is the value of `profile`.
+/// The profile of a launch, by lines. It is the value of `profile` in JSON.
 #[derive(Serialize)]
 pub struct Report<'a> {
     /// Time of all host threads in instructions, in seconds.
@@ -33,14 +33,14 @@ struct Line<'a> {
     file: &'a str,
     /// Its number, from 1.
     line: u32,
-    /// Its text, without the white space around it.
+    /// Its text, trimmed.
     text: &'a str,
-    /// Where `.loc` says that it comes from: `file:line`.
+    /// The original place from `.loc`: `file:line`.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
     #[serde(flatten, serialize_with = "serialize_counts")]
     counts: Counts,
-    /// Of the time of all lines, from 0 to 1.
+    /// The fraction of the time of all lines, from 0 to 1.
     share: f64,
 }
 
@@ -85,7 +85,7 @@ fn kinds(accesses: Accesses) -> String {
 }
 
 impl<'a> Report<'a> {
-    /// Sorts what the instructions of a module did into the lines of its sources.
+    /// Attributes the counts of a module's instructions to the lines of its sources.
     pub fn new(module: &'a Module, profile: &Profile) -> Report<'a> {
         let instructions = profile.instructions.iter().map(|(&span, counts)| {
             let (index, span) = module.locate(span);
@@ -94,7 +94,7 @@ impl<'a> Report<'a> {
         Report::of_sources(module.sources().map(|source| &**source).collect(), instructions)
     }
 
-    /// Sorts what instructions did, in the order of their sources and offsets there, into lines.
+    /// Attributes counts of instructions to lines. The instructions are ordered by source and offset.
     pub fn of_sources<'c>(
         sources: Vec<&'a SourceFile>,
         instructions: impl Iterator<Item = ((usize, u32), &'c Counts)>,
@@ -124,7 +124,7 @@ impl<'a> Report<'a> {
         Report { seconds, lines, sources }
     }
 
-    /// The lines with the most time first; those that were never reached are left out.
+    /// The lines with the most time first, without lines that were never executed.
     fn hottest(&self) -> Vec<&Line<'a>> {
         let mut lines: Vec<_> = self.lines.iter().filter(|line| line.counts.executions > 0).collect();
         lines.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -139,7 +139,7 @@ impl<'a> Report<'a> {
         serde_json::to_string(self).map_err(|error| Failure::usage(error.to_string()))
     }
 
-    /// Saves it as the ending of the file's name says. `title` says what ran.
+    /// Saves it in the format of the file's extension. `title` describes the run.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -161,7 +161,7 @@ fn ending(path: &Path) -> Option<&str> {
 /// Reads the value of `--profile`.
 ///
 /// # Errors
-/// When the name of the file does not say what to write.
+/// When the file's extension is not a known format.
 pub fn parse_file(text: &str) -> Result<std::path::PathBuf, String> {
     let path = std::path::PathBuf::from(text);
     match ending(&path) {
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use diag::Span;
 
-    /// A module of two lines with three instructions, and what they did.
+    /// A module of two lines with three instructions, and its counts.
     fn example() -> (Module, Profile) {
         let text = ".version 7.0 .target sm_70 .address_size 64 // <b> & \"quotes\"\n\
             .entry k() {\n  membar.cta; membar.gl;\n\nret; }\n";

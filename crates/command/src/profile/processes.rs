@@ -1,4 +1,4 @@
-//! `ptxvm exec --profile`: what the kernels of processes did, put together.
+//! `ptxvm exec --profile`: the combined profile of the kernels of all processes.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use serde::Deserialize;
 
 use super::Report;
 
-/// The modules of processes. One that was loaded several times, or by several processes, is one.
+/// The modules of all processes. A module that was loaded several times, or by several processes, counts as one.
 #[derive(Default)]
 pub struct Modules {
     sources: Vec<SourceFile>,
-    /// By source and offset there.
+    /// The counts of instructions, by source and offset.
     instructions: BTreeMap<(usize, u32), Counts>,
 }
 
-/// What the driver says of a loaded module (crates/libcuda/src/profile.rs).
+/// The driver's profile of a loaded module (crates/libcuda/src/profile.rs).
 #[derive(Deserialize)]
 pub struct OfModule {
     sources: Vec<OfSource>,
@@ -33,7 +33,7 @@ struct OfSource {
 struct OfInstruction {
     /// Index of the source.
     source: usize,
-    /// In bytes.
+    /// Offset in bytes.
     offset: u32,
     executions: u64,
     threads: u64,
@@ -46,7 +46,7 @@ struct OfInstruction {
 }
 
 impl Modules {
-    /// Adds what a module did.
+    /// Adds the profile of a module.
     pub fn add(&mut self, module: OfModule) {
         let indices: Vec<usize> = module.sources.into_iter().map(|source| self.index(source)).collect();
         for instruction in module.instructions {
@@ -71,7 +71,7 @@ impl Modules {
         })
     }
 
-    /// What all of them did, by lines.
+    /// The profile of all modules, by lines.
     pub fn report(&self) -> Report<'_> {
         let instructions = self.instructions.iter().map(|(&place, counts)| (place, counts));
         Report::of_sources(self.sources.iter().collect(), instructions)
@@ -91,7 +91,7 @@ mod tests {
         };
         let value = serde_json::json!({
             "sources": [{ "name": name, "text": text }],
-            // There is neither this source nor this offset.
+            // Neither this source nor this offset exists.
             "instructions": [instruction(0, 2), instruction(1, 2), instruction(0, 1000)],
         });
         serde_json::from_value(value).expect("it has every key")

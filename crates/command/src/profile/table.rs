@@ -6,9 +6,9 @@ use indicatif::HumanCount;
 
 use super::{Line, Report, kinds, percent};
 
-/// Lines that are shown at most.
+/// Maximum number of lines shown.
 const ROWS: usize = 24;
-/// Characters of a line's text that are shown at most.
+/// Maximum number of characters of a line's text.
 const TEXT: usize = 60;
 
 const HEADER: [&str; 7] = ["time", "executions", "lanes", "diverged", "memory", "source", "line"];
@@ -34,7 +34,7 @@ impl Report<'_> {
             let mut line = String::new();
             for (column, (cell, &width)) in cells.iter().zip(&widths).enumerate() {
                 let _ = match HEADER[column] {
-                    // No line has one.
+                    // The column is omitted if no line has a source.
                     "source" if shown.iter().all(|line| line.source.is_none()) => Ok(()),
                     "memory" | "source" => write!(line, "{cell:width$}  "),
                     _ => write!(line, "{cell:>width$}  "),
@@ -67,7 +67,7 @@ fn row(line: &Line, several: bool) -> [String; 7] {
     ]
 }
 
-/// The start of a long line, with single blanks.
+/// The beginning of a long line, with runs of blanks reduced to one.
 fn cut(text: &str) -> String {
     let words = text.replace(char::is_control, " ").split_whitespace().collect::<Vec<_>>().join(" ");
     match words.char_indices().nth(TEXT) {

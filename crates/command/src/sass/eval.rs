@@ -24,7 +24,7 @@ pub struct EvalOptions {
     values: Vec<String>,
 }
 
-/// The values given on the command line; what is missing reads as 0.
+/// The values given on the command line; others read as 0.
 #[derive(Default)]
 struct Values {
     registers: HashMap<String, u32>,
@@ -87,13 +87,13 @@ impl Thread for Values {
     }
 }
 
-/// What reads as 0.
+/// The value 0 of a missing name, with a note.
 fn missing(name: &str) -> u32 {
     say(format_args!("note: {name} is read and has no value: 0"));
     0
 }
 
-/// A number of 32 bits, also in hexadecimal, also negative.
+/// A 32-bit number, possibly hexadecimal or negative.
 pub fn parse_number(text: &str) -> Option<u32> {
     let text = text.trim().to_ascii_lowercase();
     match text.strip_prefix("0x") {
@@ -102,7 +102,7 @@ pub fn parse_number(text: &str) -> Option<u32> {
     }
 }
 
-/// An address as it is printed: 16 bits with a sign.
+/// An address as it is printed: 16 bits, signed.
 fn parse_address(text: &str) -> Option<u16> {
     match text.strip_prefix('-') {
         Some(rest) => Some((parse_number(rest)?.wrapping_neg()) as u16),

@@ -54,7 +54,7 @@ pub fn lower(options: &LowerOptions, format: Format) -> Result<(), Failure> {
     if let Some(wrong) = names.into_iter().flatten().find(|name| !is_name(name)) {
         return Err(bad(format!("`{wrong}` is no register")));
     }
-    // Registers are handed out in the order in which they are named; ptxas chooses others.
+    // Registers are numbered in the order of their first use; ptxas numbers them differently.
     let mut predicates = Vec::new();
     let mut predicate = |name| match name {
         "_" => 7,
@@ -117,14 +117,14 @@ pub fn lower(options: &LowerOptions, format: Format) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether it could be the name of a register.
+/// Whether it is a valid name for a register.
 fn is_name(name: &str) -> bool {
     !name.starts_with(|c: char| c.is_ascii_digit())
         && !name.is_empty()
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '%' | '_' | '$'))
 }
 
-/// `a`, `0x3c00`, `c[0x0][0x174]`, and `cvt.rz(...)` of the first and last.
+/// `a`, `0x3c00`, `c[0x0][0x174]`, and `cvt.rz(...)` of the first or last.
 fn source<'n>(registers: &mut Vec<&'n str>, written: &'n str) -> Option<Source> {
     let inner = written.strip_prefix("cvt.rz(").and_then(|rest| rest.strip_suffix(')'));
     let place = inner.unwrap_or(written).trim();

@@ -1,4 +1,4 @@
-//! `ptxvm sass`: HSETP2 between words, text and meaning.
+//! `ptxvm sass`: converts HSETP2 between words and text, and executes it.
 
 mod eval;
 mod lower;
@@ -115,10 +115,10 @@ fn parse_arch(name: &str) -> Result<Arch, String> {
     Arch::parse(name).ok_or_else(|| format!("HSETP2 is known for {}", known()))
 }
 
-/// Does what the options say.
+/// Executes the options.
 ///
 /// # Errors
-/// When an input is bad. Bad lines of a batch are answered in place and are no failure of the command.
+/// When an input is bad. Bad lines of a batch are reported in place, and are not a failure of the command.
 pub fn sass(options: &SassOptions) -> Result<(), Failure> {
     let format = options.format;
     match &options.command {
@@ -161,15 +161,15 @@ fn dis(options: &DisOptions, format: Format) -> Result<(), Failure> {
     if good { Ok(()) } else { Err(Failure::silent(code::BAD_INPUT)) }
 }
 
-/// What a word or a text becomes.
+/// The answer to a word or a text.
 struct Answer {
     text: String,
     json: Value,
-    /// For the standard error, where a person asked about one.
+    /// Notes for people, printed on stderr.
     notes: Vec<String>,
 }
 
-/// The line that answers, in either format.
+/// The line with the answer, in either format.
 fn line(format: Format, answer: &Result<Answer, String>) -> String {
     match (format, answer) {
         (Format::Human, Ok(answer)) => answer.text.clone(),
@@ -179,7 +179,7 @@ fn line(format: Format, answer: &Result<Answer, String>) -> String {
     }
 }
 
-/// Prints an answer with its notes, and returns whether it is one.
+/// Prints an answer with its notes. Returns whether it is not an error.
 fn show(format: Format, answer: Result<Answer, String>) -> Result<bool, Failure> {
     print(line(format, &answer))?;
     for note in answer.iter().flat_map(|answer| &answer.notes) {
@@ -188,7 +188,7 @@ fn show(format: Format, answer: Result<Answer, String>) -> Result<bool, Failure>
     Ok(answer.is_ok())
 }
 
-/// The words of a file with their addresses, HSETP2 as text.
+/// The words of a file with their addresses; HSETP2 as text.
 fn listing(arch: Arch, style: Style, format: Format, path: &Path) -> Result<(), Failure> {
     let bytes = read(path)?;
     let sections = if binary::is_elf(&bytes) {
@@ -264,7 +264,7 @@ fn asm(options: &AsmOptions, format: Format) -> Result<(), Failure> {
     if good { Ok(()) } else { Err(Failure::silent(code::BAD_INPUT)) }
 }
 
-/// A slot of Maxwell's control word that says nothing.
+/// A slot of Maxwell's control word without effect.
 const SILENT: u32 = 0x7e0;
 
 fn assembled_answer(word: String, text: &str, parsed: &Parsed) -> Answer {
@@ -295,7 +295,8 @@ fn one_line(text: &str, diagnostic: &Diagnostic) -> String {
     line.replace(['\n', '\r'], " ")
 }
 
-/// The word of a text: its digits, or those of its lower half and of its upper half, as nvdisasm prints words from sm_70 on.
+/// The word that a text denotes: its digits, or those of its lower and then its upper half, as nvdisasm prints words
+/// from sm_70 on.
 fn parse_word(arch: Arch, text: &str) -> Result<u128, String> {
     let halves = text
         .split_whitespace()

@@ -1,8 +1,8 @@
-//! Calls: how arguments and results travel.
+//! Calls: how arguments and results are passed.
 //!
-//! Arguments stand in `.param` variables of the caller, which lie in its frame of local memory; the callee reads
-//! them there, and writes its results there. Values for `.reg` parameters are copied from slot to slot; upper halves of those of 128 bits
-//! follow behind all others.
+//! Arguments are in `.param` variables of the caller, in its frame of local memory. The callee reads them there and
+//! writes its results there. Values of `.reg` parameters are copied from slot to slot; the upper halves of 128-bit
+//! ones follow after all others.
 
 use check::module::{Instruction, Operand, Param, Symbol};
 use isa::Space;
@@ -36,7 +36,7 @@ impl Lowering<'_> {
                     Operand::Prototype(id) => Some(*id),
                     _ => None,
                 });
-                // The checker lets no indirect call be without one.
+                // The checker rejects indirect calls without a prototype.
                 let Some(id) = prototype else { return };
                 let prototype = &self.body.prototypes[id.index()];
                 (Callee::Indirect(self.register(register), id), &prototype.params, &prototype.returns)
@@ -48,7 +48,7 @@ impl Lowering<'_> {
             params.iter().zip(&arguments).map(|(p, a)| self.argument(p, a)).collect();
         let wide = params.iter().zip(&arguments).filter(|(param, _)| is_wide(param));
         passed.extend(wide.map(|(_, operand)| Argument::Slot(self.argument_half(operand, 1))));
-        // Results for `.param` returns that go to registers are loaded after the call.
+        // Results of `.param` returns whose destination is a register are loaded after the call.
         let mut loads = Vec::new();
         let mut returned: Vec<Returned> = returns
             .iter()
@@ -65,7 +65,7 @@ impl Lowering<'_> {
         self.fall_into(after);
     }
 
-    /// Half of the argument for a `.reg` parameter of 128 bits.
+    /// Half of the argument for a 128-bit `.reg` parameter.
     fn argument_half(&mut self, operand: &Operand, half: u8) -> Slot {
         let Some(offset) = self.param_variable(operand) else { return self.half(operand, half) };
         let dst = self.temporary(Width::W64);
@@ -78,7 +78,7 @@ impl Lowering<'_> {
         dst
     }
 
-    /// Where half of a `.reg` result of 128 bits goes.
+    /// The destination of half of a 128-bit `.reg` result.
     fn returned_half(&mut self, operand: &Operand, half: u8) -> Returned {
         match (self.param_variable(operand), operand) {
             (Some(offset), _) => Returned::Frame(offset + 8 * u32::from(half)),
@@ -95,7 +95,7 @@ impl Lowering<'_> {
         if param.in_register {
             let width = Width::of(param.ty);
             return Argument::Slot(match place {
-                // A variable passed for a register.
+                // A variable passed to a `.reg` parameter.
                 Some(offset) => {
                     let dst = self.temporary(width);
                     let load = load(param, offset, dst);
@@ -106,7 +106,7 @@ impl Lowering<'_> {
             });
         }
         Argument::Frame(place.unwrap_or_else(|| {
-            // A register or literal passed for a variable.
+            // A register or literal passed to a `.param` parameter.
             let offset = self.reserve_frame(param.bytes, param.align);
             let src = self.source(operand, param.ty);
             let address = frame(offset);
@@ -138,7 +138,7 @@ impl Lowering<'_> {
                 Returned::Frame(offset)
             }
             _ if register_param => Returned::Ignored,
-            // The callee writes it somewhere all the same.
+            // The callee writes its result even if the caller ignores it.
             _ => Returned::Frame(self.reserve_frame(param.bytes, param.align)),
         }
     }
@@ -152,12 +152,12 @@ impl Lowering<'_> {
     }
 }
 
-/// Does a parameter take two slots?
+/// Whether a parameter takes two slots.
 pub(super) fn is_wide(param: &Param) -> bool {
     param.in_register && param.ty.bits() > 64
 }
 
-/// A place in the caller's frame.
+/// An address in the caller's frame.
 fn frame(offset: u32) -> Address {
     Address { space: Space::Local, base: Base::Frame(offset), offset: 0 }
 }

@@ -1,11 +1,12 @@
-//! Branches, ends, barriers and warp-level instructions.
+//! Branches, exits, barriers and warp-level instructions.
 //!
-//! Lanes wait only at the start of a block: a warp-level operation is the first of its block, a barrier ends one, and one that waits for a
-//! number of threads has a block of its own.
-//! Guarded instructions of these kinds become a branch around a block of their own.
+//! Lanes wait only at the start of a basic block. Hence a warp-level operation is the first of its basic block, a
+//! barrier ends its basic block, and a barrier with a thread count has a basic block of its own. A guarded
+//! instruction of these kinds becomes a branch around a separate basic block.
 //!
-//! A warp-level operation with a member mask also ends its block where lanes can meet at it that do not go on together: in functions that
-//! are called, where lanes of several calls meet, and at `bar.warp.sync`.
+//! A warp-level operation with a member mask also ends its basic block if the lanes that converge at it may continue
+//! at different places. That happens in called functions, where lanes of several calls converge, and at
+//! `bar.warp.sync`.
 
 use check::module::{Instruction, Operand};
 use isa::{Effect, Mod, Type};
@@ -17,7 +18,7 @@ use crate::op::{
 };
 
 impl Lowering<'_> {
-    /// Starts the block in which a guarded instruction runs; returns where all lanes go on.
+    /// Starts the basic block in which a guarded instruction runs; returns the basic block where all lanes continue.
     pub(super) fn enter_guarded(&mut self, guard: Option<Guard>) -> BlockId {
         let next = self.new_block();
         if let Some(Guard { slot, negated }) = guard {
@@ -97,7 +98,8 @@ impl Lowering<'_> {
         };
         let threads = operands.get(1).map(|operand| self.source(operand, Type::U32));
         if threads.is_some() {
-            // It may be complete before all lanes of a path have come to it: the others come to it once more.
+            // The barrier may complete before all lanes of a path have arrived. The remaining lanes then execute this
+            // basic block again.
             self.start_block();
         }
         self.end_block(Terminator::Barrier { barrier, threads, arrive, reduction: reduce, next }, next);
@@ -115,7 +117,8 @@ impl Lowering<'_> {
         let o = &i.operands[..];
         // The member mask comes last; the old forms of shfl and vote have none.
         let sync = i.picks.has(Mod::Sync) || matches!(effect, Effect::BarWarpSync);
-        // Sources are computed before the block starts, so that its first operation is the warp's.
+        // The sources are computed before the basic block starts, so that the warp-level operation is its first
+        // operation.
         let members = if sync { o.last().map(|m| self.source(m, Type::B32)) } else { None };
         let dst = self.destination(i, 0);
         let pred = self.second_destination(i, 0);
@@ -174,8 +177,9 @@ impl Lowering<'_> {
         self.warp_operation(guard, op, members);
     }
 
-    /// Starts a block with a warp-level operation. It ends there too if lanes can meet at it that do not go on together: they
-    /// come to `bar.warp.sync` at different places, and to others in different calls of a function.
+    /// Starts a basic block with a warp-level operation. The basic block also ends there if the lanes that converge
+    /// at the operation may continue at different places: lanes reach `bar.warp.sync` at different places, and other
+    /// operations in different calls of a function.
     pub(super) fn warp_operation(&mut self, guard: Option<Guard>, op: WarpOp, members: Option<Slot>) {
         let ends = members.is_some() && (!self.function.is_entry || matches!(op, WarpOp::Sync));
         if guard.is_none() && !ends {

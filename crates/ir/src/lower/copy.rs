@@ -1,4 +1,4 @@
-//! Asynchronous copies and the barriers in shared memory that wait for them.
+//! Asynchronous copies and the mbarrier objects that track them.
 
 use check::module::{Instruction, Operand};
 use isa::{Effect, Mod, Opcode, OperandKind, Space, Type, Validity};
@@ -12,13 +12,13 @@ use crate::op::{
 use crate::semantics::{Order, Semantics};
 
 impl Lowering<'_> {
-    /// The operand of this name.
+    /// The operand with this name.
     pub(super) fn named<'i>(&self, i: &'i Instruction, name: &str) -> Option<&'i Operand> {
         let place = i.form.operands_with(&i.picks).position(|spec| spec.name == name)?;
         i.operands.get(place)
     }
 
-    /// The blocks of a `.multicast::cluster`, by rank.
+    /// The CTAs of a `.multicast::cluster`, a bit for each rank.
     pub(super) fn blocks(&mut self, i: &Instruction) -> Option<Slot> {
         let is_wide = i.picks.has(Mod::MulticastCluster32b);
         let mask = self.named(i, "mask")?;
@@ -44,7 +44,7 @@ impl Lowering<'_> {
         let guard = self.guard(i);
         let [dst, src, size, rest @ ..] = &i.operands[..] else { return };
         let size = self.source(size, Type::U32);
-        // The object is where the data goes.
+        // The mbarrier object is in the state space of the destination.
         let mbarrier = rest.iter().find(|operand| matches!(operand, Operand::Address(..)));
         let mbarrier = mbarrier.map(|operand| self.address(operand, i.picks.space_of(0)));
         let dst = self.address(dst, i.picks.space_of(0));
@@ -55,7 +55,7 @@ impl Lowering<'_> {
         };
         let [left, right] = ["left", "right"].map(|name| self.named(i, name));
         let ends = left.zip(right).map(|(left, right)| [left, right].map(|end| self.source(end, Type::U32)));
-        // As those of `red`, additions of f32 in global memory flush subnormals.
+        // Like `red`, f32 additions in global memory flush subnormals.
         let reduction = atomic_op(i).map(|op| {
             let ty = i.picks.ty(0);
             Reduction { op, ty, flush: ty == Type::F32 }
@@ -73,7 +73,8 @@ impl Lowering<'_> {
             _ => None,
         });
         let (Some(tensor), kind) = (tensor, tensor_kind(i)) else { return };
-        // Of a load the other addresses are those of shared memory; the object is where the data goes.
+        // For a load, the other addresses are in shared memory; the mbarrier object is in the destination's state
+        // space.
         let space = i.picks.space_of(if kind == TensorKind::Load { 0 } else { 1 });
         let mut others = i.operands.iter().filter(|operand| matches!(operand, Operand::Address(..)));
         let Some(shared) = others.next().map(|operand| self.address(operand, space)) else { return };
@@ -124,7 +125,7 @@ impl Lowering<'_> {
         self.push(guard, OpKind::TryCancel { dst, mbarrier, all });
     }
 
-    /// `st.bulk`: zeros.
+    /// `st.bulk` writes zeros.
     pub(super) fn store_bulk(&mut self, i: &Instruction) {
         let guard = self.guard(i);
         let [address, size, ..] = &i.operands[..] else { return };
@@ -149,7 +150,8 @@ impl Lowering<'_> {
         self.push(guard, OpKind::StoreAsync { address, src, bytes: ty.bytes(), reduction, mbarrier });
     }
 
-    /// `clusterlaunchcontrol.query_cancel`: no request is granted, and the manual says nothing of coordinates then.
+    /// `clusterlaunchcontrol.query_cancel`: no request is ever granted, and in that case the manual does
+    /// not define the coordinates.
     pub(super) fn query_cancel(&mut self, i: &Instruction) {
         let guard = self.guard(i);
         let destinations = match i.operands.first() {
@@ -178,7 +180,7 @@ impl Lowering<'_> {
         self.push(guard, OpKind::CopyGroup(group));
     }
 
-    /// What concerns work that is done at once here: bulk copies in groups, `wgmma`, `tcgen05`; and `setmaxnreg`.
+    /// Instructions about work that is already done here: bulk copy groups, `wgmma`, `tcgen05`. Also `setmaxnreg`.
     pub(super) fn async_step(&mut self, i: &Instruction) {
         let guard = self.guard(i);
         let has = |modifier| i.picks.has(modifier);
@@ -217,7 +219,7 @@ impl Lowering<'_> {
         let blocks = self.blocks(i);
         let semantics = Semantics::of_mbarrier(order(op), &i.picks);
         self.push(guard, OpKind::Mbarrier { op, address, dst, report, value, blocks, semantics });
-        // What is reported has no value here: all that is told is that there was something.
+        // Reports have no value here: only whether there was a report is known.
         if let Some(Operand::Reg(register)) = self.named(i, "report") {
             let dst = self.register(*register);
             let src = self.constant(self.width(dst), 0);
@@ -226,8 +228,8 @@ impl Lowering<'_> {
     }
 }
 
-/// The order of an operation on an mbarrier object without one of its own (9.7.13.15): arrivals release, tests acquire, and
-/// counts of bytes are relaxed.
+/// The default order of an operation on an mbarrier object (9.7.13.15): arrivals release, tests acquire, and byte
+/// counts are relaxed.
 fn order(op: MbarrierOp) -> Order {
     match op {
         MbarrierOp::Init { .. }

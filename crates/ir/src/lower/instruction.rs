@@ -9,14 +9,14 @@ use crate::op::{Clock, Guard, MatrixKind, OpKind, Slot, SlotKind, StackOp, Width
 use crate::semantics::Semantics;
 use crate::tensor_memory::TensorMemoryKind;
 
-/// Alignment of what `alloca` takes, in bytes, unless it asks for more.
+/// Default alignment of `alloca`, in bytes.
 const STACK_ALIGN: u32 = 8;
 
 impl Lowering<'_> {
     pub(super) fn instruction(&mut self, instruction: &Instruction) {
         self.span = instruction.span;
         let is_predicate = |register: &RegId| self.body.registers[register.index()].ty == Type::Pred;
-        // Nobody knows what `p+1` is.
+        // The meaning of `p+1` for a predicate is unknown.
         if instruction.operands.iter().any(|o| matches!(o, Operand::RegPlus(r, _) if is_predicate(r))) {
             return self.unsupported(instruction);
         }
@@ -26,7 +26,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A kernel that can reach it is not launched.
+    /// Lowers an instruction that no engine executes. A kernel that can reach it is not launched.
     pub(super) fn unsupported(&mut self, i: &Instruction) {
         let guard = self.guard(i);
         self.push(guard, OpKind::Unsupported { form: i.form, picks: i.picks });
@@ -37,7 +37,7 @@ impl Lowering<'_> {
             Effect::Mov => self.mov(i),
             Effect::Cvta => self.cvta(i),
             Effect::IsSpaceP => self.is_space(i),
-            // Of a team of one.
+            // A multimem operation acts on a single device.
             Effect::Ld | Effect::MultimemLd => self.load(i),
             Effect::St | Effect::MultimemSt => self.store(i),
             Effect::Atom | Effect::Red | Effect::MultimemRed => self.atomic(i),
@@ -56,7 +56,7 @@ impl Lowering<'_> {
             | Effect::BarWarpSync => self.warp(i, effect),
             Effect::Mma => self.matrix(i, MatrixKind::Multiply),
             Effect::Wgmma => self.matrix(i, MatrixKind::GroupMultiply),
-            // Where the rows of 4 bits lie is not known.
+            // Where the rows of 4-bit elements are in memory is unknown.
             Effect::LdMatrix if i.picks.types().contains(&Type::S4) => self.unsupported(i),
             Effect::LdMatrix => self.matrix(i, MatrixKind::LoadRows),
             Effect::StMatrix => self.matrix(i, MatrixKind::StoreRows),
@@ -108,10 +108,10 @@ impl Lowering<'_> {
                 let duration = self.source(&i.operands[0], Type::U32);
                 self.push(guard, OpKind::Sleep { duration });
             }
-            // Nothing is on its way, and what would reach another device is not launched.
+            // No fabric work is ever pending. A kernel that would access another device is not launched.
             Effect::Fabric if matches!(i.picks.mods().first(), Some(Mod::Submit | Mod::Wait)) => {}
             Effect::Fabric => self.unsupported(i),
-            // Hints without an effect on results.
+            // Hints that do not affect results.
             Effect::ApplyPriority
             | Effect::Discard
             | Effect::GridDepControl
@@ -137,7 +137,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The second destination of `d|p`, if it is there and is not the first one (in `p|p` the first result wins).
+    /// The second destination of `d|p`, if there is one and it differs from the first (in `p|p` the first result
+    /// wins).
     pub(super) fn second_destination(&mut self, i: &Instruction, index: usize) -> Option<Slot> {
         match i.operands.get(index)? {
             Operand::Pair(first, Some(second)) if *first != Some(*second) => Some(self.register(*second)),
@@ -145,8 +146,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The slot that holds a source operand as type `ty`: narrower values are cut out of wider registers and
-    /// 8-bit values extended, so that engines see one element width for each type.
+    /// The slot that holds a source operand as type `ty`. Values are truncated from wider registers, and 8-bit values
+    /// are extended, so engines see one element width per type.
     pub(super) fn source(&mut self, operand: &Operand, ty: Type) -> Slot {
         let width = Width::of(ty);
         let slot = match operand {
@@ -193,7 +194,7 @@ impl Lowering<'_> {
             match spec.access {
                 Access::Write => {
                     dst = [self.destination(i, index), self.second_destination(i, index)];
-                    // A register wider than the type gets the extended value.
+                    // A register wider than the type receives the extended value.
                     if let Some(register) = dst[0]
                         && self.width(register) != Width::of(ty)
                     {
@@ -207,7 +208,7 @@ impl Lowering<'_> {
                     }
                 }
                 Access::Read => match operand {
-                    // `sem` gets the elements one by one.
+                    // `sem` takes the elements one by one.
                     Operand::Vector(parts) => src.extend(parts.iter().map(|part| self.source(part, ty))),
                     operand => src.push(self.source(operand, ty)),
                 },
@@ -227,7 +228,7 @@ impl Lowering<'_> {
             }
         }
         if dst == [None, None] {
-            return; // pure, and nobody sees the result
+            return; // pure, and without a destination
         }
         let main_guard =
             if widened.is_some_and(|(register, narrow, _)| register != narrow) { None } else { guard };
@@ -277,7 +278,7 @@ impl Lowering<'_> {
             }
             _ => None,
         };
-        // Addresses leave the upper bits free, which say what a handle is of.
+        // Addresses leave the upper bits unused; a handle has its kind mark there.
         let offset = opaque.map_or(offset, |opaque| offset.wrapping_add(opaque.mark() as i64));
         let dst = self.temporary(self.address_width());
         self.push(None, OpKind::AddressOf { dst, base, offset });
@@ -292,7 +293,7 @@ impl Lowering<'_> {
         let ty = i.picks.ty(0);
         match (dst, src) {
             (Operand::Vector(parts), Operand::Vector(from)) => {
-                // All are read before any is written: `{a, b}, {b, a}` exchanges them.
+                // All sources are read before any destination is written: `{a, b}, {b, a}` swaps them.
                 let mut copies: SmallVec<[(Slot, Slot); 4]> = SmallVec::new();
                 for (to, from) in parts.iter().zip(from) {
                     if let Operand::Reg(register) = to {
@@ -396,7 +397,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `mov.v2.b32 {a, b}, c`: each register is as wide as the scalar of which it gets a part.
+    /// `mov.v2.b32 {a, b}, c`: each register is as wide as the part of the scalar that it receives.
     fn split(&mut self, guard: Option<Guard>, parts: &[Operand], src: &Operand, ty: Type) {
         let bits = ty.bits() / parts.len().max(1) as u32;
         let width = Width::of(Type::of_bits(bits));
@@ -419,7 +420,7 @@ impl Lowering<'_> {
         let ty = if self.width(dst) == Width::W32 { Type::U32 } else { Type::U64 };
         let src = self.source(operand, ty);
         let space = match operand {
-            // Parameters of a function lie in its caller's local memory.
+            // Parameters of a function are in its caller's local memory.
             Operand::Symbol(symbol, _) => self.symbol_base(*symbol).0,
             _ if i.picks.space() == Space::Param && !self.function.is_entry => Space::Local,
             _ => i.picks.space(),
@@ -455,7 +456,7 @@ impl Lowering<'_> {
     }
 }
 
-/// What an instruction on allocations does.
+/// What an allocation instruction does.
 fn allocation_kind(i: &Instruction) -> TensorMemoryKind {
     match () {
         () if i.picks.has(Mod::Alloc) => TensorMemoryKind::Allocate,
@@ -464,7 +465,7 @@ fn allocation_kind(i: &Instruction) -> TensorMemoryKind {
     }
 }
 
-/// `value` of type `ty` as its slot holds it: 8-bit values fill 16-bit slots.
+/// `value` of type `ty` in the representation of its slot: 8-bit values fill 16-bit slots.
 fn extend(value: u64, ty: Type) -> u64 {
     if ty == Type::S8 { value as u8 as i8 as u64 } else { value }
 }

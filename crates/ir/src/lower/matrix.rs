@@ -30,7 +30,7 @@ impl Lowering<'_> {
                 _ if spec.name == "stride" => op.stride = Some(self.source(operand, Type::U32)),
                 _ if spec.access == Access::Write => {
                     op.dst.extend(parts.iter().map(|part| self.part(part)));
-                    // The accumulator of `wgmma` is read, too.
+                    // `wgmma` also reads its accumulator.
                     if i.form.opcode == Opcode::Wgmma {
                         op.src.extend(parts.iter().map(|part| self.source(part, ty)));
                     }
@@ -38,12 +38,12 @@ impl Lowering<'_> {
                 _ => op.src.extend(parts.iter().map(|part| self.source(part, ty))),
             }
         }
-        // Every lane of the warp that is alive takes part.
+        // Every live lane of the warp takes part.
         let members = Some(self.constant(Width::W32, u32::MAX.into()));
         self.warp_operation(guard, WarpOp::Matrix(Box::new(op)), members);
     }
 
-    /// One register of a result.
+    /// One destination register.
     pub(super) fn part(&mut self, part: &Operand) -> Option<Slot> {
         match part {
             Operand::Reg(register) => Some(self.register(*register)),

@@ -9,8 +9,8 @@ use crate::op::{Address, AtomicOp, Base, Guard, OpKind, Slot, StackOp, Width};
 use crate::semantics::{Order, Semantics};
 
 impl Lowering<'_> {
-    /// Order and scope of `ld` and `st`. Other threads may answer strong accesses: whoever loops around them must let others
-    /// run. A release is an answer.
+    /// Order and scope of `ld` and `st`. A loop around a strong access may wait for other threads, so it must let
+    /// them run. A release alone waits for nothing.
     fn semantics(&mut self, i: &Instruction) -> Semantics {
         let semantics = Semantics::of_access(&i.picks);
         self.block().may_spin |= semantics.is_strong() && semantics.order != Order::Release;
@@ -50,7 +50,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Writes the high half of a register of 128 bits whose low half has got a number of type `ty`, extended to 64 bits: zeros, or its sign.
+    /// Writes the high half of a 128-bit register after its low half received a number of type `ty`, extended to 64
+    /// bits: zeros, or copies of the sign bit.
     fn extend_to_high_half(&mut self, guard: Option<Guard>, register: RegId, ty: Type) {
         let [low, high] = [0, 1].map(|half| self.register_half(register, half));
         let shift = FORMS.iter().find(|form| form.opcode == Opcode::Shr);
@@ -89,7 +90,7 @@ impl Lowering<'_> {
         self.push(guard, OpKind::Store { address, src: slots, bytes, semantics });
     }
 
-    /// A source of a store: the low bytes of a register of any width.
+    /// The source of a store: the low bytes of a register of any width.
     pub(super) fn stored(&mut self, operand: &Operand, ty: Type) -> Slot {
         match operand {
             Operand::Reg(register) => self.register(*register),
@@ -136,8 +137,8 @@ impl Lowering<'_> {
             Some(Operand::Reg(register)) => Some(self.register(*register)),
             _ => None,
         };
-        // f32 atomics on global memory flush subnormals, on shared memory they keep them (9.7.13.5 atom); what a generic
-        // address meets is seen when it is there.
+        // f32 atomics flush subnormals in global memory and keep them in shared memory (9.7.13.5 atom). For a generic
+        // address, this is decided at run time.
         let flush = ty == Type::F32 && !matches!(address.space, Space::Shared);
         self.wide_destination(guard, register, ty, |dst| OpKind::Atomic {
             op,
@@ -152,7 +153,7 @@ impl Lowering<'_> {
         });
     }
 
-    /// Atomics on vectors: each element is one step of its own (9.7.13.6 atom).
+    /// Atomics on vectors: each element is a separate atomic access (9.7.13.6 atom).
     fn atomic_vector(
         &mut self,
         guard: Option<Guard>,
@@ -163,7 +164,7 @@ impl Lowering<'_> {
         parts: &[Operand],
     ) {
         let flush = ty == Type::F32;
-        // All sources are read before the first destination is written.
+        // All sources must be read before the first destination is written.
         let sources: Vec<Slot> = parts.iter().map(|part| self.source(part, ty)).collect();
         let base = match address.base {
             Base::Slot(slot) => {

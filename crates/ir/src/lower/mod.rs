@@ -1,4 +1,4 @@
-//! From the checked module to [`Function`]s.
+//! Lowers the checked module to [`Function`]s.
 
 mod call;
 mod control;
@@ -38,7 +38,7 @@ pub(crate) fn function(module: &Module, id: FuncId, options: &Options) -> Option
     Some(lowering.finish(options))
 }
 
-/// A block that is being built. Its blocks are named by creation order until [`Lowering::finish`].
+/// A basic block under construction. Basic blocks are numbered by creation until [`Lowering::finish`].
 struct RawBlock {
     ops: Vec<Op>,
     terminator: Option<Terminator>,
@@ -53,16 +53,17 @@ struct Lowering<'m> {
     function: &'m Checked,
     body: &'m Body,
     blocks: Vec<RawBlock>,
-    /// The block under construction.
+    /// The basic block that operations are added to.
     current: BlockId,
     labels: Vec<Option<BlockId>>,
-    /// Values before slots are shared: registers, then constants, specials and temporaries as they come.
+    /// Values before slots are shared: registers first, then constants, specials and temporaries in order of
+    /// creation.
     values: Vec<SlotInfo>,
     registers: HashMap<(RegId, u8), Slot>,
     constants: HashMap<(Width, u64), Slot>,
     specials: HashMap<isa::SpecialRegister, Slot>,
     carry: Option<Slot>,
-    /// Where the stack ended on entry, in functions that take from it: they give that back when they return.
+    /// The end of the stack on entry, in functions that allocate on it. They restore it when they return.
     stack_entry: Option<Slot>,
     /// Byte offset in the frame of each `.local` and `.param` variable of this function.
     frame: HashMap<VarId, u32>,
@@ -112,11 +113,12 @@ impl<'m> Lowering<'m> {
         lowering
     }
 
-    /// Room in the frame of local memory.
+    /// Reserves bytes in the frame of local memory and returns their offset.
     fn reserve_frame(&mut self, bytes: u64, align: u64) -> u32 {
         let offset = u64::from(self.frame_bytes).next_multiple_of(align.max(4));
         self.frame_align = self.frame_align.max(u32::try_from(align).unwrap_or(u32::MAX));
-        // The checker keeps frames far below 4 GiB; the launch refuses what exceeds a thread's local memory.
+        // The checker keeps frames far below 4 GiB, and the launch rejects frames larger than a thread's local
+        // memory.
         self.frame_bytes = u32::try_from(offset.saturating_add(bytes)).unwrap_or(u32::MAX);
         offset as u32
     }
@@ -138,7 +140,7 @@ impl<'m> Lowering<'m> {
         &mut self.blocks[self.current.index()]
     }
 
-    /// Ends the current block and goes on in `next`.
+    /// Ends the current basic block and continues in `next`.
     fn end_block(&mut self, terminator: Terminator, next: BlockId) {
         let span = self.span;
         let block = self.block();
@@ -149,14 +151,14 @@ impl<'m> Lowering<'m> {
         self.current = next;
     }
 
-    /// Ends the current block, if it has not ended, without an instruction of the source; goes on in `next`.
+    /// Ends the current basic block, if it has not ended, without a source instruction; continues in `next`.
     fn fall_into(&mut self, next: BlockId) {
         let block = self.block();
         block.falls_through |= block.terminator.is_none();
         self.end_block(Terminator::Jump(next), next);
     }
 
-    /// Starts a new block that the current one falls into, unless the current one is still empty.
+    /// Starts a new basic block that the current one falls into, unless the current one is still empty.
     fn start_block(&mut self) {
         if !self.block().ops.is_empty() || self.block().terminator.is_some() {
             let next = self.new_block();
@@ -169,7 +171,7 @@ impl<'m> Lowering<'m> {
         self.fall_into(block);
     }
 
-    /// The block that a label names, which may not be placed yet.
+    /// The basic block of a label, which may not be placed yet.
     fn label_block(&mut self, label: LabelId) -> BlockId {
         match self.labels[label.index()] {
             Some(block) => block,
@@ -201,7 +203,7 @@ impl<'m> Lowering<'m> {
         self.body.registers[register.index()].ty
     }
 
-    /// The slot of a register; of its low half, if it has 128 bits.
+    /// The slot of a register, or of the low half of a 128-bit register.
     fn register(&mut self, register: RegId) -> Slot {
         self.register_half(register, 0)
     }
@@ -241,11 +243,11 @@ impl<'m> Lowering<'m> {
 
     // Addresses.
 
-    /// Where a symbol lies: its space and what to start from.
+    /// The state space and base of a symbol.
     fn symbol_base(&self, symbol: Symbol) -> (Space, Base) {
         match symbol {
             Symbol::Variable(id) => match self.frame.get(&id) {
-                // Arguments are passed in the caller's local memory.
+                // `.param` variables are in the frame, too: arguments are passed in the caller's local memory.
                 Some(&offset) => (Space::Local, Base::Frame(offset)),
                 None => (self.module.variables[id.index()].space, Base::Variable(id)),
             },
@@ -256,7 +258,7 @@ impl<'m> Lowering<'m> {
         }
     }
 
-    /// The address that an operand of an access in `space` means.
+    /// The address that an operand denotes in an access to `space`.
     fn address(&mut self, operand: &Operand, space: Space) -> Address {
         match operand {
             Operand::Address(AddressBase::Symbol(symbol), offset) => {
@@ -274,7 +276,7 @@ impl<'m> Lowering<'m> {
                 };
                 Address { space, base, offset }
             }
-            // `AddressValue` operands come without brackets.
+            // `AddressValue` operands have no brackets.
             Operand::Symbol(symbol, offset) => {
                 let (space, base) = self.symbol_base(*symbol);
                 Address { space, base, offset: *offset }
@@ -290,10 +292,10 @@ impl<'m> Lowering<'m> {
         }
     }
 
-    // The end.
+    // Finishing.
 
     fn finish(mut self, options: &Options) -> Function {
-        // Whoever runs off the end returns.
+        // Control that falls off the end of the function returns.
         let end = self.span;
         self.block().span = end;
         for block in self.blocks.iter_mut().filter(|block| block.terminator.is_none()) {
@@ -307,7 +309,7 @@ impl<'m> Lowering<'m> {
                 block.ops.push(Op { guard: None, span: block.span, kind });
             }
         }
-        // What is returned without having been written is zero, as every register is that was not.
+        // A return register that is never written still needs a slot: it returns zero, like every unwritten register.
         for register in self.function.returns.iter().filter_map(|param| param.register) {
             self.register(register);
             if self.register_type(register).bits() > 64 {
@@ -335,7 +337,8 @@ impl<'m> Lowering<'m> {
             let RawBlock { ops: block_ops, terminator, span, falls_through, may_spin, reduces } = block;
             let mut terminator = terminator.unwrap_or(Terminator::Return);
             terminator.rename(|b| place[b.index()]);
-            // Several operations may come from one instruction, and several blocks if it is guarded.
+            // One instruction may become several operations, and several basic blocks if it is guarded; count it
+            // once.
             let ends = (!falls_through).then_some(span);
             let mut instructions: Vec<Span> = block_ops.iter().map(|op| op.span).chain(ends).collect();
             instructions.retain(|&span| counted.insert(span));

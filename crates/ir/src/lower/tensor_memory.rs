@@ -1,7 +1,7 @@
 //! Operations on tensor memory (`tcgen05`).
 //!
-//! `tcgen05.alloc` becomes a loop around an operation that says whether there was room. `tcgen05.commit` becomes an arrival at the mbarrier
-//! object: the work that it waits for is done already, since engines do such work at once.
+//! `tcgen05.alloc` becomes a loop around an operation that reports whether there was room. `tcgen05.commit` becomes
+//! an arrival at the mbarrier object: engines do the work that it waits for at once, so this work is already done.
 
 use check::module::{AddressBase, Instruction, Operand};
 use isa::{Access, OperandKind, Space, Type};
@@ -14,16 +14,16 @@ use crate::semantics::{Order, Scope, Semantics};
 use crate::tensor_memory::{TensorMemoryKind, TensorMemoryOp};
 
 impl Lowering<'_> {
-    /// What a warp does: allocations, loads, stores.
+    /// Operations of a warp: allocations, loads, stores.
     pub(super) fn tensor_memory_warp(&mut self, i: &Instruction, kind: TensorMemoryKind) {
         let guard = self.guard(i);
         let mut op = self.tensor_memory(i, kind);
-        // Every lane of the warp that is alive takes part.
+        // Every live lane of the warp takes part.
         let members = Some(self.constant(Width::W32, u32::MAX.into()));
         if kind != TensorMemoryKind::Allocate {
             return self.warp_operation(guard, WarpOp::TensorMemory(Box::new(op)), members);
         }
-        // It is tried again until there is room.
+        // Repeat until there is room.
         let done = self.temporary(Width::Pred);
         op.dst.push(Some(done));
         let next = self.enter_guarded(guard);
@@ -39,7 +39,7 @@ impl Lowering<'_> {
         );
     }
 
-    /// What a thread has done.
+    /// Operations that a single thread issues.
     pub(super) fn tensor_memory_thread(&mut self, i: &Instruction, kind: TensorMemoryKind) {
         let guard = self.guard(i);
         let op = self.tensor_memory(i, kind);
@@ -66,7 +66,7 @@ impl Lowering<'_> {
         TensorMemoryOp { kind, form: i.form, picks: i.picks, dst, src, address }
     }
 
-    /// An address in tensor memory, as a number.
+    /// A tensor memory address as a number.
     fn tensor_address(&mut self, operand: &Operand) -> Slot {
         match operand {
             Operand::Address(AddressBase::Reg(register), 0) => {
@@ -85,14 +85,15 @@ impl Lowering<'_> {
         }
     }
 
-    /// `tcgen05.commit`: what it waits for is done, so that it is an arrival (9.7.16.11.1: `.release` at cluster scope).
+    /// `tcgen05.commit`: the work that it waits for is already done, so it is just an arrival (9.7.16.11.1:
+    /// `.release` at cluster scope).
     pub(super) fn tensor_commit(&mut self, i: &Instruction) {
         self.block().may_spin = true;
         let guard = self.guard(i);
         let Some(object) = i.operands.first() else { return };
         let mut address = self.address(object, i.picks.space());
-        // Programs name the object by the address in shared memory as well, although the instruction has no `.shared::cluster`: its low
-        // half is all that machine code reads.
+        // Programs also give the object's shared memory address, although the instruction has no `.shared::cluster`:
+        // machine code reads only the low half of the address.
         if let (Space::Generic, Base::Slot(src)) = (address.space, address.base) {
             let dst = self.temporary(Width::W64);
             self.push(None, OpKind::SharedObject { dst, src });

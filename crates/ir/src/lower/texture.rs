@@ -19,7 +19,7 @@ impl Lowering<'_> {
             (Effect::Sured, Some(op)) => TexelKind::Reduce(op),
             _ => TexelKind::Query,
         };
-        // Whoever spins here waits for another thread.
+        // A loop around this operation may wait for another thread.
         self.block().may_spin |= matches!(kind, TexelKind::Reduce(_));
         let handle = self.constant(Width::W64, 0);
         let (dst, src) = (SmallVec::new(), SmallVec::new());
@@ -56,7 +56,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The elements of an operand behind the coordinates.
+    /// The elements of an operand after the coordinates.
     fn read_elements(
         &mut self,
         src: &mut SmallVec<[Slot; 4]>,
@@ -72,7 +72,7 @@ impl Lowering<'_> {
         self.elements(src, parts, count, spec.resolve(&i.picks).unwrap_or(Type::B32));
     }
 
-    /// The first elements of a vector; those of registers wider than the type are cut where they are used.
+    /// The first elements of a vector. Elements in wider registers are truncated where they are used.
     fn elements(&mut self, src: &mut SmallVec<[Slot; 4]>, parts: &[Operand], count: usize, ty: Type) {
         for index in 0..count {
             let slot = match parts.get(index) {
@@ -83,7 +83,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A handle: what a register holds, or the mark and the address of what is bound.
+    /// A handle: the register's contents, or the kind mark and the address of the bound object.
     fn handle(&mut self, base: AddressBase) -> Slot {
         match base {
             AddressBase::Reg(register) => self.register(register),

@@ -1,10 +1,11 @@
-//! The approximate functions of binary64, which only emulators know: ex2, lg2, sin, cos.
+//! The approximate functions of binary64, which only emulators have: ex2, lg2, sin, cos.
 //!
-//! `sem` returns the exact value rounded to nearest. Here it is the sum of two numbers and a bound of the error, of
-//! some 2^-62 of the value; where the rounding depends on what is in doubt, once in a thousand results, `sem` is asked for the lane.
+//! `sem` returns the exact value rounded to nearest. These functions compute the value as a sum of two numbers with
+//! an error bound of about 2^-62 of the value. If the error could change the rounding (in one of a thousand results),
+//! `sem` computes the lane.
 //!
-//! Operands whose result is known by looking (NaN, zero, tiny sines) are taken out first, and the others computed one beside the other. The
-//! tables have 16 entries, which `Path::look_up` finds by a permutation.
+//! Operands with an obvious result (NaN, zero, tiny sines) are taken out first, and the others are computed side by
+//! side. The tables have 16 entries, so `Path::look_up` can read them by a permutation.
 
 mod tables;
 mod trig;
@@ -23,35 +24,38 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use tables::{INVERSES, LN_2, LOG2_E, LOGARITHMS, POWERS};
 
-/// The unit of rounding: the error of a result is this part of it at most.
+/// The rounding unit: the maximum relative error of one rounding.
 const UNIT: f64 = 1.0 / (1u64 << 53) as f64;
 
-/// Above what neglected terms, sums of low parts and `sem` itself add to the errors that the functions account for, as part of the result.
+/// Bound of the relative error from neglected terms, sums of low parts and `sem` itself, in addition to the errors
+/// that the functions account for.
 const NEGLECTED: f64 = UNIT / (1 << 12) as f64;
 
-/// Adding this rounds a small number to an integer, which then stands in the low bits of the sum.
+/// Adding this number rounds a small number to an integer, which is then in the low bits of the sum.
 const INTEGER: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// The nearest integer to x * scale, which is below 2^50, as a number and, in its low bits, as an integer in two's complement.
+/// The integer nearest to x * scale, which must be below 2^50: as a number and, in its low bits, as an integer in
+/// two's complement.
 #[inline(always)]
 fn nearest<P: Path>(x: f64, scale: f64) -> (f64, u64) {
     let sum = fused::<P>(x, scale, INTEGER);
     (sum - INTEGER, sum.to_bits())
 }
 
-/// x * y, and the rest that binary64 has no room for; |x| and |y| are less than 2^990.
+/// x * y and its rounding error. |x| and |y| must be less than 2^990.
 #[inline(always)]
 fn two_product<P: Path>(x: f64, y: f64) -> (f64, f64) {
     let product = x * y;
     if P::FUSED {
         return (product, x.mul_add(y, -product));
     }
-    // Halves of 26 bits have exact products (Dekker, "A floating-point technique for extending the available precision", 1971).
+    // Halves of 26 bits have exact products (Dekker, "A floating-point technique for extending the available
+    // precision", 1971).
     let ((x1, x0), (y1, y0)) = (halves(x), halves(y));
     (product, x0 * y0 - (((product - x1 * y1) - x0 * y1) - x1 * y0))
 }
 
-/// A number as a sum of two of 26 bits.
+/// A number as a sum of two numbers of 26 bits.
 #[inline(always)]
 fn halves(x: f64) -> (f64, f64) {
     let scaled = ((1 << 27) + 1) as f64 * x;
@@ -59,7 +63,7 @@ fn halves(x: f64) -> (f64, f64) {
     (high, x - high)
 }
 
-/// x + y, and the rest that binary64 has no room for, where x is zero or |x| >= |y|.
+/// x + y and its rounding error. x must be zero or |x| >= |y|.
 #[inline(always)]
 fn fast_two_sum(x: f64, y: f64) -> (f64, f64) {
     let sum = x + y;
@@ -76,22 +80,23 @@ fn polynomial<P: Path, const N: usize>(terms: [f64; N], x: f64) -> f64 {
     sum
 }
 
-/// A sum of two numbers, rounded, and ones if an error of so much could change that, or if it is no number.
+/// A sum of two numbers, rounded. The second result is all ones if this error could change the rounding, or if the
+/// sum is NaN.
 #[inline(always)]
 fn certain(high: f64, low: f64, error: f64) -> (f64, u64) {
     let (below, above) = (high + (low - error), high + (low + error));
     (below, if below == above { 0 } else { u64::MAX })
 }
 
-/// What a function has for a block: results, and ones in the lanes that `sem` is to be asked for, zeros in the others.
+/// The results of a function for a block, and all ones in the lanes that `sem` must compute, zero in the others.
 type Results = (Block<f64>, Block<u64>);
 
-/// A function of binary64, and what `sem` has for it.
+/// A function of binary64, and its semantics in `sem`.
 trait Function: 'static {
-    /// The operands that [`values`](Self::values) takes.
+    /// Whether [`values`](Self::values) accepts the operand.
     fn is_usual(x: f64) -> bool;
 
-    /// The value of an operand that is not usual, but for NaN.
+    /// The value of an operand that is neither usual nor NaN.
     fn unusual(x: f64) -> f64;
 
     /// The values of a block of usual operands.
@@ -100,13 +105,13 @@ trait Function: 'static {
     /// As for the methods of [`Path`].
     unsafe fn values<P: Path>(x: &Block<f64>) -> Results;
 
-    /// The semantics.
+    /// The function of `sem`.
     const SEM: fn(&Format, Mode, u64) -> u64;
 }
 
 struct Rounded<F>(PhantomData<F>);
 
-/// Blocks that are looked at together.
+/// Number of blocks that are classified together.
 const CHUNK: usize = 16;
 
 impl<F: Function> Kernel for Rounded<F> {
@@ -138,14 +143,15 @@ impl<F: Function> Kernel for Rounded<F> {
     }
 }
 
-/// A chunk of which not all operands are usual: values are computed of those that are, one after the other.
+/// Computes a chunk that has unusual operands: packs the usual operands, computes their values and expands these
+/// again.
 ///
 /// # Safety
 /// As for [`Kernel::run`], of the blocks of the chunk.
 #[inline(always)]
 unsafe fn mixed<F: Function, P: Path>(args: &LaneArgs, chunk: Range<usize>, usual: [u16; CHUNK]) {
     const ONE: u64 = 1f64.to_bits();
-    // Where the last operands go, there is room for a block.
+    // A spare block after the last operands leaves room for whole-block writes.
     let mut packed = Aligned([ONE; (CHUNK + 1) * BLOCK]);
     let packed = &mut packed.0;
     let mut count = 0;
@@ -156,7 +162,7 @@ unsafe fn mixed<F: Function, P: Path>(args: &LaneArgs, chunk: Range<usize>, usua
             P::compress64(load(args, 0, i), mask, to);
             count += mask.count_ones() as usize;
         }
-        // Ones stand for what is missing in the last block: they are no work for `sem`.
+        // Ones fill the last block: they never need `sem`.
         packed[count..][..BLOCK].fill(ONE);
         for block in packed[..count.next_multiple_of(BLOCK)].as_chunks_mut().0 {
             *block = rounded::<F, P>(block.map(f64::from_bits)).map(f64::to_bits);
@@ -192,7 +198,7 @@ unsafe fn rounded<F: Function, P: Path>(x: Block<f64>) -> Block<f64> {
     }
 }
 
-/// What `sem` makes of the lanes in doubt.
+/// Computes the lanes in doubt by `sem`.
 #[cold]
 #[inline(never)]
 fn ask_sem<F: Function>(
@@ -205,7 +211,7 @@ fn ask_sem<F: Function>(
     }
 }
 
-/// 1/n!, 1/(n + stride)! ..., every second one negated where they are to `alternate`.
+/// 1/n!, 1/(n + stride)! and so on, starting from n = `from`; with `alternate` every second one is negated.
 const fn inverse_factorials<const N: usize>(from: usize, stride: usize, alternate: bool) -> [f64; N] {
     let mut terms = [0.0; N];
     let (mut factorial, mut n, mut i) = (1u64, 0, 0);
@@ -225,9 +231,9 @@ struct Ex2;
 impl Function for Ex2 {
     #[inline(always)]
     fn is_usual(x: f64) -> bool {
-        /// Below, it is 1.
+        /// Below this magnitude, the result is 1.
         const TINY: f64 = 1.0 / (1u64 << 56) as f64;
-        // Beyond, the result is zero or infinite.
+        // Outside of this range, the result is zero or infinite.
         (x.abs() >= TINY) & (-1075.0..1024.0).contains(&x)
     }
 
@@ -239,7 +245,7 @@ impl Function for Ex2 {
 
     #[inline(always)]
     unsafe fn values<P: Path>(x: &Block<f64>) -> Results {
-        /// Of e^t = 1 + t + t^2 (1/2! + t/3! + ...) for |t| <= ln 2 / 32: what is left out is below 2^-68.
+        /// Terms of e^t = 1 + t + t^2 (1/2! + t/3! + ...) for |t| <= ln 2 / 32. The neglected terms are below 2^-68.
         const TERMS: [f64; 7] = inverse_factorials(2, 1, false);
         // x = n/16 + rest
         let (mut index, mut rests) = ([0; BLOCK], [0.0; BLOCK]);
@@ -261,11 +267,12 @@ impl Function for Ex2 {
             let (high, low) = fast_two_sum(power[k], product);
             let lows = fused::<P>(power_low[k], t, power_low[k]) + product_low;
             let low = low + fused::<P>(power[k], rest, lows);
-            // Rounded are the square, the polynomial, products with half the square and four sums of that size: 4 units of the square.
+            // These terms are rounded: the square, the polynomial, products with half the square and four sums of
+            // that size. Together that is 4 units of the square.
             let error = high * fused::<P>(square, 4.25 * UNIT, NEGLECTED);
             let (value, doubt) = certain(high, low, error);
             out[k] = f64::from_bits(value.to_bits().wrapping_add(index[k] >> 4 << 52));
-            // What is less than the normal numbers is rounded otherwise.
+            // Results below the normal numbers are rounded differently.
             doubts[k] = if x[k] < -1022.0 { u64::MAX } else { doubt };
         }
         (out, doubts)
@@ -279,7 +286,8 @@ struct Lg2;
 impl Function for Lg2 {
     #[inline(always)]
     fn is_usual(x: f64) -> bool {
-        // In integers: of the comparisons LLVM makes a test of classes, which it has no vectors for.
+        // In integers, because LLVM turns the comparisons into a test of floating-point classes, which it cannot
+        // vectorize.
         x.to_bits().wrapping_sub(1) < f64::INFINITY.to_bits() - 1
     }
 
@@ -291,9 +299,10 @@ impl Function for Lg2 {
 
     #[inline(always)]
     unsafe fn values<P: Path>(x: &Block<f64>) -> Results {
-        /// 2^64, which makes subnormal numbers normal ones.
+        /// 2^64, a factor that makes subnormal numbers normal.
         const UP: f64 = (1u128 << 64) as f64;
-        /// Of log(1 + r) = r - r^2/2 + r^3 (1/3 - r/4 + ...) for |r| < 0.035: what is left out is below 2^-67 of it.
+        /// Terms of log(1 + r) = r - r^2/2 + r^3 (1/3 - r/4 + ...) for |r| < 0.035. The neglected terms are below
+        /// 2^-67 of the value.
         const TERMS: [f64; 11] = {
             let mut terms = [0.0; 11];
             let mut n = 0;
@@ -303,7 +312,7 @@ impl Function for Lg2 {
             }
             terms
         };
-        // x = 2^exponent * m, where m is nearer to 1 + index/16 than to the others; it is 1 - 1/64 at least.
+        // x = 2^exponent * m, where 1 + index/16 is the nearest of these numbers to m; m is at least 1 - 1/64.
         let (mut index, mut significands, mut exponents) = ([0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
         for k in 0..BLOCK {
             let small = x[k] < f64::MIN_POSITIVE;
@@ -321,7 +330,7 @@ impl Function for Lg2 {
         };
         let (mut out, mut doubts) = ([0.0; BLOCK], [0; BLOCK]);
         for k in 0..BLOCK {
-            // Exact: the product is a multiple of 2^-58, or of 2^-57 where it is 2^-5 from 1 or more.
+            // Exact: the product is a multiple of 2^-58, or of 2^-57 if it differs from 1 by at least 2^-5.
             let (product, rest) = two_product::<P>(significands[k], inverse[k]);
             let r = (product - 1.0) + rest;
             let (square, square_low) = two_product::<P>(r, r);
@@ -330,12 +339,12 @@ impl Function for Lg2 {
             let low = fused::<P>(cube, polynomial::<P, _>(TERMS, r), fused::<P>(-0.5, square_low, low));
             let (product, product_low) = two_product::<P>(high, LOG2_E.0);
             let product_low = fused::<P>(low, LOG2_E.0, fused::<P>(high, LOG2_E.1, product_low));
-            // Zero, or more than twice what is added.
+            // Zero, or more than twice the product that is added.
             let base = exponents[k] + logarithm[k];
             let (high, low) = fast_two_sum(base, product);
             let low = low + (product_low + logarithm_low[k]);
-            // Rounded are square and cube, the polynomial, products with a third of the cube and five sums of that size, times 1.44: 4.8 units
-            // of the cube.
+            // These terms are rounded: square and cube, the polynomial, products with a third of the cube and five
+            // sums of that size. Times 1.44, that is 4.8 units of the cube.
             let error = fused::<P>(cube.abs(), 5.0 * UNIT, high.abs() * NEGLECTED);
             (out[k], doubts[k]) = certain(high, low, error);
         }

@@ -1,18 +1,19 @@
-//! Tables of the functions of binary64, from fixed point when this is compiled. "Qn" has n bits after the binary point.
+//! Tables of the binary64 functions, computed in fixed point at compile time. "Qn" is a fixed-point number with n
+//! bits after the binary point.
 
 use sem::approx::TWO_OVER_PI;
 
-/// Entries of a table, which is looked up by vectors.
+/// Entries of a table; vector permutations look them up.
 const SIZE: usize = 16;
 
-/// 16 numbers, each as the sum of two: the second is half a unit in the last place of the first, or less.
+/// 16 numbers, each as the sum of two. The second is at most half a unit in the last place of the first.
 pub(super) struct Pairs {
     pub(super) high: [f64; SIZE],
     pub(super) low: [f64; SIZE],
 }
 
 impl Pairs {
-    /// Those of numbers in Q126, of which the first parts have `bits` bits.
+    /// The pairs of numbers in Q126. The first parts have `bits` bits.
     const fn of(numbers: [i128; SIZE], bits: u32) -> Pairs {
         let mut pairs = Pairs { high: [0.0; SIZE], low: [0.0; SIZE] };
         let mut j = 0;
@@ -24,7 +25,7 @@ impl Pairs {
     }
 }
 
-/// A number in Q126 as the sum of two, of which the first has `bits` bits.
+/// A number in Q126 as the sum of two numbers, the first of which has `bits` bits.
 const fn pair(number: i128, bits: u32) -> (f64, f64) {
     let length = 128 - number.unsigned_abs().leading_zeros();
     let spare = length.saturating_sub(bits);
@@ -49,8 +50,8 @@ const fn mul_high(a: u128, b: u128) -> u128 {
 /// 1.0 in Q126.
 const ONE: u128 = 1 << 126;
 
-/// The terms of x^from, x^(from + stride) ... in the series of e^x, for x below 1; every second one negated where they are to
-/// `alternate`. x and the sum in Q126.
+/// The terms x^from, x^(from + stride) and so on of the series of e^x, for x below 1; with `alternate` every second
+/// one is negated. x and the sum are in Q126.
 const fn exponential(x: u128, from: usize, stride: usize, alternate: bool) -> i128 {
     let (mut sum, mut term, mut n, mut count) = (0i128, ONE, 0, 0);
     while term != 0 {
@@ -77,7 +78,7 @@ pub(super) const LN_2: (f64, f64) = pair(LN_2_Q126 as i128, 53);
 pub(super) const LOG2_E: (f64, f64) = pair(LOG2_E_Q126 as i128, 53);
 /// pi/2.
 pub(super) const PI_2: (f64, f64) = pair(PI_2_Q126 as i128, 53);
-/// What is left of pi/2 behind [`PI_2`].
+/// pi/2 minus [`PI_2`].
 pub(super) const PI_2_REST: f64 = f64::from_bits(0xb91f_1976_b7ed_8fbc);
 
 /// 2^(j/16).
@@ -94,11 +95,11 @@ pub(super) static POWERS: Pairs = Pairs::of(
     53,
 );
 
-/// 64ths near 64 / (1 + j/16), so that a number near the latter by its own is near 1: the product less 1 is below 2^-5, or
-/// below 2^-4 where the factor is even.
+/// Multiples of 1/64 near 1 / (1 + j/16), so that the product of a number near 1 + j/16 and its factor is near 1: the
+/// product minus 1 is below 2^-5, or below 2^-4 if the factor is even.
 const FACTORS: [i32; SIZE] = [64, 60, 57, 54, 51, 49, 46, 44, 43, 41, 39, 38, 37, 35, 34, 33];
 
-/// The same as numbers.
+/// The factors as numbers.
 pub(super) static INVERSES: [f64; SIZE] = {
     let mut inverses = [0.0; SIZE];
     let mut j = 0;
@@ -109,13 +110,13 @@ pub(super) static INVERSES: [f64; SIZE] = {
     inverses
 };
 
-/// Minus the logarithms of [`INVERSES`] to base 2. The sum of an exponent and a first part is exact.
+/// Minus the base-2 logarithms of [`INVERSES`]. The sum of an exponent and a first part is exact.
 pub(super) static LOGARITHMS: Pairs = Pairs::of(
     {
         let mut logarithms = [0; SIZE];
         let mut j = 0;
         while j < SIZE {
-            // -log2 c = 2 / ln 2 atanh z with z = (1 - c) / (1 + c), below 1/3; in Q120.
+            // -log2 c = 2 / ln 2 atanh z with z = (1 - c) / (1 + c), which is below 1/3; in Q120.
             let factor = FACTORS[j] as u128;
             let z = ((64 - factor) << 120) / (64 + factor);
             let (mut sum, mut power, mut n) = (0, z, 1);
@@ -148,15 +149,16 @@ const fn circular(from: usize) -> Pairs {
     Pairs::of(values, 53)
 }
 
-/// The least exponent of numbers that [`TURNS`] are for; the greatest is 1023.
+/// The least exponent of the numbers that [`TURNS`] supports; the greatest is 1023.
 pub(super) const FIRST: i32 = -27;
 
-/// Exponents that share an entry of [`TURNS`].
+/// Number of exponents that share an entry of [`TURNS`].
 pub(super) const SHARED: i32 = 66;
 
-/// 2/pi times 2^(FIRST + SHARED j), modulo 2^54 and that added, in pieces of 53 bits: the last bits count 4, 2^-51, 2^-104, 2^-157 (Payne
-/// and Hanek, "Radian reduction for trigonometric functions", 1983). Factors are multiples of 2^-52, so that 2^54 makes no difference
-/// modulo 4, but it makes the last places of products with the first piece 4 or more.
+/// 2/pi times 2^(FIRST + SHARED j), modulo 2^54 and with 2^54 added, in pieces of 53 bits. The last bits of the
+/// pieces have the values 4, 2^-51, 2^-104 and 2^-157 (Payne and Hanek, "Radian reduction for trigonometric
+/// functions", 1983). Factors are multiples of 2^-52, so the added 2^54 changes nothing modulo 4; but it makes the
+/// unit in the last place of products with the first piece at least 4.
 pub(super) static TURNS: [[f64; SIZE]; 4] = {
     let mut turns = [[0.0; SIZE]; 4];
     let mut j = 0;
@@ -167,7 +169,7 @@ pub(super) static TURNS: [[f64; SIZE]; 4] = {
             let mut word = 0u64;
             let mut weight = first;
             while weight > first - 53 {
-                // Bit 0 of 2/pi counts 1/2.
+                // Bit 0 of 2/pi has the value 1/2.
                 let at = FIRST + SHARED * j as i32 - weight - 1;
                 let inside = at >= 0 && at < 64 * TWO_OVER_PI.len() as i32;
                 let bit = if inside { TWO_OVER_PI[at as usize / 64] >> (63 - at % 64) & 1 } else { 0 };

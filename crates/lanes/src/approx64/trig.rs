@@ -11,8 +11,8 @@ use sem::format::Format;
 use sem::round::Mode;
 use std::f64::consts::FRAC_2_PI;
 
-/// Numbers as quarter turns, in the low bits of integers, and angles from -pi/4 to pi/4 or little beyond, as sums of two with an
-/// error.
+/// Argument reduction: quarter turns, in the low bits of integers, and remaining angles between about -pi/4 and pi/4.
+/// Each angle is a sum of two numbers with an error bound.
 struct Angles {
     quarters: Block<u64>,
     high: Block<f64>,
@@ -20,16 +20,16 @@ struct Angles {
     error: f64,
 }
 
-/// Below, a sine is its angle and a cosine is 1.
+/// Below this, the sine of an angle is the angle and its cosine is 1.
 const TINY: f64 = 1.0 / (1u64 << 27) as f64;
 
-/// From there on numbers are reduced by [`reduce_large`].
+/// Numbers from this one on are reduced by [`reduce_large`].
 const LARGE: f64 = (1 << 28) as f64;
 
-/// Above what neglected terms, sums of low parts and the series of `sem` add to the errors, as part of the result: twice 2^-71 and less.
+/// Bound of the relative error from neglected terms, sums of low parts and the series of `sem`: twice 2^-71 and less.
 const NEGLECTED: f64 = UNIT / (1 << 15) as f64;
 
-/// x - y * z where that has no more than 53 bits, and y * z is zero or nearly x.
+/// x - y * z, if the result has at most 53 bits and y * z is zero or close to x.
 #[inline(always)]
 fn exact_rest<P: Path>(x: f64, y: f64, z: f64) -> f64 {
     if P::FUSED {
@@ -39,15 +39,15 @@ fn exact_rest<P: Path>(x: f64, y: f64, z: f64) -> f64 {
     (x - product) - rest
 }
 
-/// Positive numbers below [`LARGE`], less so many times pi/2.
+/// Reduces positive numbers below [`LARGE`] by a multiple of pi/2.
 #[inline(always)]
 fn reduce<P: Path>(x: &Block<f64>) -> Angles {
-    /// Above what is lost in the Q127 of `sem`, and in the sums here.
+    /// Bound of the error of the Q127 numbers of `sem` and of the sums here.
     const ERROR: f64 = 1.0 / (1u128 << 120) as f64;
     let mut angles = Angles { quarters: [0; BLOCK], high: [0.0; BLOCK], low: [0.0; BLOCK], error: ERROR };
     for (k, &x) in x.iter().enumerate() {
         let (n, bits) = nearest::<P>(x, FRAC_2_PI);
-        // A multiple of 2^-53, or of the last place of x where n is zero, and below 1.
+        // A multiple of 2^-53, or of the unit in the last place of x if n is zero, and below 1.
         let first = exact_rest::<P>(x, n, PI_2.0);
         let (product, rest) = two_product::<P>(n, PI_2.1);
         let (high, low) = two_sum(first, -product);
@@ -57,35 +57,36 @@ fn reduce<P: Path>(x: &Block<f64>) -> Angles {
     angles
 }
 
-/// A positive number less a multiple of 4: from -2 to 2, or a multiple of 4 of the size of the number's last place.
+/// Reduces a positive number modulo 4, to -2..2. If the number's unit in the last place is at least 4, the result is
+/// a multiple of 4 of about that size.
 #[inline(always)]
 fn modulo_4(x: f64) -> f64 {
-    /// The last place of the sums of this and smaller numbers is 4, that of larger numbers is more.
+    /// The unit in the last place of sums with this number is 4 for smaller addends, and more for larger ones.
     const FOURS: f64 = (1u64 << 54) as f64;
     x - ((x + FOURS) - FOURS)
 }
 
-/// A number less a multiple of 8, or less one of 4 where it is a multiple of 4 itself: from -4 to 4, or as above.
+/// Reduces a number modulo 8, or modulo 4 if it is a multiple of 4, to -4..4 (with the same exception).
 #[inline(always)]
 fn modulo_8(x: f64) -> f64 {
     const EIGHTS: f64 = 1.5 * (1u64 << 55) as f64;
     x - ((x + EIGHTS) - EIGHTS)
 }
 
-/// Positive numbers from [`TINY`] on, less so many times pi/2.
+/// Reduces positive numbers from [`TINY`] on by a multiple of pi/2.
 ///
 /// # Safety
 /// As for the methods of [`Path`].
 #[inline(always)]
 unsafe fn reduce_large<P: Path>(x: &Block<f64>) -> Angles {
-    /// What the last piece leaves out, and sums of low parts.
+    /// Bound of the error of what follows the last piece, and of sums of low parts.
     const ERROR: f64 = 1.0 / (1u128 << 89) as f64;
     // x = factor * 2^(FIRST + SHARED index), with a factor from 1 to 2^SHARED.
     let (mut index, mut factors) = ([0; BLOCK], [0.0; BLOCK]);
     for k in 0..BLOCK {
         let bits = x[k].to_bits();
         let exponent = (bits >> 52).wrapping_sub((1023 + FIRST) as u64);
-        // Right for the quotients up to 15.
+        // Division by multiplication; exact for quotients up to 15.
         index[k] = (exponent * 993) >> 16;
         let scale = (index[k] * SHARED as u64).wrapping_add(FIRST as u64);
         factors[k] = f64::from_bits(bits.wrapping_sub(scale << 52));
@@ -101,7 +102,7 @@ unsafe fn reduce_large<P: Path>(x: &Block<f64>) -> Angles {
     };
     let mut angles = Angles { quarters: [0; BLOCK], high: [0.0; BLOCK], low: [0.0; BLOCK], error: ERROR };
     for k in 0..BLOCK {
-        // The product itself is a multiple of 4.
+        // The product itself is a multiple of 4, so only its error term counts.
         let (_, b) = two_product::<P>(factors[k], turns[0][k]);
         let (c, d) = two_product::<P>(factors[k], turns[1][k]);
         let (e, f) = two_product::<P>(factors[k], turns[2][k]);
@@ -118,7 +119,7 @@ unsafe fn reduce_large<P: Path>(x: &Block<f64>) -> Angles {
     angles
 }
 
-/// `a` where the mask has a one, else `b`.
+/// `a` where the mask is set, else `b`.
 ///
 /// # Safety
 /// As for the methods of [`Path`].
@@ -128,7 +129,7 @@ unsafe fn select<P: Path>(mask: u16, a: Block<f64>, b: Block<f64>) -> Block<f64>
     unsafe { P::select64(mask, a.map(f64::to_bits), b.map(f64::to_bits)).map(f64::from_bits) }
 }
 
-/// Terms for the powers of half of what they are for, the first of which is to be multiplied by `scale`.
+/// Rescales the terms of a series for use with half of its variable; the first term is multiplied by `scale`.
 const fn of_halves<const N: usize>(mut terms: [f64; N], mut scale: f64) -> [f64; N] {
     let mut i = 0;
     while i < N {
@@ -160,9 +161,10 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
 
     #[inline(always)]
     unsafe fn values<P: Path>(x: &Block<f64>) -> Results {
-        /// Of sin d = d - d h (2/3! - 4h/5! + ...), with h = d^2/2, for |d| < 0.032: what is left out is below 2^-74 of it.
+        /// Terms of sin d = d - d h (2/3! - 4h/5! + ...), with h = d^2/2, for |d| < 0.032. The neglected terms are
+        /// below 2^-74 of the sum.
         const SINE_REST: [f64; 4] = of_halves(inverse_factorials(3, 2, true), 2.0);
-        /// Of cos d = 1 - h + h^2 (4/4! - 8h/6! + ...): what is left out is below 2^-71.
+        /// Terms of cos d = 1 - h + h^2 (4/4! - 8h/6! + ...). The neglected terms are below 2^-71.
         const COSINE_REST: [f64; 3] = of_halves(inverse_factorials(4, 2, true), 4.0);
         let (magnitudes, mut large) = (x.map(f64::abs), [0; BLOCK]);
         for k in 0..BLOCK {
@@ -178,10 +180,10 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
             let sixteenths;
             (sixteenths, index[k]) = nearest::<P>(angles.high[k].abs(), 16.0);
             rests[k] = fused::<P>(sixteenths, -1.0 / 16.0, angles.high[k].abs());
-            // In odd quarters it is the cosine of the angle.
+            // Odd quarters take the cosine of the angle.
             odd[k] = angles.quarters[k].wrapping_add(u64::from(COSINE)) << 63;
         }
-        // The value is a cos d + b sin d, but for the sign of d.
+        // The value is a cos d + b sin d, up to the sign of d.
         // SAFETY: the caller's promise.
         let (a, a_low, b, b_low) = unsafe {
             let odd = P::top_bits64(odd);
@@ -193,7 +195,7 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
         };
         let (mut out, mut doubts) = ([0.0; BLOCK], [0; BLOCK]);
         for k in 0..BLOCK {
-            // An angle's sign goes where the sine's does.
+            // The angle's sign applies to the sine.
             let sign = angles.high[k].to_bits() & 1 << 63;
             let signed = |x: f64, sign: u64| f64::from_bits(x.to_bits() ^ sign);
             let (d, d_low) = (signed(rests[k], odd[k]), signed(angles.low[k], sign ^ odd[k]));
@@ -210,8 +212,9 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
             let slope = fused::<P>(-b, half, fused::<P>(-a, d, b));
             let lows = fused::<P>(a, cosine_rest, fused::<P>(d_low, slope, lows));
             let low = (low + lower) + fused::<P>(-b, sine_rest, lows);
-            // Rounded are half the square, the cube, the polynomial, products with a sixth of the cube and three sums of that size, and the slope
-            // lacks that times half a unit: 1.5 units of the cube, of which 1/16 of half the square is more.
+            // These terms are rounded: half the square, the cube, the polynomial, products with a sixth of the cube
+            // and three sums of that size; and the slope lacks that times half a unit. Together that is 1.5 units of
+            // the cube, which is less than 1.5/16 units of half the square.
             let error = fused::<P>(half, 1.5 / 16.0 * UNIT, fused::<P>(high, NEGLECTED, angles.error));
             let value;
             (value, doubts[k]) = certain(high, low, error);

@@ -1,4 +1,4 @@
-//! cvt among floating-point formats: to nearest even, to an integral number, and of a format to itself.
+//! cvt among floating-point formats: to nearest even, to an integral value, and from a format to itself.
 
 use super::{DOWN, NEAREST, UP, ZERO, integral, round32, round64};
 use crate::drive::{Bf16, F16, Half, Lane, apply1, apply2, load, map1, store};
@@ -8,7 +8,7 @@ use crate::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Picks, Type};
 use std::marker::PhantomData;
 
-/// A source or a destination of floating point, computed in binary32.
+/// A floating-point source or destination that is computed in binary32.
 pub(super) trait Single: 'static {
     type Lane: Lane;
 
@@ -16,7 +16,7 @@ pub(super) trait Single: 'static {
     /// As for the methods of [`Path`].
     unsafe fn widen<P: Path>(x: Block<Self::Lane>) -> Block<f32>;
 
-    /// To nearest even, NaNs to the canonical one.
+    /// Rounds to nearest even; NaNs become the canonical NaN.
     ///
     /// # Safety
     /// As for the methods of [`Path`].
@@ -58,16 +58,16 @@ macro_rules! single {
 }
 single!(F16 Bf16);
 
-/// Among binary32 and the halves.
+/// Conversions among binary32 and the halves.
 struct Reformat<S, D, const FTZ: bool, const CLAMP: u8>(PhantomData<(S, D)>);
 
-/// What happens to a result: nothing, `.sat`, `.relu`.
+/// What is applied to a result: nothing, `.sat` or `.relu`.
 pub(super) const NONE: u8 = 0;
 const SAT: u8 = 1;
 const RELU: u8 = 2;
 
-/// `.sat` of what may be a signalling NaN, which no arithmetic returns: by its bits, since comparisons become instructions for
-/// minima and maxima, and those of aarch64 return a NaN for it.
+/// `.sat` of a number that may be a signalling NaN, which arithmetic never returns. Works on the bits, because
+/// comparisons become minimum and maximum instructions, and those of aarch64 return a NaN for it.
 #[inline(always)]
 fn saturate_any(x: f32) -> f32 {
     const ONE: i32 = 1.0f32.to_bits() as i32;
@@ -113,7 +113,7 @@ pub(super) fn reformat<S: Single, D: Single>(ftz: bool, clamp: u8, path: HostPat
     }
 }
 
-/// To an integral number of the same format.
+/// Rounds to an integral value of the same format.
 struct ToIntegral<S, const R: u8, const FTZ: bool, const SATURATE: bool>(PhantomData<S>);
 
 impl<S: Single, const R: u8, const FTZ: bool, const SATURATE: bool> Kernel
@@ -134,7 +134,8 @@ impl<S: Single, const R: u8, const FTZ: bool, const SATURATE: bool> Kernel
 
 fn to_integral<S: Single>(r: u8, ftz: bool, sat: bool, path: HostPath) -> LaneFn {
     fn rounded<S: Single, const R: u8>(ftz: bool, sat: bool, path: HostPath) -> LaneFn {
-        // What `.ftz` would flush, rounding to nearest and toward zero do.
+        // Rounding to nearest and toward zero turn subnormal numbers into zeros anyway, so `.ftz` has no effect on
+        // them.
         match (ftz && R > ZERO && size_of::<S::Lane>() == 4, sat) {
             (false, false) => version::<ToIntegral<S, R, false, false>>(path),
             (false, true) => version::<ToIntegral<S, R, false, true>>(path),
@@ -150,7 +151,7 @@ fn to_integral<S: Single>(r: u8, ftz: bool, sat: bool, path: HostPath) -> LaneFn
     }
 }
 
-/// Two binary32 numbers to two halves, the first one above.
+/// Two binary32 numbers to two halves, the first one in the upper half.
 struct Pack<H, const RECTIFY: bool>(PhantomData<H>);
 
 impl<H: Half, const RECTIFY: bool> Kernel for Pack<H, RECTIFY> {
@@ -180,13 +181,13 @@ pub(super) fn pack(dtype: Type, relu: bool, path: HostPath) -> Option<LaneFn> {
     })
 }
 
-/// binary64 to binary32: a NaN becomes quiet and keeps its sign and the top of its payload.
+/// binary64 to binary32: a NaN becomes quiet and keeps its sign and the top bits of its payload.
 #[inline(always)]
 fn narrow_f64<const FTZ: bool>(x: f64) -> f32 {
     let bits = x.to_bits();
     let nan =
         f32::from_bits((bits >> 32) as u32 & 0x8000_0000 | 0x7fc0_0000 | (bits >> 29) as u32 & 0x7f_ffff);
-    // Rounded with an unbounded exponent, what lies half a unit in the last place below 2^-126 reaches it.
+    // With an unbounded exponent, numbers from half a unit in the last place below 2^-126 round to 2^-126.
     let small = FTZ && x.abs() < f64::from_bits((1023 - 126) << 52) * (1.0 - 1.0 / (1 << 25) as f64);
     if x.is_nan() {
         nan
@@ -197,8 +198,8 @@ fn narrow_f64<const FTZ: bool>(x: f64) -> f32 {
     }
 }
 
-/// binary32 to binary64: a NaN becomes quiet and keeps its sign and payload, except that `.ftz` makes it the canonical
-/// one first.
+/// binary32 to binary64: a NaN becomes quiet and keeps its sign and payload; with `.ftz` it becomes the canonical
+/// NaN.
 #[inline(always)]
 fn widen_f32<const FTZ: bool>(x: f32) -> f64 {
     let bits = if FTZ { 0x7fff_ffff } else { u64::from(x.to_bits()) };
@@ -248,14 +249,14 @@ fn f64_to_integral(r: u8, sat: bool, path: HostPath) -> LaneFn {
 
 const F64_INFINITY: u64 = f64::INFINITY.to_bits();
 
-/// `.sat` of an encoding of 64 bits, whatever it is.
+/// `.sat` of any 64-bit encoding.
 #[inline(always)]
 fn saturate_bits(bits: u64, one: u64, infinity: u64) -> u64 {
     let positive = (bits as i64).max(0) as u64;
     if positive > infinity { 0 } else { positive.min(one) }
 }
 
-/// `cvt` of a format to itself: the bits pass, unless there is something to flush or to clamp.
+/// `cvt` from a format to itself: copies the bits, unless `.ftz` or `.sat` changes them.
 fn unchanged(ty: Type, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     Some(match (ty, picks.has(Mod::Ftz), picks.has(Mod::Sat)) {
         (Type::F32, false, false) => map1(path, |x: u32| x),
@@ -270,15 +271,15 @@ fn unchanged(ty: Type, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     })
 }
 
-/// `cvt.rna.tf32.f32`: the fraction of 23 bits to one of 10, to nearest, and of two the one away from zero. The fraction of a
-/// NaN is cut.
+/// `cvt.rna.tf32.f32`: rounds the fraction from 23 bits to 10, to nearest, with ties away from zero. A NaN's fraction
+/// is truncated.
 pub(super) fn to_tf32<const FINITE: bool>(path: HostPath) -> LaneFn {
     const INFINITY: u32 = f32::INFINITY.to_bits();
     map1(path, |x: u32| {
         let (sign, magnitude) = (x & 0x8000_0000, x & 0x7fff_ffff);
         let unit = 1 << 13;
         let nearest = (magnitude + unit / 2) & !(unit - 1);
-        // The largest number is next below infinity.
+        // The largest number is the one just below infinity.
         let number = if FINITE { nearest.min(INFINITY - unit) } else { nearest.min(INFINITY) };
         let cut = (magnitude & !(unit - 1)).wrapping_sub(if FINITE { unit } else { 0 });
         sign | if magnitude > INFINITY { cut } else { number }

@@ -5,7 +5,7 @@ use crate::path::{BLOCK, Parametric, Path, version_with};
 use crate::{HostPath, LaneArgs, LaneFn};
 use isa::Type;
 
-/// An integer type, and the lanes that hold it.
+/// An integer type and the type of the lanes that hold it.
 pub(super) trait Integer: Copy + 'static {
     type Lane: Lane;
     const MIN: i64;
@@ -14,20 +14,20 @@ pub(super) trait Integer: Copy + 'static {
     const SIGNED: bool;
     fn from_lane(lane: Self::Lane) -> Self;
     fn to_lane(self) -> Self::Lane;
-    /// Its number, modulo 2^64.
+    /// Its value modulo 2^64.
     fn to_bits(self) -> u64;
     fn from_bits(bits: u64) -> Self;
     fn from_f32(x: f32) -> Self;
     fn from_f64(x: f64) -> Self;
     fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;
-    /// What a NaN converts to if it comes from binary64 or goes to 64 bits.
+    /// The conversion of a NaN from binary64, or to 64 bits.
     fn of_nan() -> Self {
         Self::from_bits(if Self::SIGNED { Self::MIN as u64 } else { Self::MAX ^ Self::MAX >> 1 })
     }
 }
 
-/// `$T` in `$Lane`, and `$from` as the binary32 and binary64 numbers that clamp to it.
+/// Implements `$T` in `$Lane`; `$from` converts binary32 and binary64 numbers, clamping them to `$T`.
 macro_rules! integers {
     ($($T:ident in $Lane:ident by $from:ident $(via $Via:ident up to $top:literal)?;)*) => {
         $(impl Integer for $T {
@@ -77,12 +77,13 @@ macro_rules! cast {
     };
 }
 
-/// What `as` does, in a form that becomes vector instructions: `$top` is the largest binary32 number in the range.
+/// Equivalent to `as`, but vectorizable. `$top` is the largest number of the floating-point format in the integer's
+/// range.
 macro_rules! clamped {
     ($x:ident $F:ident $T:ident $Via:ident $top:literal) => {{
         const LEAST: $F = $T::MIN as $F;
         const MOST: $F = $top;
-        // A NaN becomes the least, and then 0.
+        // A NaN becomes the least number here, and 0 at the end.
         let clamped = if $x > LEAST { $x } else { LEAST };
         let clamped = if clamped < MOST { clamped } else { MOST };
         // SAFETY: not NaN and within the range of the type.
@@ -92,7 +93,7 @@ macro_rules! clamped {
     }};
 }
 
-/// The same for 32 bits, whose largest number only binary64 has.
+/// Like `clamped`, for 32 bits, whose largest number only binary64 can represent.
 macro_rules! clamped32 {
     ($x:ident f32 $T:ident $Via:ident $top:literal) => {
         clamped!($x f32 $T $Via $top)
@@ -160,14 +161,15 @@ macro_rules! with_integer {
 
 pub(super) use with_integer;
 
-/// The nearest number that `D` holds.
+/// The number of `D` nearest to `a`.
 #[inline(always)]
 fn saturate<A: Integer, D: Integer>(a: A) -> D {
     let bits = a.to_bits();
     if !A::SIGNED {
         return D::from_bits(bits.min(D::MAX));
     }
-    // A signed number is an i64; so are the limits of every type but u64, whose upper one it cannot pass.
+    // A signed number fits into an i64. So do the limits of every type except u64, whose upper limit it cannot
+    // exceed.
     let max = if D::MAX > i64::MAX as u64 { i64::MAX } else { D::MAX as i64 };
     D::from_bits((bits as i64).clamp(D::MIN, max) as u64)
 }
@@ -179,7 +181,7 @@ pub(super) fn integer_to_integer<A: Integer, D: Integer>(sat: bool, path: HostPa
     }
 }
 
-/// `cvt.pack`: a and b clamped and packed, a above; the rest of c above both.
+/// `cvt.pack`: clamps and packs a and b, a above b, and the rest of c above both.
 struct PackIntegers;
 
 #[derive(Clone, Copy)]

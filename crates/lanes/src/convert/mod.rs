@@ -1,4 +1,4 @@
-//! cvt among integers, binary32, binary64 and the halves, to nearest even or to an integer, and cvt.pack.
+//! cvt among integers, binary32, binary64 and the halves, to nearest even or to an integral value, and cvt.pack.
 //!
 //! Other roundings, `.satfinite` and the smaller formats are in `rounded`.
 
@@ -15,7 +15,7 @@ use integer::{Integer, integer_to_integer, pack_integers, with_integer};
 use isa::{Mod, Opcode, Picks, Type};
 use std::marker::PhantomData;
 
-/// Roundings to an integral number.
+/// Roundings to an integral value.
 const NEAREST: u8 = 0;
 const ZERO: u8 = 1;
 const DOWN: u8 = 2;
@@ -58,7 +58,7 @@ impl<S: Single, D: Integer, const R: u8, const FTZ: bool> Kernel for ToInteger<S
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs) {
         let convert = |x: f32| {
-            // A number too large clamps; a NaN becomes 0, if it does not go to 64 bits.
+            // Numbers out of range are clamped. A NaN becomes 0, except with a destination of 64 bits.
             let number = D::from_f32(round32::<R>(flush::<FTZ>(x)));
             if size_of::<D>() == 8 && x.is_nan() { D::of_nan().to_lane() } else { number.to_lane() }
         };
@@ -70,7 +70,7 @@ impl<S: Single, D: Integer, const R: u8, const FTZ: bool> Kernel for ToInteger<S
 }
 
 fn f32_to_integer<S: Single, D: Integer>(r: u8, ftz: bool, path: HostPath) -> LaneFn {
-    // A subnormal number is 0 anyway, except when rounded away from it.
+    // A subnormal number rounds to 0 anyway, unless it is rounded away from zero.
     match (r, ftz) {
         (NEAREST, _) => version::<ToInteger<S, D, NEAREST, false>>(path),
         (ZERO, _) => version::<ToInteger<S, D, ZERO, false>>(path),
@@ -81,7 +81,7 @@ fn f32_to_integer<S: Single, D: Integer>(r: u8, ftz: bool, path: HostPath) -> La
     }
 }
 
-/// Halves to integers: to 16 and 32 bits in one step, to the others by way of binary32.
+/// Halves to integers: directly to 16 and 32 bits, otherwise through binary32.
 fn half_to_integer<H: Single>(dtype: Type, r: u8, path: HostPath) -> Option<LaneFn> {
     Some(match dtype {
         Type::U16 => f32_to_integer::<H, u16>(r, false, path),
@@ -95,9 +95,9 @@ fn half_to_integer<H: Single>(dtype: Type, r: u8, path: HostPath) -> Option<Lane
     })
 }
 
-/// Two conversions, the second of what the first makes.
+/// Chains two conversions; the second converts the results of the first.
 fn through_f32(first: LaneFn, second: LaneFn, bytes: usize) -> LaneFn {
-    /// Lanes converted at a time.
+    /// Number of lanes converted at a time.
     const PART: usize = 256;
 
     /// # Safety
@@ -111,8 +111,8 @@ fn through_f32(first: LaneFn, second: LaneFn, bytes: usize) -> LaneFn {
             first.src[0] = args.src[0].wrapping_add(start / BLOCK * args.step[0]);
             let mut second = LaneArgs { lanes, ..*args };
             (second.src[0], second.step[0]) = (between.as_ptr().cast(), size_of::<Block<f32>>());
-            // SAFETY: the caller's promise; `between` has the lanes; the parameters are those below, and the functions are told
-            // nothing.
+            // SAFETY: the caller's promise; `between` has room for the lanes; the parameters were made below, and the
+            // two functions take no parameters.
             unsafe {
                 let &(convert, bytes) = told.parameters.get::<(RawFn, usize)>();
                 second.dst[0] = args.dst[0].wrapping_add(start * bytes);
@@ -144,8 +144,8 @@ struct FromInteger<A, D>(PhantomData<(A, D)>);
 impl<A: Integer, D: Single> Kernel for FromInteger<A, D> {
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs) {
-        // What binary32 rounds is above everything that binary16 holds; bfloat16 is taken for up to 32 bits only,
-        // exact in binary64.
+        // Integers that binary32 rounds exceed binary16's range, so their rounding does not matter. bfloat16 supports
+        // sources of at most 32 bits, which binary64 represents exactly.
         let convert = |a: A::Lane| match size_of::<A>() == 4 {
             true => to_odd_f32(A::from_lane(a).to_f64()),
             false => A::from_lane(a).to_f32(),
@@ -204,7 +204,7 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
             Type::F64 => Some(
                 with_integer!(atype, A => map1(path, |a: <A as Integer>::Lane| A::from_lane(a).to_f64())),
             ),
-            // Two roundings: to binary32, then to bfloat16.
+            // This conversion rounds twice: to binary32, then to bfloat16.
             Type::Bf16 if atype.bits() == 64 => None,
             _ => {
                 Some(with_integer!(atype, A => with_single!(dtype, D => version::<FromInteger<A, D>>(path))))

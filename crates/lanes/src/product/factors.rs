@@ -1,4 +1,4 @@
-//! A and B as products take them: numbers of binary32 or binary64, sorted by rows.
+//! Prepares A and B for products: converts them to binary32 or binary64 and sorts them by rows.
 
 use std::ops::Neg;
 
@@ -8,32 +8,32 @@ use super::super::quads::Quads;
 use super::kernel::Registers;
 use super::{COLUMNS, TileProduct};
 
-/// Registers of A or B.
+/// The registers of A or B.
 pub(super) struct Factor {
     pub element: MatrixElement,
     order: Order,
     /// The row and the column where each register's tile begins.
     starts: Vec<(usize, usize)>,
-    /// Where the first part of each register goes, and how far it is from each part to the next.
+    /// The position of each register's first part, and the stride between parts.
     offsets: Vec<usize>,
     part_stride: usize,
-    /// The order of [`Registers`], if they can be multiplied as they are.
+    /// The order of [`Registers`], if these can be multiplied in place.
     in_place: Option<Vec<usize>>,
 }
 
-/// How the numbers of registers come to their places.
+/// How the elements of registers are moved to their positions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// They go there as they are.
+    /// They are copied without reordering.
     InPlace,
-    /// The lines of tiles are columns, and become rows.
+    /// The lines of tiles are columns and become rows.
     Transposed,
-    /// The lines of tiles are rows, whose columns are sorted by parity.
+    /// The lines of tiles are rows; their columns are sorted by parity.
     Sorted,
 }
 
 impl Factor {
-    /// A, which becomes planes of four columns of m rows.
+    /// A, as planes of four columns of m rows.
     pub fn of_a((tiles, element): (&Tiles, MatrixElement), m: usize) -> Option<Factor> {
         let (parts, plane) = (tiles.in_word(), LINE_LANES * m);
         match tiles.tiling() {
@@ -58,7 +58,7 @@ impl Factor {
         }
     }
 
-    /// B, which becomes rows of single strips.
+    /// B, as rows of single strips.
     pub fn of_b((tiles, element): (&Tiles, MatrixElement)) -> Option<Factor> {
         match tiles.tiling() {
             Tiling::Columns => Some(Factor::in_parts(tiles, element, Order::Transposed)),
@@ -67,7 +67,7 @@ impl Factor {
         }
     }
 
-    /// One whose parts are put one behind the other first.
+    /// A factor whose parts are first stored one after the other.
     fn in_parts(tiles: &Tiles, element: MatrixElement, order: Order) -> Factor {
         let each = tiles.in_word() * WARP;
         let offsets = (0..tiles.registers()).map(|register| register * each).collect();
@@ -75,13 +75,13 @@ impl Factor {
         Factor { element, order, starts, offsets, part_stride: WARP, in_place: None }
     }
 
-    /// How many registers there are.
+    /// The number of registers.
     pub fn registers(&self) -> usize {
         self.offsets.len()
     }
 
-    /// The order in which the registers of A are multiplied as they are, for so many columns of B, if that is worth it: halves would be widened
-    /// for each strip of columns.
+    /// The order in which the registers of A are multiplied in place, for a B of `n` columns; `None` if that is not
+    /// worth it. Halves would be widened again for each strip of columns.
     pub fn in_place(&self, n: usize) -> Option<&[usize]> {
         let few = n <= 2 * COLUMNS;
         let can = match self.element {
@@ -93,15 +93,17 @@ impl Factor {
     }
 }
 
-/// Where row `k` of B stands among those of its strip, if a lane has `parts` elements along k: those of all lanes stand part by part.
+/// The position of row `k` of B among the rows of its strip, if a lane has `parts` elements along k. The rows are
+/// ordered by part, and within a part by lane.
 #[inline(always)]
 fn row_of(k: usize, parts: usize) -> usize {
-    // Powers of two: without divisions.
+    // The numbers are powers of two, so no division is needed.
     let (shift, within) = (parts.trailing_zeros(), k & (LINE_LANES * parts - 1));
     k - within + (within & (parts - 1)) * LINE_LANES + (within >> shift)
 }
 
-/// The lanes of a tile whose lines are columns: of each lane of a line those of the even columns, then of the odd ones.
+/// The order of the lanes of a tile whose lines are columns: for each lane of a line, first the even columns, then
+/// the odd ones.
 const BY_LANE: [u32; WARP] = {
     let mut from = [0; WARP];
     let mut i = 0;
@@ -113,7 +115,7 @@ const BY_LANE: [u32; WARP] = {
     from
 };
 
-/// A loop of its own for each kind of elements in words.
+/// Compiles a separate loop for each element type in words.
 macro_rules! each_element {
     ($element:expr, $each:ident) => {
         match $element {
@@ -130,18 +132,18 @@ macro_rules! each_element {
     };
 }
 
-/// Numbers that products are computed in.
+/// The number types that products are computed in.
 pub(super) trait Number: Copy + Default + Neg<Output = Self> {
     /// Vectors of them.
     type Vector<P: Path>: Quads<Number = Self>;
 
-    /// Puts the parts of registers, from lane `first` on, where `factor` says.
+    /// Copies the parts of registers, from lane `first` on, to the positions that `factor` gives.
     unsafe fn take<P: Path>(registers: &[*const u8], first: usize, factor: &Factor, to: *mut Self);
 
-    /// Rows to columns.
+    /// Transposes a matrix.
     unsafe fn transpose<P: Path>(rows: [[Self; 4]; 4]) -> [[Self; 4]; 4];
 
-    /// Brings B from tiles whose lines are columns into order.
+    /// Reorders B from tiles whose lines are columns.
     ///
     /// # Safety
     /// As for [`multiply_tiles`](super::multiply_tiles).
@@ -152,13 +154,13 @@ pub(super) trait Number: Copy + Default + Neg<Output = Self> {
         b: &mut [Self],
     );
 
-    /// Makes products of integers sums of integers, as words: adds those that are in the same places.
+    /// Converts sums of integer products to integer words, and adds the addends at the same positions.
     unsafe fn add_integers(sums: &mut [Self], addends: Option<Registers<'_, Self>>, saturate: bool);
 
-    /// Whether the registers could not take these numbers as they are.
+    /// Whether the sums contain numbers that must not be written to the registers as they are.
     fn is_odd(sums: &[Self]) -> bool;
 
-    /// Brings A into planes of four columns.
+    /// Reorders A into planes of four columns.
     ///
     /// # Safety
     /// As for [`multiply_tiles`](super::multiply_tiles); `a` has room for all of A.
@@ -181,7 +183,7 @@ pub(super) trait Number: Copy + Default + Neg<Output = Self> {
         }
     }
 
-    /// Brings B into the order of [`add_products`](super::kernel::add_products).
+    /// Reorders B for [`add_products`](super::kernel::add_products).
     ///
     /// # Safety
     /// As for [`multiply_tiles`](super::multiply_tiles); `b` has room for all of B.
@@ -216,7 +218,8 @@ impl Number for f32 {
                 for (register, &offset) in registers.iter().zip(&factor.offsets) {
                     for part in 0..parts {
                         for half in 0..WARP / BLOCK {
-                            // SAFETY: the register has the words of the warp, and the place the room; the path's instructions are there.
+                            // SAFETY: the register has the words of the warp, and the destination has room; the host
+                            // has the path's instructions.
                             unsafe {
                                 let from = register.cast::<u32>().add(first + half * BLOCK);
                                 let values = part_of_words::<P>(from, $element, part);
@@ -233,7 +236,7 @@ impl Number for f32 {
 
     #[inline(always)]
     unsafe fn transpose<P: Path>(rows: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
-        // SAFETY: the path's instructions are there; arrays of the same bytes, of which all are numbers.
+        // SAFETY: the host has the path's instructions; the arrays have the same size, and any bits are a number.
         unsafe {
             let rows = std::mem::transmute::<[[f32; 4]; 4], [[u32; 4]; 4]>(rows);
             std::mem::transmute(P::transpose4(rows))
@@ -248,13 +251,13 @@ impl Number for f32 {
         to: &mut [f32],
     ) {
         let parts = b.element.in_word();
-        // Rows of a group, as `row_of` has them.
+        // The order of the rows of a group, as in `row_of`.
         let (lane_stride, part_stride) = if a_parts == parts { (1, LINE_LANES) } else { (parts, 1) };
         macro_rules! each {
             ($element:expr) => {
                 for (register, &(row, column)) in registers.iter().zip(&b.starts) {
                     let to = &mut to[column * k..][..COLUMNS * k];
-                    // SAFETY: the register has the words of the warp; the path's instructions are there.
+                    // SAFETY: the register has the words of the warp; the host has the path's instructions.
                     unsafe {
                         let words = register.cast::<u32>().add(first).cast::<[u32; WARP]>();
                         let words = P::permute(words.read_unaligned(), BY_LANE);
@@ -307,7 +310,7 @@ static NO_ADDENDS: [f32; WARP] = [0.0; WARP];
 /// A sum of products of integers.
 #[inline(always)]
 fn integer(sum: f32) -> i32 {
-    // SAFETY: at most 2^8 products of integers of 8 bits.
+    // SAFETY: the sum is that of at most 2^8 products of 8-bit integers.
     unsafe { sum.to_int_unchecked() }
 }
 
@@ -317,7 +320,7 @@ impl Number for f64 {
     #[inline(always)]
     unsafe fn take<P: Path>(registers: &[*const u8], first: usize, factor: &Factor, to: *mut f64) {
         for (register, &offset) in registers.iter().zip(&factor.offsets) {
-            // SAFETY: the register has the numbers of the warp, and the place the room.
+            // SAFETY: the register has the numbers of the warp, and the destination has room.
             unsafe {
                 let from = register.cast::<f64>().add(first).cast::<[f64; WARP]>();
                 to.add(offset).cast::<[f64; WARP]>().write_unaligned(from.read_unaligned());
@@ -356,21 +359,21 @@ impl Number for f64 {
     #[inline(always)]
     unsafe fn add_integers(_: &mut [f64], _: Option<Registers<'_, f64>>, _: bool) {}
 
-    /// The host may make another NaN than the instruction.
+    /// The host may produce another NaN than the instruction.
     #[inline(always)]
     fn is_odd(sums: &[f64]) -> bool {
         sums.iter().fold(false, |odd, sum| odd | sum.is_nan())
     }
 }
 
-/// Puts four numbers to a place.
+/// Writes four numbers.
 macro_rules! write_quad {
     ($to:expr, $at:expr, $quad:expr) => {
         $to[$at..$at + LINE_LANES].copy_from_slice(&$quad)
     };
 }
 
-/// A from tiles whose lines are columns: four columns become one plane.
+/// Reorders A from tiles whose lines are columns: four columns become one plane.
 ///
 /// # Safety
 /// The host must have the path's instructions.
@@ -392,7 +395,7 @@ unsafe fn transpose_a<P: Path, T: Number>(factor: &Factor, parts: &[T], m: usize
     }
 }
 
-/// B from tiles whose lines are rows.
+/// Reorders B from tiles whose lines are rows.
 #[inline(always)]
 fn sort_b<T: Number>(&TileProduct { k, ref b, a_parts, .. }: &TileProduct, parts: &[T], to: &mut [T]) {
     let in_word = b.element.in_word();

@@ -1,30 +1,30 @@
-//! The multiply-adds of a product.
+//! The multiply-add loops of a product.
 
 use super::super::fragment::{LINE_LANES, LINES};
 use super::super::quads::Quads;
 use super::{COLUMNS, TileProduct};
 
-/// The rows of A, `N` vectors of which are multiplied at a time.
+/// The rows of A, of which `N` vectors are multiplied at a time.
 ///
 /// # Safety
-/// Of the methods: the rows must be there, and the host must have the vectors' instructions.
+/// For the methods: the rows must exist, and the host must have the vectors' instructions.
 pub(super) trait Rows<V: Quads, const N: usize>: Copy {
     /// The rows' elements in the columns of a group.
     type Group: Copy;
-    /// Elements along k that one lane has: a group is four times as many columns.
+    /// Elements along k in each lane. A group has four times as many columns.
     fn parts(self) -> usize;
-    /// A group of the rows from `row` on.
+    /// A group of columns, in the rows from `row` on.
     unsafe fn group(self, group: usize, row: usize) -> Self::Group;
-    /// The lanes' elements `part`, of the `i`th vector of rows.
+    /// Element `part` of each lane, in the `i`th vector of rows.
     unsafe fn columns(self, group: Self::Group, part: usize, i: usize) -> V;
 }
 
-/// A in planes of four columns, `parts` of them a group: a row's four stand together.
+/// A in planes of four columns, `parts` planes per group. The four elements of a row are contiguous.
 #[derive(Clone, Copy)]
 pub(super) struct Planes<T> {
     pub a: *const T,
     pub parts: usize,
-    /// Numbers of a plane.
+    /// Numbers per plane.
     pub plane: usize,
 }
 
@@ -53,16 +53,16 @@ impl<V: Quads, const N: usize> Rows<V, N> for Planes<V::Number> {
 #[derive(Clone, Copy)]
 pub(super) struct Registers<'a, T> {
     pub registers: &'a [*const T],
-    /// Their order: of each group of columns those of all rows.
+    /// Their order: for each group of columns, the registers of all rows.
     pub order: &'a [usize],
     /// The warp's first lane.
     pub first: usize,
-    /// Tiles from the first to the last row.
+    /// Number of tiles from the first to the last row.
     pub tiles: usize,
 }
 
 impl<'a> Registers<'a, u8> {
-    /// Those of a matrix of m rows.
+    /// The registers of a matrix of m rows.
     #[inline(always)]
     pub fn new(registers: &'a [*const u8], order: &'a [usize], first: usize, m: usize) -> Self {
         Registers { registers, order, first, tiles: m / LINES }
@@ -70,20 +70,20 @@ impl<'a> Registers<'a, u8> {
 }
 
 impl<'a, T> Registers<'a, T> {
-    /// The same registers, with other elements.
+    /// The same registers with another element type.
     #[inline(always)]
     pub fn cast<U>(self) -> Registers<'a, U> {
         let Registers { registers, order, first, tiles } = self;
-        // SAFETY: as many pointers, to other things, behind which nobody looks yet.
+        // SAFETY: the slice has as many pointers of the same size; the cast dereferences none of them.
         let registers = unsafe { std::slice::from_raw_parts(registers.as_ptr().cast(), registers.len()) };
         Registers { registers, order, first, tiles }
     }
 
-    /// Where the lanes of the row that is so many behind `row` stand, in the registers of a group or another set of tiles. What is the same for
-    /// several rows is computed once.
+    /// The lanes of the row `row + behind`, in the registers of a group of columns or of another set of tiles. The
+    /// parameters are separate so that what several rows have in common is computed once.
     ///
     /// # Safety
-    /// There must be such registers; no tile begins between the two rows if `row` is not the first of one.
+    /// The registers must exist. If `row` is not the first row of a tile, no tile may begin between the two rows.
     #[inline(always)]
     pub unsafe fn row(self, group: usize, row: usize, behind: usize) -> *const T {
         let index = group * self.tiles + row / LINES + behind / LINES;
@@ -97,7 +97,7 @@ impl<'a, T> Registers<'a, T> {
     }
 }
 
-/// Elements of A that are numbers as they stand, but for the bits that the mask leaves out.
+/// Elements of A that are words, used as numbers after masking.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a, T> {
     pub registers: Registers<'a, T>,
@@ -130,7 +130,7 @@ impl<V: Quads, const N: usize> Rows<V, N> for Words<'_, V::Number> {
     }
 }
 
-/// Elements of A that are two halves a word, of binary16 or bfloat16.
+/// Elements of A that are two halves per word, in binary16 or bfloat16.
 #[derive(Clone, Copy)]
 pub(super) struct Halves<'a, const BF16: bool>(pub Registers<'a, u32>);
 
@@ -160,29 +160,29 @@ impl<V: Quads, const N: usize, const BF16: bool> Rows<V, N> for Halves<'_, BF16>
     }
 }
 
-/// Where sums begin.
+/// The initial values of sums.
 #[derive(Clone, Copy)]
 pub(super) enum Start<'a, T> {
-    /// At zero.
+    /// Zero.
     Zero,
-    /// At the numbers of registers, for each strip those of the even columns before those of the odd ones.
+    /// Numbers in registers; for each strip, the registers of the even columns come before those of the odd columns.
     Numbers(Registers<'a, T>),
-    /// At the halves of registers, of which a word has an even and an odd column.
+    /// Halves in registers, whose words have an even and an odd column.
     Halves(Registers<'a, u32>),
 }
 
-/// Where sums go.
+/// The destination of sums.
 #[derive(Clone, Copy)]
 pub(super) enum End<'a, T> {
     /// As in [`Start::Numbers`].
     Numbers(Registers<'a, T>),
-    /// The same, NaNs being the one of binary32.
+    /// Like `Numbers`, with all NaNs replaced by the NaN of binary32.
     Singles(Registers<'a, T>),
     /// As in [`Start::Halves`].
     Halves(Registers<'a, u32>),
 }
 
-/// Where the sums of all rows and columns come from and go to.
+/// The initial values and the destination of the sums of all rows and columns.
 #[derive(Clone, Copy)]
 pub(super) struct Sums<'a, T> {
     pub start: Start<'a, T>,
@@ -190,7 +190,7 @@ pub(super) struct Sums<'a, T> {
 }
 
 impl<T: Copy> Sums<'_, T> {
-    /// What products are added to in the rows from `row` on of the even and odd columns of a strip.
+    /// The initial sums of the even and odd columns of a strip, in the rows from `row` on.
     #[inline(always)]
     unsafe fn start<V: Quads<Number = T>, const N: usize>(self, strip: usize, row: usize) -> [[V; N]; 2] {
         // SAFETY: the caller's promise.
@@ -216,7 +216,7 @@ impl<T: Copy> Sums<'_, T> {
         }
     }
 
-    /// Puts the sums there.
+    /// Stores the sums.
     #[inline(always)]
     unsafe fn finish<V: Quads<Number = T>, const N: usize>(
         self,
@@ -235,7 +235,8 @@ impl<T: Copy> Sums<'_, T> {
             }
             match self.end {
                 End::Numbers(registers) | End::Singles(registers) => {
-                    // All places before anything is written: the compiler would look them up again and again.
+                    // All addresses are computed before any write; otherwise the compiler would recompute them after
+                    // each write.
                     let mut places = [[std::ptr::null(); N]; 2];
                     for (parity, places) in places.iter_mut().enumerate() {
                         for (i, place) in places.iter_mut().enumerate() {
@@ -258,11 +259,13 @@ impl<T: Copy> Sums<'_, T> {
     }
 }
 
-/// Adds the products of all rows and columns to the sums, in ascending k, `N` vectors of rows at a time: enough sums to hide the latency of an
-/// addition. B has of each strip of 8 columns all rows: the lanes of a group, part by part, each its even columns, then its odd ones.
+/// Adds the products of all rows and columns to the sums, in ascending k. It processes `N` vectors of rows at a time,
+/// which gives enough sums to hide the latency of an addition. For each strip of 8 columns, B has all rows, ordered
+/// by group, part and lane; each row has its even columns first, then its odd ones.
 ///
 /// # Safety
-/// The matrices must have the elements of the product, of which so many rows are a multiple.
+/// The matrices must have the elements of the product, and its number of rows must be a multiple of those of `N`
+/// vectors.
 #[inline(always)]
 pub(super) unsafe fn add_products<V: Quads, A: Rows<V, N>, const N: usize>(
     &TileProduct { m, n, k, .. }: &TileProduct,
@@ -277,7 +280,7 @@ pub(super) unsafe fn add_products<V: Quads, A: Rows<V, N>, const N: usize>(
             // SAFETY: `b` has `k` rows of 8 numbers for each strip; the caller's promise.
             unsafe {
                 let mut b = b.as_ptr().add(strip * k * COLUMNS);
-                // Not by closures: they would be compiled for any host.
+                // No closures: they would not be compiled for the host's instructions.
                 let [mut even_sums, mut odd_sums] = sums.start::<V, N>(strip, row);
                 for group in 0..k / (LINE_LANES * parts) {
                     let a = rows.group(group, row);

@@ -1,8 +1,9 @@
-//! Products of matrices in the registers of a warp, in the order in which these hold them.
+//! Matrix products in the registers of a warp, in the order in which the registers hold the matrices.
 //!
-//! Element (row, column) of D stands in the lane `row % 8 * 4 + column % 8 / 2`, in one register for even columns and another for odd ones.
-//! So a register is 8 rows of one parity, a quad each, and the terms that are added to it are an element of A, which is the same in all of a
-//! quad, and four of B, which are the same for all rows: A is used as it stands, C and D stand still, only B is brought into another order.
+//! Element (row, column) of D is in the lane `row % 8 * 4 + column % 8 / 2`, in one register for even columns and
+//! another for odd ones. So a register has 8 rows of one parity, a quad each. The terms that are added to it are an
+//! element of A, which is the same for a whole quad, and four elements of B, which are the same for all rows. Hence A
+//! is used as it is, C and D stay in place, and only B is reordered.
 
 mod factors;
 mod kernel;
@@ -15,10 +16,10 @@ use super::quads::Quads;
 use factors::{Factor, Number};
 use kernel::{End, Halves, Planes, Registers, Start, Sums, Words, add_products};
 
-/// Columns whose sums stand together: one parity of them in each of two planes.
+/// Columns per strip: two planes have one parity each.
 const COLUMNS: usize = 2 * LINE_LANES;
 
-/// `D = A * B + C` with matrices in the registers of warps: what all warps have in common.
+/// `D = A * B + C` with matrices in the registers of warps: the properties that all warps share.
 pub struct TileProduct {
     m: usize,
     n: usize,
@@ -27,21 +28,21 @@ pub struct TileProduct {
     b: Factor,
     c: Accumulator,
     d: Accumulator,
-    /// Elements of A along k that one lane has.
+    /// Elements of A along k in each lane.
     a_parts: usize,
-    /// C and D are integers: whether sums stop at the ends of `.s32` rather than wrap.
+    /// C and D are integers; `true` if sums saturate to `.s32` instead of wrapping.
     integers: Option<bool>,
 }
 
 /// Registers of C or D.
 struct Accumulator {
     element: MatrixElement,
-    /// Registers in the order of the product: strip by strip, of each the even columns of all rows before the odd ones (which stand in the same
-    /// registers if elements are halves).
+    /// Registers in the order of the product: by strip, then even columns before odd ones, then by rows. (With
+    /// halves, the same registers hold even and odd columns.)
     order: Vec<usize>,
 }
 
-/// The registers of a product: the words (or numbers of 64 bits) of all lanes of each.
+/// The registers of a product. Each has a word (or a 64-bit number) for every lane.
 pub struct TileRegisters {
     /// Of A.
     pub a: SmallVec<[*const u8; 8]>,
@@ -51,26 +52,26 @@ pub struct TileRegisters {
     pub c: SmallVec<[*const u8; 8]>,
     /// Of D.
     pub d: SmallVec<[*mut u8; 8]>,
-    /// What [`TileProduct::reads_later`] says of them.
+    /// The result of [`TileProduct::reads_later`].
     pub d_is_read: bool,
 }
 
 /// One warp's product.
 #[derive(Clone, Copy, Debug)]
 pub struct WarpProduct {
-    /// The warp's first lane in the registers of C and D, in those of A, and in those of B.
+    /// The warp's first lane in the registers of C and D.
     pub first: usize,
-    /// In those of A.
+    /// The warp's first lane in the registers of A.
     pub a_first: usize,
-    /// In those of B; `None` if B is that of the product before.
+    /// The warp's first lane in the registers of B; `None` if B is the same as in the previous product.
     pub b_first: Option<usize>,
-    /// C counts; it is zero if not.
+    /// Adds C; otherwise the sums start at zero.
     pub accumulates: bool,
-    /// A counts negated.
+    /// Negates A.
     pub negated: bool,
 }
 
-/// Memory of a product, which is kept from one to the next.
+/// Buffers of a product, kept for the next one.
 #[derive(Default)]
 pub struct ProductRoom {
     single: Room<f32>,
@@ -79,19 +80,19 @@ pub struct ProductRoom {
 
 #[derive(Default)]
 struct Room<T> {
-    /// A in planes, where it is not multiplied as its registers have it.
+    /// A in planes, if it is not multiplied in place.
     a: Vec<T>,
-    /// B as [`add_products`] wants it.
+    /// B in the order of [`add_products`].
     b: Vec<T>,
-    /// Sums as the registers of D will have them, in their order, where these cannot be written at once.
+    /// Sums in the order of D's registers, if they cannot be written there directly.
     sums: Vec<T>,
-    /// The parts of registers on their way.
+    /// Parts of registers before they are reordered.
     parts: Vec<T>,
 }
 
 impl TileProduct {
-    /// A product of these fragments, m, n and k being `size`; `None` if their tiles do not make whole matrices, or elements are of other
-    /// formats than products are made of here.
+    /// A product of these fragments, whose m, n and k are `size`. `None` if their tiles do not cover whole matrices,
+    /// or if this module does not support the element formats.
     pub fn new(
         [m, n, k]: [usize; 3],
         a: (&Tiles, MatrixElement),
@@ -109,7 +110,7 @@ impl TileProduct {
         if !known || !whole || doubles.iter().any(|&double| double != doubles[0]) {
             return None;
         }
-        // What tiles have in columns becomes rows of single columns.
+        // Tiles whose lines are columns become rows of single columns.
         let a_parts = if a.0.tiling() == Tiling::Rows { a.0.in_word() } else { 1 };
         if ![1, b.0.in_word()].contains(&a_parts) {
             return None;
@@ -119,7 +120,7 @@ impl TileProduct {
         Some(TileProduct { m, n, k, a, b, c, d, a_parts, integers })
     }
 
-    /// Whether registers of D are also ones of A or C that may be read after they were written.
+    /// Whether a register of D is also one of A or C that may be read after it was written.
     pub fn reads_later<R: PartialEq>(&self, a: &[R], c: &[R], d: &[R]) -> bool {
         let alike = self.c.is_half() == self.d.is_half();
         let of_a = self.a.in_place(self.n).is_some() && d.iter().any(|register| a.contains(register));
@@ -168,7 +169,7 @@ pub(super) unsafe fn multiply_tiles<P: Path>(
     let sums = registers.c.len() == product.c.order.len() && registers.d.len() == product.d.order.len();
     assert!(as_many && sums, "other registers");
     let mut odd = 0;
-    // A loop of its own for each kind.
+    // A separate loop for each number type.
     macro_rules! each {
         ($number:ty, $room:ident) => {{
             for (index, warp) in warps.iter().enumerate() {
@@ -186,7 +187,7 @@ pub(super) unsafe fn multiply_tiles<P: Path>(
 }
 
 /// # Safety
-/// As for [`multiply_tiles`]; there are as many registers as the product has.
+/// As for [`multiply_tiles`]; the number of registers must be that of the product.
 #[inline(always)]
 unsafe fn multiply<P: Path, T: Number>(
     product: &TileProduct,
@@ -196,11 +197,11 @@ unsafe fn multiply<P: Path, T: Number>(
 ) -> bool {
     let &TileProduct { m, n, k, .. } = product;
     let Room { a, b, sums, parts } = room;
-    // D goes through memory if it needs a second look.
+    // D goes through memory if its sums need postprocessing.
     let seen_again = product.is_double() || product.integers.is_some();
     let is_direct = !seen_again && !registers.d_is_read;
     let mut places: SmallVec<[*const u8; 8]> = SmallVec::new();
-    // SAFETY: the matrices have these sizes, and so many registers, as `TileProduct::new` has seen to.
+    // SAFETY: `TileProduct::new` has checked that the matrices have these sizes and this number of registers.
     unsafe {
         if let Some(first) = warp.b_first {
             b.resize(k * n, T::default());

@@ -1,4 +1,4 @@
-//! Capture: what a program submits to streams becomes a graph instead of being done.
+//! Capture: operations that a program submits to streams become nodes of a graph instead of running.
 
 use std::cell::Cell;
 use std::ffi::c_uint;
@@ -16,26 +16,26 @@ use crate::stream::Stream;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
-/// A capture in progress. It began in one stream, and others join when they wait for events that were recorded in it.
+/// A capture in progress. It begins in one stream. Other streams join when they wait for events that were recorded in it.
 pub struct Capture {
     graph: Arc<Graph>,
     id: u64,
-    /// The stream that it began in.
+    /// The stream in which it began.
     origin: u64,
-    /// Something that cannot be captured was asked for.
+    /// Whether the program requested something that cannot be captured.
     invalid: Mutex<bool>,
 }
 
-/// The part of a stream in a capture.
+/// The state of one stream in a capture.
 pub struct CaptureState {
     capture: Arc<Capture>,
-    /// What its next node stands behind.
+    /// The nodes that its next node depends on.
     behind: Vec<Arc<Node>>,
-    /// Handles of these, as they were given out.
+    /// Their handles, as returned to the program.
     handles: Vec<CUgraphNode>,
 }
 
-// SAFETY: the handles are only given out.
+// SAFETY: the handles are only returned to the program.
 unsafe impl Send for CaptureState {}
 
 /// What an event recorded in a capture.
@@ -46,27 +46,27 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// The capture is over.
+    /// Whether the capture is over.
     pub fn is_over(&self) -> bool {
         Arc::strong_count(&self.capture) == 1
     }
 }
 
-/// What a stream is doing (`CUstreamCaptureStatus`).
+/// The capture status of a stream (`CUstreamCaptureStatus`).
 const NONE: u32 = 0;
 const ACTIVE: u32 = 1;
 const INVALIDATED: u32 = 2;
 
 impl Stream {
-    /// It records a graph.
+    /// Whether the stream captures a graph.
     pub fn is_capturing(&self) -> bool {
         lock(&self.capture).is_some()
     }
 
-    /// What waiting for it means while it records a graph: the capture is invalid then.
+    /// Invalidates the capture of the stream, because the program waits for the stream.
     ///
     /// # Errors
-    /// When it does.
+    /// If the stream captures a graph.
     pub fn refuse_capture(&self) -> Result<(), Status> {
         match &*lock(&self.capture) {
             None => Ok(()),
@@ -77,10 +77,10 @@ impl Stream {
         }
     }
 
-    /// Adds a node to the graph that it records.
+    /// Adds a node to the graph that the stream captures.
     ///
     /// # Errors
-    /// When the capture is invalid.
+    /// If the capture is invalid.
     pub fn capture_node(&self, body: Body) -> Result<(), Status> {
         let mut state = lock(&self.capture);
         let state = state.as_mut().ok_or(Status::CUDA_ERROR_ILLEGAL_STATE)?;
@@ -92,10 +92,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Adds what was submitted to the graph that it records.
+    /// Adds an operation to the graph that the stream captures.
     ///
     /// # Errors
-    /// When the capture is invalid, or it cannot be recorded.
+    /// If the capture is invalid, or the operation cannot be captured.
     pub fn capture_operation(&self, operation: Operation) -> Result<(), Status> {
         let body = match operation {
             Operation::Kernel(launch) => Body::Kernel(*launch),
@@ -121,7 +121,7 @@ impl Stream {
         self.capture_node(body)
     }
 
-    /// What an event records of it, if it records a graph.
+    /// What an event records of the stream, if the stream captures a graph.
     pub fn captured(&self) -> Option<Captured> {
         let state = lock(&self.capture);
         state
@@ -129,10 +129,10 @@ impl Stream {
             .map(|state| Captured { capture: Arc::clone(&state.capture), behind: state.behind.clone() })
     }
 
-    /// Waits for an event that was recorded in a capture: the stream joins it.
+    /// Waits for an event that was recorded in a capture: the stream joins the capture.
     ///
     /// # Errors
-    /// When it is in another one.
+    /// If the stream is in another capture.
     pub fn join(&self, captured: &Captured) -> Result<(), Status> {
         let mut state = lock(&self.capture);
         let state = state.get_or_insert_with(|| CaptureState {
@@ -195,7 +195,7 @@ fn end(stream: &Stream) -> Result<Arc<Graph>, Status> {
     Ok(Arc::clone(&capture.graph))
 }
 
-/// Where the program wants what is known of a capture. Null: nowhere.
+/// Where the program wants the state of a capture. Null pointers: not wanted.
 struct Places {
     status: *mut c_uint,
     id: *mut u64,
@@ -205,7 +205,7 @@ struct Places {
 }
 
 /// # Safety
-/// What is not null must point to a place.
+/// A non-null pointer must point to a place for its value.
 unsafe fn tell(stream: &Stream, places: &Places) -> Result<(), Status> {
     let mut state = lock(&stream.capture);
     // SAFETY: the caller's promise.
@@ -255,7 +255,7 @@ unsafe fn set_behind(
 }
 
 thread_local! {
-    /// How strict a thread is about calls that could spoil a capture of another thread, which none does here.
+    /// How strictly the thread rejects calls that could break a capture in another thread. No call can do that here.
     static MODE: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -280,7 +280,7 @@ api! { API:
             write(result, std::ptr::null_mut())?;
         }
         let recorded = recorded?;
-        // Who added to a graph has it already.
+        // A program that captured into its own graph has it already.
         if !result.is_null() {
             write(result, handle_of(&recorded))?;
         }

@@ -1,8 +1,7 @@
-//! Nodes that decide while the graph runs: `if`, `while` and `switch` on a value that kernels set (CUDA C++ Programming Guide, "Conditional
-//! Graph Nodes"). The value is a word of device memory, whose address is the handle: `cudaGraphSetConditional` of a kernel is a store to
-//! it.
+//! Conditional nodes: `if`, `while` and `switch` on a value that kernels set (CUDA C++ Programming Guide, "Conditional Graph Nodes").
+//! The value is a word of device memory and its address is the handle: `cudaGraphSetConditional` of a kernel stores to it.
 //!
-//! A node is one operation, which does the steps of the graph that the value says.
+//! A node is one operation that runs the steps of the graph that the value selects.
 
 use std::collections::HashMap;
 use std::ffi::c_uint;
@@ -23,10 +22,10 @@ use crate::pointers::{read, write};
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
-/// A value that nodes go by.
+/// A value that conditional nodes test.
 pub struct Condition {
     address: u64,
-    /// What it is at the beginning of each launch, if it is to be anything.
+    /// Its value at the start of each launch; `None`: it keeps its value.
     default: Option<u32>,
 }
 
@@ -38,7 +37,7 @@ impl Condition {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    /// What a launch begins with.
+    /// The fill that sets the default value, if there is one.
     pub fn reset(&self) -> Option<Fill> {
         let value = self.default?;
         Some(Fill { address: self.address, pitch: 0, element: 4, value, width: 1, height: 1 })
@@ -47,27 +46,27 @@ impl Condition {
 
 impl Drop for Condition {
     fn drop(&mut self) {
-        // It may have gone with its context.
+        // Its context may have freed it already.
         let _ = free(self.address);
     }
 }
 
-/// By handle. The graph that a condition was made for keeps it, and so do its nodes.
+/// By handle. The graph for which a condition was created keeps it alive, and so do its nodes.
 static CONDITIONS: LazyLock<Mutex<HashMap<u64, Weak<Condition>>>> = LazyLock::new(Mutex::default);
 
-/// What a node does with the value (`CUgraphConditionalNodeType`).
+/// How a node uses the value (`CUgraphConditionalNodeType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// The first graph if it is not zero; the second, if there is one, if it is.
+    /// Runs the first graph if the value is not zero, and the second one, if there is one, if it is zero.
     If,
-    /// The graph as long as it is not zero.
+    /// Runs the graph while the value is not zero.
     While,
-    /// The graph of this number, if there is one.
+    /// Runs the graph with this index, if there is one.
     Switch,
 }
 
 impl Test {
-    /// The number of the graph that comes next.
+    /// The index of the graph to run.
     fn choose(self, value: u32) -> usize {
         match self {
             Test::If | Test::While => usize::from(value == 0),
@@ -76,22 +75,22 @@ impl Test {
     }
 }
 
-/// A node of a graph that goes by a value.
+/// A conditional node.
 pub struct Conditional {
     pub condition: Arc<Condition>,
     pub test: Test,
     pub graphs: Vec<Arc<Graph>>,
-    /// Their handles, which the program reads in place.
+    /// Handles of its graphs, which the program reads in place.
     handles: Vec<CUgraph>,
 }
 
-// SAFETY: handles are only given out.
+// SAFETY: handles are only returned to the program.
 unsafe impl Send for Conditional {}
 // SAFETY: as above.
 unsafe impl Sync for Conditional {}
 
 impl Conditional {
-    /// Takes its graphs away from the program.
+    /// Invalidates the handles of its graphs.
     pub fn destroy(&self) {
         for graph in &self.graphs {
             GRAPHS.remove::<()>(handle_of(graph));
@@ -100,7 +99,7 @@ impl Conditional {
     }
 }
 
-/// The same, ready to be launched.
+/// An instantiated conditional node.
 #[derive(Clone)]
 pub struct Choice {
     pub condition: Arc<Condition>,
@@ -109,10 +108,10 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// What a node does.
+    /// Instantiates a node.
     ///
     /// # Errors
-    /// When edges of its graphs go round, or these have nodes that may not be there.
+    /// If the edges of a graph have a cycle, or a graph has nodes that are not allowed there.
     pub fn of(node: &Conditional) -> Result<Choice, Status> {
         let graphs = node.graphs.iter().map(|graph| steps(graph)).collect::<Result<Vec<_>, _>>()?;
         if graphs.iter().flatten().any(|step| !step.may_be_conditional()) {
@@ -121,10 +120,10 @@ impl Choice {
         Ok(Choice { condition: Arc::clone(&node.condition), test: node.test, graphs })
     }
 
-    /// Does what the value says now.
+    /// Runs what the value selects now.
     ///
     /// # Errors
-    /// When something in it fails.
+    /// If something in it fails.
     pub fn perform(&self, context: &Context) -> Result<(), Status> {
         loop {
             let chosen = self.test.choose(self.condition.value()?);
@@ -149,10 +148,10 @@ pub struct Description {
     context: CUcontext,
 }
 
-/// Makes a node of its description, and writes there where its graphs are.
+/// Creates a node from a description, and writes the address of its graphs into it.
 ///
 /// # Safety
-/// What is not null must point to a description.
+/// A non-null pointer must point to a description.
 pub unsafe fn conditional(description: *mut Description) -> Result<Arc<Conditional>, Status> {
     // SAFETY: the caller's promise.
     let described = unsafe { read(description) }?;

@@ -1,4 +1,4 @@
-//! What depends on what.
+//! Edges of graphs.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::pointers::{read, write};
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
-/// Hands out a list: how many there are, and as many as the program has room for. Nulls fill the rest.
+/// Returns a list: its length, and as many entries as the program has room for. Nulls fill the rest.
 ///
 /// # Safety
-/// There must be room for as many as `count` says.
+/// There must be room for `*count` entries.
 unsafe fn hand_out(nodes: &[Arc<Node>], places: *mut CUgraphNode, count: *mut usize) -> Result<(), Status> {
     // SAFETY: the caller's promise.
     unsafe {
@@ -78,7 +78,7 @@ unsafe fn connect(
     Ok(())
 }
 
-/// The nodes before or behind a node.
+/// The predecessors or successors of a node.
 fn neighbours(handle: CUgraphNode, before: bool) -> Result<Vec<Arc<Node>>, Status> {
     let node = node(handle)?;
     let edges = node.graph()?.edges();

@@ -1,4 +1,4 @@
-//! Graphs that can be launched.
+//! Executable graphs.
 
 use std::ffi::{c_char, c_uint, c_ulonglong};
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ struct Exec {
     id: u64,
 }
 
-/// Every conditional node among steps.
+/// Collects every conditional node among steps.
 fn choices<'s>(steps: &'s [Step], found: &mut Vec<&'s Choice>) {
     for step in steps {
         match &step.what {
@@ -47,14 +47,14 @@ fn choices<'s>(steps: &'s [Step], found: &mut Vec<&'s Choice>) {
     }
 }
 
-/// A node, behind those that it depends on.
+/// An instantiated node. Steps are in topological order.
 #[derive(Clone)]
 pub struct Step {
-    /// The number of its graph: nodes of several copies of a graph have the same numbers.
+    /// The number of its graph: copies of a graph have nodes with the same numbers.
     graph: u64,
     /// The number of its node.
     node: u64,
-    /// It is done: the program may switch it off.
+    /// Whether it runs: the program may disable it.
     enabled: bool,
     what: What,
 }
@@ -67,7 +67,7 @@ enum What {
 }
 
 impl Step {
-    /// It may stand in the graph of a conditional node.
+    /// Whether it may be in the graph of a conditional node.
     pub fn may_be_conditional(&self) -> bool {
         match &self.what {
             What::Node(body) => {
@@ -92,7 +92,7 @@ pub fn steps(graph: &Graph) -> Result<Vec<Step>, Status> {
     graph.sorted()?.iter().map(step).collect()
 }
 
-/// The step of a node, which may be in a graph of a node, and so on.
+/// The step of a node, possibly in a child graph, at any depth.
 fn find(steps: &mut [Step], graph: u64, node: u64) -> Option<&mut Step> {
     for step in steps {
         if (step.graph, step.node) == (graph, node) {
@@ -110,7 +110,8 @@ fn find(steps: &mut [Step], graph: u64, node: u64) -> Option<&mut Step> {
     None
 }
 
-/// Steps do what others of the same shape do. Later changes still name the nodes that they were instantiated of.
+/// Replaces the bodies of steps by those of others with the same shape. Later changes still name the nodes that the steps were
+/// instantiated from.
 fn adopt(steps: &mut [Step], others: Vec<Step>) {
     for (step, other) in steps.iter_mut().zip(others) {
         match (&mut step.what, other.what) {
@@ -126,7 +127,7 @@ fn adopt(steps: &mut [Step], others: Vec<Step>) {
     }
 }
 
-/// Does steps in a stream, one after the other.
+/// Runs steps in a stream, one after the other.
 fn launch(steps: &[Step], stream: &Stream) -> Result<(), Status> {
     for step in steps.iter().filter(|step| step.enabled) {
         let body = match &step.what {
@@ -153,7 +154,7 @@ fn launch(steps: &[Step], stream: &Stream) -> Result<(), Status> {
     Ok(())
 }
 
-/// What a stream does for a node that does not concern other streams.
+/// The operation of a node that does not concern other streams.
 fn operation(body: &Body) -> Option<Operation> {
     Some(match body.clone() {
         Body::Kernel(launch) => Operation::Kernel(Box::new(launch)),
@@ -166,7 +167,7 @@ fn operation(body: &Body) -> Option<Operation> {
     })
 }
 
-/// Does steps at once, one after the other.
+/// Runs steps now, one after the other.
 pub fn perform(steps: &[Step], context: &Context) -> Result<(), Status> {
     for step in steps.iter().filter(|step| step.enabled) {
         match &step.what {
@@ -183,12 +184,12 @@ fn exec(handle: CUgraphExec) -> Result<Arc<Exec>, Status> {
     EXECS.get(handle).ok_or(INVALID)
 }
 
-/// Of `CUgraphInstantiate_flags`: all, and giving memory back at each launch together with launches by kernels.
+/// Of `CUgraphInstantiate_flags`: all flags; and automatic freeing together with device launch.
 const ALL_FLAGS: u64 = 15;
 const EXCLUSIVE: u64 = 1 | 4;
 
 fn instantiate(result: *mut CUgraphExec, of: CUgraph, flags: u64) -> Result<(), Status> {
-    // Graphs that kernels launch cannot give memory back by themselves.
+    // Graphs that kernels launch cannot free memory automatically.
     if flags > ALL_FLAGS || flags & EXCLUSIVE == EXCLUSIVE {
         return Err(INVALID);
     }
@@ -199,7 +200,7 @@ fn instantiate(result: *mut CUgraphExec, of: CUgraph, flags: u64) -> Result<(), 
     Ok(())
 }
 
-/// Changes what a step does, to something of the same kind.
+/// Changes the body of a step. The kind must stay the same.
 fn change(of: CUgraphExec, handle: CUgraphNode, body: Body) -> Result<(), Status> {
     with_step(of, handle, |step| {
         match (&mut step.what, body) {
@@ -215,7 +216,7 @@ fn change(of: CUgraphExec, handle: CUgraphNode, body: Body) -> Result<(), Status
     })
 }
 
-/// Does something with the step of a node.
+/// Runs `work` on the step of a node.
 fn with_step<T>(
     of: CUgraphExec,
     handle: CUgraphNode,
@@ -224,7 +225,7 @@ fn with_step<T>(
     let (exec, node) = (exec(of)?, node(handle)?);
     let graph = node.graph()?.id;
     let mut steps = lock(&exec.steps);
-    // A node of a clone stands for that of the original.
+    // A node of a clone also names the step of its original.
     let known = find(&mut steps, graph, node.id).is_some();
     let step = match known {
         true => find(&mut steps, graph, node.id),
@@ -233,7 +234,7 @@ fn with_step<T>(
     work(step.ok_or(INVALID)?)
 }
 
-/// Whether steps have the same kinds in the same order; the first that differs.
+/// Compares the kinds of steps in order. Fails with the first node that differs, if the numbers of steps are equal.
 fn compare(old: &[Step], new: &[Step]) -> Result<(), Option<u64>> {
     if old.len() != new.len() {
         return Err(None);
@@ -260,7 +261,7 @@ const UPDATED: u32 = 0;
 const TOPOLOGY_CHANGED: u32 = 2;
 const NODE_TYPE_CHANGED: u32 = 3;
 
-/// Changes what is launched to what another graph of the same shape does. Returns what stands against it, and the node.
+/// Gives the executable graph the bodies of another graph with the same shape. Otherwise returns the reason and the node.
 fn update(of: CUgraphExec, with: CUgraph) -> Result<Result<(), (u32, CUgraphNode)>, Status> {
     let (exec, graph) = (exec(of)?, graph(with)?);
     let new = steps(&graph)?;
@@ -275,7 +276,7 @@ fn update(of: CUgraphExec, with: CUgraph) -> Result<Result<(), (u32, CUgraphNode
     Ok(Ok(()))
 }
 
-/// A graph in the language of Graphviz.
+/// The graph in the DOT language of Graphviz.
 fn dot(graph: &Graph) -> String {
     let kinds = [
         "kernel",

@@ -1,5 +1,5 @@
-//! Memory of graphs: its address is there as soon as its node, and the memory from a launch of that node on until something gives it back, a node
-//! of this graph, one of another, or the program. The next launch has memory there again.
+//! Memory of graphs. Its address is fixed when its node is created. The memory itself exists from a launch of that node until something
+//! frees it: a node of this graph or of another one, or the program. The next launch allocates it again at the same address.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ pub struct GraphMemory {
 }
 
 impl GraphMemory {
-    /// Takes an address where there is nothing yet.
+    /// Reserves an address without memory.
     ///
     /// # Errors
-    /// When there is not enough memory.
+    /// If there is not enough memory.
     pub fn reserve(context: &Arc<Context>, bytes: usize, what: &str) -> Result<Arc<GraphMemory>, Status> {
         let driver = driver()?;
         let too_much = bytes as u64 > driver.config.memory;
@@ -34,17 +34,17 @@ impl GraphMemory {
         };
         let address = driver.machine.allocate(bytes as u64, name.clone());
         let address = address.map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
-        // The address stays known as one that was given back: a kernel that comes too early is told.
+        // The machine keeps the address as a freed one, so that an access before the launch is reported.
         driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_UNKNOWN)?;
         driver.allocations.promise(address, bytes as u64);
         Ok(Arc::new(GraphMemory { address, bytes, name, context: Arc::clone(context) }))
     }
 
-    /// Has memory there, if there is none any more. (NVIDIA's driver refuses to launch a graph whose memory is still there, unless it was
-    /// instantiated with a flag that gives it back; here it goes on being used.)
+    /// Allocates the memory, if there is none now. (NVIDIA's driver does not launch a graph whose memory still exists, unless the graph
+    /// was instantiated with a flag that frees it. Here the memory is reused.)
     ///
     /// # Errors
-    /// When there is not enough.
+    /// If there is not enough.
     pub fn allocate(&self) -> Result<(), Status> {
         let driver = driver()?;
         if driver.allocations.find(self.address).is_some() {

@@ -1,4 +1,4 @@
-//! Graphs: work with its dependencies, recorded once and launched often (CUDA C++ Programming Guide, "CUDA Graphs").
+//! Graphs: operations with dependencies, defined once and launched often (CUDA C++ Programming Guide, "CUDA Graphs").
 
 mod capture;
 mod conditional;
@@ -27,11 +27,11 @@ pub use capture::{CaptureState, Captured};
 pub use conditional::Choice;
 pub use memory::GraphMemory;
 
-/// The functions of this room.
+/// The API functions of this module.
 pub static API: &[&[&[Function]]] =
     &[capture::API, conditional::API, edges::API, exec::API, nodes::API, user_objects::API];
 
-/// Graphs and nodes that have not been destroyed.
+/// The graphs and nodes that have not been destroyed.
 static GRAPHS: Handles<Graph> = Handles::new();
 static NODES: Handles<Node> = Handles::new();
 
@@ -40,35 +40,35 @@ static NODES: Handles<Node> = Handles::new();
 pub enum Body {
     /// Runs a kernel.
     Kernel(KernelLaunch),
-    /// Copies memory, as the program described it, if it did.
+    /// Copies memory; with the program's description, if there is one.
     Copy(Copy, Option<Box<CUDA_MEMCPY3D>>),
     /// Fills memory.
     Fill(Fill),
     /// Calls a function of the program.
     Host(HostFunction),
-    /// Does all that another graph does.
+    /// Runs another graph.
     Child(Arc<Graph>),
-    /// Nothing.
+    /// Does nothing.
     Empty,
     /// Waits for an event.
     Wait(Arc<Event>),
     /// Records an event.
     Record(Arc<Event>),
-    /// Memory of the graph: its address never changes.
+    /// Allocates memory of the graph; its address never changes.
     Alloc(Arc<GraphMemory>),
-    /// The end of the use of such memory.
+    /// Frees such memory.
     Free(u64),
-    /// Does what other graphs do, as a value says that kernels set.
+    /// Runs other graphs, depending on a value that kernels set.
     Conditional(Arc<conditional::Conditional>),
 }
 
-// SAFETY: pointers of the program that descriptions hold are only given back to it.
+// SAFETY: pointers of the program in descriptions are only returned to it.
 unsafe impl Send for Body {}
 // SAFETY: as above.
 unsafe impl Sync for Body {}
 
 impl Body {
-    /// Number of the kind (`CUgraphNodeType`).
+    /// The number of its kind (`CUgraphNodeType`).
     fn kind(&self) -> u32 {
         match self {
             Body::Kernel(_) => 0,
@@ -85,7 +85,7 @@ impl Body {
         }
     }
 
-    /// Takes the parameters of another of its kind. The attributes of a kernel stay: calls of their own change them.
+    /// Takes the parameters of another body of the same kind. A kernel's attributes stay, because they have their own functions.
     fn set_params(&mut self, mut new: Body) -> Result<(), Status> {
         if self.kind() != new.kind() {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
@@ -101,10 +101,10 @@ impl Body {
 /// A node of a graph.
 pub struct Node {
     graph: Weak<Graph>,
-    /// No other node has it. Clones of a graph keep the numbers, by which nodes find each other.
+    /// A number that no other node has, except for its counterparts in clones of the graph, which are found by it.
     id: u64,
     body: Mutex<Body>,
-    /// Parameters of a kernel as `cuGraphKernelNodeGetParams` gave them out: they must stay.
+    /// The kernel parameters that `cuGraphKernelNodeGetParams` returned: they must stay valid.
     params: Mutex<Option<Box<nodes::KernelParams>>>,
 }
 
@@ -117,7 +117,7 @@ impl Node {
         *lock(&self.body) = body;
     }
 
-    /// Changes what it does, to something of the same kind.
+    /// Changes its parameters. The kind must stay the same.
     fn set_params(&self, new: Body) -> Result<(), Status> {
         lock(&self.body).set_params(new)
     }
@@ -129,16 +129,16 @@ impl Node {
 
 /// A graph.
 pub struct Graph {
-    /// No other graph has it.
+    /// A number that no other graph has had.
     id: u64,
     content: Mutex<Content>,
-    /// Objects of the program that it keeps, and how many users of each it is.
+    /// The user objects that it retains, and its number of references to each.
     objects: Mutex<Vec<(Arc<user_objects::UserObject>, u32)>>,
-    /// Values that were made for its conditional nodes.
+    /// The values that were created for its conditional nodes.
     conditions: Mutex<Vec<Arc<conditional::Condition>>>,
 }
 
-/// Nodes in the order in which they came, and the edges between them by number of node.
+/// The nodes in order of creation, and the edges between them by node number.
 #[derive(Default)]
 struct Content {
     nodes: Vec<Arc<Node>>,
@@ -164,10 +164,10 @@ impl Graph {
         })
     }
 
-    /// Adds a node behind others.
+    /// Adds a node that depends on others.
     ///
     /// # Errors
-    /// When one of these is not of this graph, or there twice.
+    /// If one of them is not in this graph, or occurs twice.
     pub fn add(self: &Arc<Graph>, body: Body, behind: &[Arc<Node>]) -> Result<Arc<Node>, Status> {
         self.add_as(number(), body, behind)
     }
@@ -216,11 +216,10 @@ impl Graph {
         Ok(copy)
     }
 
-    /// The nodes in an order in which each stands behind those that it depends on; of several that could come next, the one that was added
-    /// first.
+    /// The nodes in topological order. Among those that could come next, the one added first comes first.
     ///
     /// # Errors
-    /// When there is none: edges go round.
+    /// If the edges have a cycle.
     fn sorted(&self) -> Result<Vec<Arc<Node>>, Status> {
         let content = lock(&self.content);
         let mut waits_for: Vec<BTreeSet<u64>> = content
@@ -245,7 +244,7 @@ impl Graph {
         Ok(sorted)
     }
 
-    /// Takes nodes and their memory away from the program.
+    /// Invalidates the handles of its nodes, and frees their memory.
     fn destroy(&self) {
         for node in lock(&self.content).nodes.drain(..) {
             NODES.remove::<()>(handle_of(&node));
@@ -280,17 +279,17 @@ fn node(handle: CUgraphNode) -> Result<Arc<Node>, Status> {
 /// The nodes that the program passes.
 ///
 /// # Safety
-/// There must be as many.
+/// `handles` must point to `count` handles.
 unsafe fn nodes_at(handles: *const CUgraphNode, count: usize) -> Result<Vec<Arc<Node>>, Status> {
     // SAFETY: the caller's promise.
     let handles = unsafe { crate::pointers::read_all(handles, count) }?;
     handles.into_iter().map(node).collect()
 }
 
-/// A fill as the program describes it.
+/// The fill that the program describes.
 ///
 /// # Safety
-/// What is not null must point to a description.
+/// A non-null pointer must point to a description.
 unsafe fn fill(params: *const CUDA_MEMSET_NODE_PARAMS) -> Result<Fill, Status> {
     // SAFETY: the caller's promise.
     let params = unsafe { crate::pointers::read(params) }?;

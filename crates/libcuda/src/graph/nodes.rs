@@ -24,26 +24,26 @@ use crate::stream::HostFunction;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
-/// Parameters of a kernel as a program gets to see them: bytes, and a pointer to each.
+/// Kernel parameters in the form that a program queries: the bytes, and a pointer to each parameter.
 pub struct KernelParams {
     bytes: Vec<u8>,
     pointers: Vec<*mut c_void>,
 }
 
-// SAFETY: the pointers go to its own bytes.
+// SAFETY: the pointers point to its own bytes.
 unsafe impl Send for KernelParams {}
 // SAFETY: as above.
 unsafe impl Sync for KernelParams {}
 
-/// A launch as the program describes it.
+/// The launch that a description of the program specifies.
 ///
 /// # Safety
-/// What is not null must point to a description.
+/// A non-null pointer must point to a description.
 pub unsafe fn kernel(description: *const CUDA_KERNEL_NODE_PARAMS_v1) -> Result<KernelLaunch, Status> {
     // SAFETY: the caller's promise; the newer description begins with the older one.
     unsafe {
         let described = read(description)?;
-        // In the newer one a kernel of a library may stand for the function.
+        // In the newer description, a kernel of a library may replace the function.
         let function = function(described.func)?;
         let launch = KernelLaunch {
             params: params(&function, described.kernelParams, described.extra)?,
@@ -59,7 +59,7 @@ pub unsafe fn kernel(description: *const CUDA_KERNEL_NODE_PARAMS_v1) -> Result<K
     }
 }
 
-/// The same in the newer form, where the kernel of a library may stand instead of the function.
+/// The same for the newer description, in which a kernel of a library may replace the function.
 ///
 /// # Safety
 /// As for [`kernel`].
@@ -125,15 +125,15 @@ unsafe fn add(
     }
 }
 
-/// What the generic description of a node says.
+/// The body of a node from its generic description.
 ///
 /// # Safety
-/// What is not null must point to a description.
+/// A non-null pointer must point to a description.
 pub unsafe fn body(description: *mut CUgraphNodeParams) -> Result<Body, Status> {
     if description.is_null() {
         return Err(INVALID);
     }
-    // SAFETY: the caller's promise; which member it is, the kind says.
+    // SAFETY: the caller's promise; the kind selects the member of the union.
     unsafe {
         let kind = std::ptr::addr_of!((*description).type_).cast::<u32>().read();
         let member = std::ptr::addr_of_mut!((*description).__bindgen_anon_1);
@@ -160,10 +160,10 @@ pub unsafe fn body(description: *mut CUgraphNodeParams) -> Result<Body, Status> 
     }
 }
 
-/// Allocates memory of a graph.
+/// Reserves memory of a graph.
 ///
 /// # Safety
-/// What is not null must point to a description.
+/// A non-null pointer must point to a description.
 unsafe fn alloc(description: *mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<Body, Status> {
     if description.is_null() {
         return Err(INVALID);

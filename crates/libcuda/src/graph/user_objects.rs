@@ -1,4 +1,4 @@
-//! Objects of the program that live as long as the graphs that use them.
+//! User objects: objects of the program that live as long as the graphs that retain them.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
@@ -18,19 +18,19 @@ const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
 static OBJECTS: Handles<UserObject> = Handles::new();
 
-/// An object of the program, with what destroys it.
+/// An object of the program, and the function that destroys it.
 pub struct UserObject {
     destroy: HostFunction,
     users: AtomicI64,
 }
 
 impl UserObject {
-    /// So many users less. The last one's end is the object's.
+    /// Releases references. Releasing the last one destroys the object.
     fn release(self: &Arc<UserObject>, count: u32) {
         let before = self.users.fetch_sub(count.into(), Ordering::AcqRel);
         if before > 0 && before <= count.into() {
             OBJECTS.remove::<()>(handle_of(self));
-            // A panic has been said and counted, and there is no context that it would be an error of.
+            // A panic has been reported and counted, and there is no context that it could break.
             let _ = self.destroy.call();
         }
     }
@@ -42,7 +42,7 @@ fn object(handle: CUuserObject) -> Result<Arc<UserObject>, Status> {
 }
 
 impl Graph {
-    /// Gives up what it kept of an object of the program.
+    /// Releases references of this graph to one object, or to all.
     fn release_objects(&self, which: Option<&Arc<UserObject>>, count: u32) {
         let mut objects = lock(&self.objects);
         let mut left = count;
@@ -57,7 +57,7 @@ impl Graph {
         });
     }
 
-    /// Gives up all objects of the program.
+    /// Releases all references of this graph.
     pub fn release_all_objects(&self) {
         self.release_objects(None, u32::MAX);
     }

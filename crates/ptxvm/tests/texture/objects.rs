@@ -300,11 +300,11 @@ type Touched = Vec<(u32, u64, u64)>;
 
 /// An observer that notes which bytes are touched, by kind.
 #[derive(Default)]
-struct Notes(Vec<(ptxvm::AccessKind, Touched)>);
+struct Notes(Vec<(ptxvm::observe::AccessKind, Touched)>);
 
 impl ptxvm::LaunchObserver for Notes {
-    fn access(&mut self, access: &ptxvm::AccessEvent) -> std::ops::ControlFlow<()> {
-        use ptxvm::AccessKind::{TexelAtomic, TexelLoad, TexelStore};
+    fn access(&mut self, access: &ptxvm::observe::AccessEvent) -> std::ops::ControlFlow<()> {
+        use ptxvm::observe::AccessKind::{TexelAtomic, TexelLoad, TexelStore};
         if matches!(access.kind, TexelLoad | TexelStore | TexelAtomic) {
             let lanes = access.lanes.iter().map(|lane| (lane.thread, lane.address, lane.bytes));
             self.0.push((access.kind, lanes.collect()));
@@ -315,7 +315,7 @@ impl ptxvm::LaunchObserver for Notes {
 
 #[test]
 fn observers_are_told_of_texels() {
-    use ptxvm::AccessKind::{TexelAtomic, TexelLoad, TexelStore};
+    use ptxvm::observe::AccessKind::{TexelAtomic, TexelLoad, TexelStore};
     let device = Device::new();
     let image =
         device.image(ImageDescriptor::new(Geometry::Line, format(Channel::F32, 1), [8, 1, 1])).unwrap();

@@ -7,7 +7,7 @@ use crate::instruction::Instruction;
 use crate::layout::Field;
 use crate::print::BATCH;
 
-/// What the `?` fields said.
+/// The contents of the `?` fields.
 #[derive(Default)]
 struct Schedule {
     /// The scheduling value.
@@ -34,7 +34,7 @@ impl Parser<'_> {
         let reused = instruction.get(Field::Reuse);
         let default = match (silent, reused) {
             (true, 0) => 1,
-            // Operands are reused only where the stall does not end a group.
+            // Operands are reused only if the stall does not end a group.
             (true, _) => 17,
             (false, _) => 0,
         };
@@ -52,7 +52,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `req={5,0}`, `rd=2`, and the older `rd2`, behind the `&` at `start`.
+    /// `req={5,0}`, `rd=2`, and the older `rd2`, after the `&` at `start`.
     fn barrier(&mut self, instruction: &mut Instruction, start: usize) -> Result<()> {
         let name = self.word().to_ascii_lowercase();
         let (kind, glued) = name.split_at(name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len()));

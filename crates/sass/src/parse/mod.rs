@@ -1,4 +1,4 @@
-//! Text to instruction: nvdisasm's spelling and the whole syntax of the SPA 5.3 text.
+//! Text to instruction: nvdisasm's spelling and the full syntax of the SPA 5.3 text.
 
 mod control;
 mod operand;
@@ -11,22 +11,22 @@ use crate::instruction::{Instruction, Unencodable};
 use crate::layout::{Field, Form};
 use crate::print::{BOOL_OPS, COMPARISONS};
 
-/// What text said, and what is odd about it.
+/// A parsed instruction, and what is suspicious about its text.
 #[derive(Clone, Debug)]
 pub struct Parsed {
-    /// The instruction; it has a word.
+    /// The instruction; it has an encoding.
     pub instruction: Instruction,
-    /// Things that are legal and probably not meant.
+    /// Legal, but probably not intended.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads one instruction for a target. Comments (`//`, `/* */`, `#`) and the final `;` may be there or not.
+/// Parses one instruction for a target. Comments (`//`, `/* */`, `#`) and the final `;` are optional.
 ///
-/// Spans count bytes of `text`. What the text leaves out is as nvdisasm leaves it out; without a `?` field, targets whose
-/// disassembly does not show scheduling get `?WAIT1_END_GROUP`, so that the word is one that runs.
+/// Spans count bytes of `text`. Omitted parts have the values with which nvdisasm omits them. Without a `?` field,
+/// targets whose disassembly does not show scheduling get `?WAIT1_END_GROUP`, so that the word can run.
 ///
 /// # Errors
-/// The first thing that is wrong, with its place and, where there is one, the way out.
+/// The first mistake, with its place and, where possible, a remedy.
 pub fn parse(arch: Arch, text: &str) -> Result<Parsed> {
     let mut parser = Parser { arch, text, at: 0, warnings: Vec::new() };
     let instruction = parser.instruction()?;
@@ -53,7 +53,7 @@ impl<'t> Parser<'t> {
         if !mnemonic.eq_ignore_ascii_case("HSETP2") {
             return self.fail(start, format!("expected HSETP2, found `{mnemonic}`"), None);
         }
-        // The form is known only from the operands: collect into a register form first.
+        // Only the operands determine the form: collect into a register form first.
         let mut head = Instruction::new(self.arch, Form::Register);
         head.set(Field::Pg, guard.0);
         head.set(Field::PgNot, guard.1);
@@ -124,7 +124,7 @@ impl<'t> Parser<'t> {
                 ("BF16_V2", _) => (Field::Format, 2),
                 ("INVALIDBOP3", _) if self.arch.generation() == Generation::Maxwell => (Field::Bop, 3),
                 ("INVALID1", _) => (Field::Format, 1),
-                // Before the comparison it is the format's, after it the operator's.
+                // Before the comparison it belongs to the format, after it to the operator.
                 ("INVALID3", _)
                     if !seen.contains(&Field::Cmp) && self.arch.generation() >= Generation::Hopper =>
                 {
@@ -160,7 +160,7 @@ impl<'t> Parser<'t> {
         Ok(seen.contains(&Field::Bop))
     }
 
-    /// `P0` to `P6` and `PT`, with `!` where it may stand.
+    /// `P0` to `P6` and `PT`, with `!` if it is allowed.
     fn predicate(&mut self, negatable: bool) -> Result<(u16, u16)> {
         let start = self.skip();
         let not = self.eat("!");
@@ -185,11 +185,11 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The modifier that a wrong one was meant to be.
+/// The modifier that was probably meant.
 fn did_you_mean(word: &str) -> Option<String> {
     let names = COMPARISONS.iter().chain(&BOOL_OPS).chain(&["H_AND", "FTZ", "BF16_V2"]).copied();
     let meant = match word {
-        // Spellings of other languages, of which something else is as near.
+        // Spellings of other languages, for which the nearest name would be wrong.
         "LTE" => "LE",
         "GTE" => "GE",
         "LTEU" => "LEU",

@@ -9,14 +9,14 @@ use crate::layout::{Field, Form, layout};
 use crate::number;
 use crate::print::SWIZZLES;
 
-/// A source as written: its signs, what it is, and its swizzle.
+/// A source as written: its signs, its word, and its swizzle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Source<'t> {
     neg: bool,
     abs: bool,
     reuse: bool,
     swizzle: Option<u16>,
-    /// The word between the signs, and where it stands.
+    /// The word between the signs, and its place.
     word: &'t str,
     start: usize,
     bank: Option<i64>,
@@ -24,7 +24,7 @@ pub(super) struct Source<'t> {
 }
 
 impl<'t> Parser<'t> {
-    /// `-|word.swizzle|.reuse.swizzle`, in braces or without.
+    /// `-|word.swizzle|.reuse.swizzle`, optionally in braces.
     pub(super) fn source(&mut self) -> Result<Source<'t>> {
         let mut source = Source::default();
         let open = self.skip();
@@ -89,7 +89,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// `[0x2][-0x14]` behind `c`, `[UR4][0x14]` behind `cx`.
+    /// `[0x2][-0x14]` after `c`, `[UR4][0x14]` after `cx`.
     fn address(&mut self, source: &mut Source<'t>) -> Result<()> {
         self.bracket("[")?;
         if source.word.len() == 2 {
@@ -171,7 +171,7 @@ impl<'t> Parser<'t> {
         instruction.set(Field::BAbs, u16::from(b.abs));
         match b.swizzle {
             Some(swizzle) if layout.has(Field::BSwizzle) => instruction.set(Field::BSwizzle, swizzle),
-            // A constant of Maxwell is always .F32.
+            // A constant of Maxwell always means .F32.
             None | Some(1) => {}
             Some(_) => {
                 let help = "leave the swizzle out: the constant is read as .F32".to_owned();
@@ -212,7 +212,7 @@ impl<'t> Parser<'t> {
         Ok(instruction)
     }
 
-    /// The high half has been read, the low one follows.
+    /// Parses the low half, after the high one.
     fn immediates(&mut self, instruction: &mut Instruction, high: &Source<'t>) -> Result<()> {
         self.immediate(instruction, Field::H1, high)?;
         let start = self.skip();

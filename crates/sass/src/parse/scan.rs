@@ -5,7 +5,7 @@ use diag::{Code, Diagnostic, Span};
 use super::{Parser, Result};
 
 impl<'t> Parser<'t> {
-    /// Passes blanks and comments, and returns where it got to.
+    /// Skips blanks and comments, and returns the new position.
     pub(super) fn skip(&mut self) -> usize {
         loop {
             let rest = &self.text[self.at..];
@@ -43,7 +43,7 @@ impl<'t> Parser<'t> {
         if self.eat(bracket) { Ok(()) } else { self.fail(self.at, format!("expected `{bracket}`"), None) }
     }
 
-    /// A number of 16 bits with a sign, also in hexadecimal.
+    /// A 16-bit number with an optional sign, possibly hexadecimal.
     pub(super) fn integer(&mut self) -> Result<i64> {
         let start = self.skip();
         let negative = self.eat("-");
@@ -59,7 +59,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Letters, digits and `_`; of a number also its point and the sign of its exponent.
+    /// Letters, digits and `_`; for a number, also its point and the sign of its exponent.
     pub(super) fn word(&mut self) -> &'t str {
         let bytes = self.text.as_bytes();
         let start = self.at;

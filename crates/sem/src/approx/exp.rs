@@ -24,11 +24,11 @@ pub fn ex2(f: &Format, mode: Mode, a: u64) -> u64 {
 
 pub(super) fn exp2(x: Exact) -> Value {
     let (integer, fraction) = floor(x);
-    // Far beyond any exponent, and still with room to add to.
+    // Far beyond any exponent, yet safe to add to.
     let exponent = integer.clamp(-1 << 20, 1 << 20) - 126;
     Value::Finite(match fraction {
         0 => Exact { negative: false, significand: 1 << 126, exponent },
-        // No other value is rational, so that something always follows.
+        // No other value is rational: the sticky bit is set.
         _ => Exact { negative: false, significand: exp2_fraction(fraction) | 1, exponent },
     })
 }
@@ -55,7 +55,7 @@ fn tanh_from_exp(x: Exact) -> Exact {
     // u = 2^-y, y = 2|x| / ln 2, in Q118.
     let y = mul_high(q120, TWO_OVER_LN_2);
     let (integer, fraction) = ((y >> 118) as u32, y << 10);
-    // 2^-fraction = 2^(1 - fraction) / 2. In Q126, for the quotient's remainders to have room.
+    // 2^-fraction = 2^(1 - fraction) / 2, in Q126 to leave room for the quotient's remainders.
     let u = exp2_fraction(fraction.wrapping_neg()) >> (integer + 1).min(127);
     let (mut rest, denominator) = ((1u128 << 126) - u, (1u128 << 126) + u);
     let mut quotient = 0u128;

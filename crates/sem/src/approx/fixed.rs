@@ -11,14 +11,15 @@ pub(super) const fn mul_high(a: u128, b: u128) -> u128 {
     a1 * b1 + (middle >> 64) + (middle_low >> 64)
 }
 
-/// `numerator / denominator` in Q128; the numerator is the smaller one and the denominator less than 2^64.
+/// `numerator / denominator` in Q128. The numerator must be smaller than the denominator, and the denominator less
+/// than 2^64.
 pub(super) const fn divide(numerator: u128, denominator: u128) -> u128 {
     let high = (numerator << 64) / denominator;
     let rest = (numerator << 64) % denominator;
     (high << 64) | ((rest << 64) / denominator)
 }
 
-/// A number cut toward minus infinity into its integer part and a Q128 fraction; the integer part saturates.
+/// A number split into its floor and a Q128 fraction; the integer part saturates.
 pub(super) fn floor(x: Exact) -> (i32, u128) {
     let shift = x.exponent + 128;
     let bits = 128 - x.significand.leading_zeros() as i32;

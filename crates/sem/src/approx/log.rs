@@ -17,7 +17,7 @@ const INVERSE_ODD: [u128; 27] = {
     table
 };
 
-/// `lg2.approx`: the logarithm to base 2. lg2(+-0) is -infinity, that of a negative number NaN.
+/// `lg2.approx`: the logarithm to base 2. lg2(+-0) is -infinity; a negative number gives NaN.
 pub fn lg2(f: &Format, mode: Mode, a: u64) -> u64 {
     let infinite = |negative| if negative { INVALID } else { Value::Infinite { negative } };
     evaluate(f, mode, a, |_| Value::Infinite { negative: true }, infinite, log2)
@@ -41,7 +41,7 @@ pub(super) fn log2(x: Exact) -> Value {
     let series = INVERSE_ODD.iter().rev().fold(0, |sum, &term| term + mul_high(sum, square));
     let fraction = mul_high(mul_high(z, series), TWO_OVER_LN_2);
     Value::Finite(match (k, fraction) {
-        // A power of two: its logarithm is an integer, that of 1 is +0.
+        // A power of two: its logarithm is an integer; lg2(1) is +0.
         (_, 0) => Exact { negative: k < 0, significand: k.unsigned_abs() as u128, exponent: 0 },
         (0, _) => Exact { negative: below_1, significand: fraction | 1, exponent: -125 },
         _ => {

@@ -1,12 +1,12 @@
 //! The approximate transcendental functions, rounded to nearest.
 //!
 //! PTX ISA, "Floating Point Instructions": ex2, lg2, sin, cos, tanh `.approx`. GPUs differ from each other within the
-//! manual's error bounds; these functions return the exact value rounded to nearest, which lies within all of them.
+//! manual's error bounds; these functions return the exact value rounded to nearest, which is within all of them.
 //!
-//! Each is computed in 128-bit fixed point, truncating, with an error below 2^-80 of the result for formats of at
-//! most 24 bits of precision. That decides the rounding: except for the exact cases, which are told apart, no value
-//! of these functions comes so close to a rounding boundary of such a format. (`.f64`, which only lenient forms
-//! use, is rounded right but for arguments that are unlucky to one in 2^12 or rarer.)
+//! Each is computed in 128-bit fixed point with truncation, and a relative error below 2^-80 for formats of at most
+//! 24 bits of precision. This determines the rounding: apart from the exact cases, which are handled separately, no
+//! value of these functions is that close to a rounding boundary of such a format. (`.f64` results, which only
+//! lenient forms have, are correctly rounded except for at most about one argument in 2^12.)
 
 mod exp;
 mod fixed;
@@ -20,8 +20,8 @@ pub use exp::{ex2, tanh};
 pub use log::lg2;
 pub use trig::{TWO_OVER_PI, cos, cos_cycles, sin, sin_cycles};
 
-/// Unpacks, applies a function to a number other than zero, and packs. `special` gives the results for zero,
-/// infinity; NaN passes.
+/// Unpacks, applies a function to a nonzero number, and packs. `special` has the results for zero and infinity; NaN
+/// is propagated.
 fn evaluate(
     f: &Format,
     mode: Mode,
@@ -42,8 +42,8 @@ fn evaluate(
     )
 }
 
-/// A number just below (in magnitude) or just above `significand * 2^exponent`, nearer to it than to anything that
-/// rounding looks at. The significand must have at most 64 bits.
+/// A number just below or above `significand * 2^exponent` in magnitude, closer to it than any rounding boundary. The
+/// significand must have at most 64 bits.
 fn next_to(x: Exact, below: bool) -> Value {
     let significand = if below { (x.significand << 60) - 1 } else { (x.significand << 60) + 1 };
     Value::Finite(Exact { significand, exponent: x.exponent - 60, ..x })
@@ -57,8 +57,8 @@ mod tests {
     use super::*;
     use crate::format::F32;
 
-    /// How many bits below the 25th, the one that decides rounding to nearest, are all equal: as many bits must the
-    /// computation get right. Exact cases have one bit set at most, the sticky one included.
+    /// How many bits below the 25th, which decides rounding to nearest, are all equal: the computation must get this
+    /// many right. Exact cases have at most one bit set, including the sticky one.
     fn bits_needed(value: Value) -> u32 {
         let Value::Finite(Exact { significand, .. }) = value else { return 0 };
         let significand = significand & !1;
@@ -66,15 +66,15 @@ mod tests {
         below.leading_zeros().max((!below).leading_zeros())
     }
 
-    /// The claim of this module's head, on random numbers of all sizes (`SEM_TEST_RANDOM` for how many). Over all
-    /// 2^32 numbers about 32 bits are to be expected; 55 would be 80 below the leading one.
+    /// Tests the claim of this module's head on random numbers of all sizes (`SEM_TEST_RANDOM` is their number). Over
+    /// all 2^32 numbers, about 32 bits are expected; 55 would be 80 below the leading one.
     #[test]
     fn no_value_is_near_a_rounding_boundary() {
         let count = std::env::var("SEM_TEST_RANDOM").ok().and_then(|s| s.parse().ok()).unwrap_or(100_000u64);
         for i in 0..count {
             let bits = (i as u32).wrapping_mul(0x9e37_79b9) as u64;
             let Value::Finite(x) = unpack(&F32, true, bits) else { continue };
-            // Outside, the results are exact, out of range, or next to the argument or 1.
+            // Outside of this range, results are exact, overflow or underflow, or are next to the argument or 1.
             if x.significand == 0 || x.leading_exponent() < -24 {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! sin and cos, reduced by as many bits of 2/pi as the largest argument needs.
+//! sin and cos, reduced with as many bits of 2/pi as the largest argument needs.
 
 use super::fixed::{INVERSE_FACTORIALS, mul_high};
 use super::{ONE, evaluate, next_to};
@@ -30,7 +30,7 @@ pub const TWO_OVER_PI: [u64; 19] = [
 /// pi/2 in Q127.
 const PI_OVER_2: u128 = 0xc90f_daa2_2168_c234_c4c6_628b_80dc_1cd1;
 
-/// `sin.approx`. A subnormal gives a zero of its sign even without `.ftz` (ptxas folds so); infinity gives NaN.
+/// `sin.approx`. A subnormal gives a zero of its sign even without `.ftz` (as ptxas folds); infinity gives NaN.
 pub fn sin(f: &Format, mode: Mode, a: u64) -> u64 {
     evaluate(f, mode, f.flush(a), Value::zero, |_| INVALID, sine)
 }
@@ -57,13 +57,14 @@ pub(super) fn cosine(x: Exact) -> Value {
     Value::Finite(quarter_turns(quadrant + 1, r))
 }
 
-/// The sine of angles of fewer cycles is the angle, next to nothing less, and their cosine next to 1.
+/// Below 2^FEW_CYCLES cycles, the sine is next to the angle, and the cosine next to 1.
 const FEW_CYCLES: i32 = -40;
 
-/// `sin.approx.ftz.2pi`: sin(2 pi a), rounded to nearest. Where it is zero it has the sign of a, as IEEE 754's sinPi; infinity
-/// gives NaN.
+/// `sin.approx.ftz.2pi`: sin(2 pi a), rounded to nearest. A zero result has the sign of a, as in IEEE 754's sinPi;
+/// infinity gives NaN.
 ///
-/// *Unverified*: ptxas folds the sine of 2 pi a in binary64, which errs near zeros (half a cycle is 1.2e-16 there).
+/// *Unverified*: ptxas folds the sine of 2 pi a in binary64, which is inaccurate near zeros (half a cycle gives
+/// 1.2e-16).
 pub fn sin_cycles(f: &Format, mode: Mode, a: u64) -> u64 {
     let sine = |x: Exact| {
         if x.leading_exponent() < FEW_CYCLES {
@@ -82,8 +83,8 @@ pub fn sin_cycles(f: &Format, mode: Mode, a: u64) -> u64 {
     evaluate(f, mode, a, Value::zero, |_| INVALID, sine)
 }
 
-/// `cos.approx.ftz.2pi`: cos(2 pi a), rounded to nearest. Where it is zero it is positive; infinity gives NaN. *Unverified*, as
-/// [`sin_cycles`].
+/// `cos.approx.ftz.2pi`: cos(2 pi a), rounded to nearest. A zero result is positive; infinity gives NaN.
+/// *Unverified*, as [`sin_cycles`].
 pub fn cos_cycles(f: &Format, mode: Mode, a: u64) -> u64 {
     let cosine = |x: Exact| {
         if x.leading_exponent() < FEW_CYCLES {
@@ -97,7 +98,7 @@ pub fn cos_cycles(f: &Format, mode: Mode, a: u64) -> u64 {
     evaluate(f, mode, a, |_| Value::Finite(ONE), |_| INVALID, cosine)
 }
 
-/// sin(quadrant * pi/2 + r), which is exact where r is zero.
+/// sin(quadrant * pi/2 + r), which is exact for r = 0.
 fn sine_of(quadrant: u32, r: Exact) -> Exact {
     match r.significand {
         0 => Exact { negative: quadrant & 2 != 0, ..ONE },
@@ -107,11 +108,11 @@ fn sine_of(quadrant: u32, r: Exact) -> Exact {
 
 /// 2 pi |x| = quadrant * pi/2 + r with |r| <= pi/4, r in units of 2^-127 and quadrant modulo 4. For |x| >= 2^-40.
 fn reduce_cycles(x: Exact) -> (u32, Exact) {
-    // Without whole cycles, in units of 2^-128 of one.
+    // The fraction of a cycle, in units of 2^-128.
     let shift = u32::try_from(x.exponent + 128).unwrap_or(0);
     let cycle = x.significand.checked_shl(shift).unwrap_or(0);
     let (quadrant, fraction) = ((cycle >> 126) as u32, cycle << 2);
-    // Nearer to the next quarter turn: count back from there.
+    // Closer to the next quarter turn: measure r from there.
     let negative = fraction >> 127 != 0;
     let (quadrant, fraction) =
         if negative { ((quadrant + 1) & 3, fraction.wrapping_neg()) } else { (quadrant, fraction) };
@@ -126,21 +127,20 @@ fn quarter_turns(quadrant: u32, r: Exact) -> Exact {
 
 /// |x| = quadrant * pi/2 + r with |r| <= pi/4, r in units of 2^-127. For |x| >= 2^-30.
 fn reduce(x: Exact) -> (u32, Exact) {
-    // |x| * 2/pi modulo 4, with 318 bits after the point: of 2/pi, only the bits from 2^-(e - 2) on matter, for those
-    // above give multiples of 4.
+    // x| * 2/pi modulo 4, with 318 fraction bits. Only the bits of 2/pi from 2^-(e - 2) on matter; those above contribute multiples of 4.
     let start = (x.exponent - 2).max(0) as usize;
     let product = times(x.significand as u64, window(start));
     let turns = shift_right(product, (start as i32 - x.exponent + 2) as u32);
     let quadrant = (turns[4] >> 62) as u32;
     let fraction = (turns[4] as u128) << 66 | (turns[3] as u128) << 2 | (turns[2] >> 62) as u128;
-    // Nearer to the next quarter turn: count back from there.
+    // Closer to the next quarter turn: measure r from there.
     let negative = fraction >> 127 != 0;
     let (quadrant, fraction) =
         if negative { (quadrant + 1, fraction.wrapping_neg()) } else { (quadrant, fraction) };
     (quadrant, Exact { negative, significand: mul_high(fraction, PI_OVER_2), exponent: -127 })
 }
 
-/// 320 bits of 2/pi from bit `start` after the point on, the least significant word first.
+/// 320 bits of 2/pi from bit `start` of its fraction on, the least significant word first.
 fn window(start: usize) -> [u64; 5] {
     let (word, bit) = (start / 64, start % 64);
     let at = |i: usize| TWO_OVER_PI.get(i).copied().unwrap_or(0) as u128;
@@ -177,7 +177,7 @@ fn series(r: u128, first: usize) -> u128 {
     terms.rev().fold(0, |sum, &term| term - mul_high(sum, square))
 }
 
-/// sin r = r * (1 - r^2/3! + ...). No value but sin 0 is rational: something always follows.
+/// sin r = r * (1 - r^2/3! + ...). No value but sin 0 is rational: the sticky bit is set.
 fn sin_series(r: Exact) -> Exact {
     Exact { significand: mul_high(r.significand, series(r.significand, 1)) | 1, exponent: -125, ..r }
 }

@@ -1,6 +1,6 @@
 //! Conversions to and from packed types, element by element.
 //!
-//! PTX ISA, "Data Movement and Conversion Instructions: cvt". Of those to and from 8, 6 and 4 bits ptxas folds none.
+//! PTX ISA, "Data Movement and Conversion Instructions: cvt". ptxas folds no conversion to or from 8, 6 and 4 bits.
 
 use crate::float::mode;
 use crate::format::{F64, Format};
@@ -8,14 +8,14 @@ use crate::operands::low_bits;
 use crate::round::{self, Clamp, Exact, Mode, Value, round_to_integer, unpack};
 use isa::{Mod, Picks, Rounding, Type};
 
-/// `.scaled::n1::ue8m0` and `.scaled::n2::ue8m0`: the scale of the upper element and that of the lower one.
+/// `.scaled::n1::ue8m0` and `.scaled::n2::ue8m0`: the scales of the upper and the lower element.
 #[derive(Clone, Copy)]
 pub(super) enum Scales {
     /// No `.scaled`.
     None,
-    /// `.n1`: of both.
+    /// `.n1`: one scale for both.
     One(u64),
-    /// `.n2`: the upper element's in the upper byte.
+    /// `.n2`: two scales, the upper element's in the upper byte.
     Two([u64; 2]),
 }
 
@@ -34,7 +34,7 @@ pub(super) fn pair(picks: &Picks, scales: Scales, elements: [u64; 2]) -> u64 {
     let (dtype, atype) = (picks.ty(0), picks.ty(1));
     let mode = mode(picks);
     let [high, low] = [0, 1].map(|i| {
-        // One scale goes with flushed sources (*unverified*: the sign of a flushed one, which is kept here).
+        // With one scale, sources are flushed (*unverified*: that a flushed one keeps its sign).
         let value = value(atype, matches!(scales, Scales::One(_)), elements[i]);
         let value = match scales {
             Scales::None => value,
@@ -47,17 +47,17 @@ pub(super) fn pair(picks: &Picks, scales: Scales, elements: [u64; 2]) -> u64 {
     high << width(dtype) | low
 }
 
-/// Bits between the elements of a packed type: `.e2m3`, `.e3m2` and `.e2m1p4` stand in bytes.
+/// Bits from one element of a packed type to the next: `.e2m3`, `.e3m2` and `.e2m1p4` elements occupy bytes.
 pub(super) fn width(ty: Type) -> u32 {
     ty.bits() / ty.lanes()
 }
 
-/// `.pzo`: a result that is zero is positive, whatever made it (*unverified*).
+/// `.pzo`: a zero result is positive in every case (*unverified*).
 pub(super) fn positive_zero(picks: &Picks, format: &Format, bits: u64) -> u64 {
     if picks.has(Mod::Pzo) && bits == format.sign() { 0 } else { bits }
 }
 
-/// The value of an element of a type, from the bits it stands in; `ftz` flushes it.
+/// The value of an element of a type, from its low bits; `ftz` flushes it.
 pub(crate) fn value(ty: Type, ftz: bool, bits: u64) -> Value {
     match (ty.element(), Format::of(ty)) {
         (Type::S2f6, _) => {
@@ -73,7 +73,7 @@ pub(crate) fn value(ty: Type, ftz: bool, bits: u64) -> Value {
     }
 }
 
-/// The value of an `.ue8m0` scale: 2^(bits - 127), 0xff is NaN.
+/// The value of an `.ue8m0` scale: 2^(bits - 127), and NaN for 0xff.
 fn scale_value(bits: u64) -> Value {
     match low_bits(bits, 8) {
         0xff => Value::Nan(F64.nan),
@@ -81,7 +81,7 @@ fn scale_value(bits: u64) -> Value {
     }
 }
 
-/// A value times a scale, or divided by it.
+/// A value multiplied or divided by a scale.
 fn scaled(value: Value, scale: u64, divide: bool) -> Value {
     match (value, scale_value(scale)) {
         (Value::Nan(_), _) => value,
@@ -96,7 +96,7 @@ fn scaled(value: Value, scale: u64, divide: bool) -> Value {
     }
 }
 
-/// The element of a type that a value becomes. A NaN becomes the largest number of a format that has none.
+/// The encoding of a value in a type's element format. In a format without NaN, a NaN becomes the largest number.
 fn encode(ty: Type, mode: Mode, value: Value) -> u64 {
     match (ty.element(), Format::of(ty)) {
         (Type::S2f6, _) => fixed(mode, value),
@@ -109,7 +109,7 @@ fn encode(ty: Type, mode: Mode, value: Value) -> u64 {
     }
 }
 
-/// The value without its sign. *Unverified*: that formats without one drop it.
+/// The value without its sign. *Unverified*: that formats without a sign drop it.
 fn magnitude(value: Value) -> Value {
     match value {
         Value::Nan(_) => value,
@@ -118,7 +118,8 @@ fn magnitude(value: Value) -> Value {
     }
 }
 
-/// To `.s2f6`: a number of 1/64, the nearest (or cut) and clamped to [-128, 127] of them. A NaN is the largest one.
+/// To `.s2f6`: the nearest (or truncated) multiple of 1/64, clamped to [-128, 127] of them. A NaN becomes the largest
+/// number.
 fn fixed(mode: Mode, value: Value) -> u64 {
     let relu = matches!(mode.clamp, Clamp::Relu | Clamp::ReluFinite);
     let (negative, number) = match value {
@@ -132,10 +133,10 @@ fn fixed(mode: Mode, value: Value) -> u64 {
     (number.clamp(if relu { 0 } else { -128 }, 127) & 0xff) as u64
 }
 
-/// To `.ue8m0`: the exponent of the magnitude rounded to a power of two, down (`.rz`) or up (`.rp`).
+/// To `.ue8m0`: the exponent of the magnitude, rounded to a power of two, down (`.rz`) or up (`.rp`).
 ///
-/// *Unverified*: what zero, negative numbers and (without `.satfinite`) infinity give. Here the sign is dropped, zero
-/// is 2^-127, and infinity is NaN or with `.satfinite` 2^127.
+/// *Unverified*: the results for zero, negative numbers and (without `.satfinite`) infinity. Here the sign is
+/// dropped, zero becomes 2^-127, and infinity becomes NaN or with `.satfinite` 2^127.
 fn scale(mode: Mode, value: Value) -> u64 {
     let finite = mode.clamp == Clamp::Finite;
     let exponent = match value {

@@ -1,7 +1,8 @@
-//! Matrices in shared memory that `wgmma` and `tcgen05` read: where each 16 bytes of them stand.
+//! Matrices in shared memory that `wgmma` and `tcgen05` read: the address of each of their 16-byte units.
 //!
-//! PTX ISA, "Shared Memory Matrix Layout", "Matrix Descriptor Format", "Shared Memory Descriptor" (9.7.16.4.1). The strides' meaning under
-//! each swizzle mode is that of CUTLASS (`make_gmma_desc`, `make_umma_desc`), where the manual has figures.
+//! PTX ISA, "Shared Memory Matrix Layout", "Matrix Descriptor Format", "Shared Memory Descriptor" (9.7.16.4.1). The
+//! manual shows the strides' meaning in figures; the one for each swizzle mode here is that of CUTLASS
+//! (`make_gmma_desc`, `make_umma_desc`).
 
 /// A matrix descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,16 +11,16 @@ pub struct Descriptor {
     /// Leading-dimension and stride-dimension byte offsets.
     leading: u64,
     stride: u64,
-    /// Rows of 128 bytes by which the repeating pattern starts too late.
+    /// The offset of the repeating pattern, in rows of 128 bytes.
     base_offset: u64,
     /// Units of 16 bytes in a row of the pattern: 1 (no swizzle), 2, 4 or 8.
     width: u64,
-    /// Units that the swizzle moves together: 1, or 2 in 128 bytes.
+    /// Units that the swizzle moves together: 1, or 2 for the 128-byte swizzle with 32-byte atoms.
     atom: u64,
 }
 
 impl Descriptor {
-    /// What the 64 bits mean.
+    /// Decodes the 64 bits.
     pub fn new(bits: u64) -> Descriptor {
         let field = |at: u32| (bits >> at & 0x3fff) << 4;
         Descriptor {
@@ -32,7 +33,8 @@ impl Descriptor {
         }
     }
 
-    /// What the 64 bits mean to `tcgen05`; `None` for swizzle modes that there are not. *Not here*: the leading dimension as an address.
+    /// Decodes the 64 bits as `tcgen05` does; `None` for invalid swizzle modes. *Not here*: the leading dimension as
+    /// an address.
     pub fn of_tensor_core(bits: u64) -> Option<Descriptor> {
         let (width, atom) = match bits >> 61 {
             0 => (1, 1),
@@ -45,22 +47,22 @@ impl Descriptor {
         Some(Descriptor { width, atom, ..Descriptor::new(bits) })
     }
 
-    /// Swizzled by 32 bytes, which only matrices across k are.
+    /// The swizzle has 32-byte atoms, which only matrices across k may have.
     pub fn has_wide_atoms(self) -> bool {
         self.atom > 1
     }
 
-    /// The address of unit `unit` along k of a line: a row of A or a column of B. Lines come in groups of 8.
+    /// The address of unit `unit` along k of a line: a row of A or a column of B. Lines form groups of 8.
     #[inline]
     pub fn along_k(self, line: usize, unit: usize) -> u64 {
         self.in_group(line / 8, line % 8, unit)
     }
 
-    /// The same of all lines of a group.
+    /// The same for all lines of a group.
     #[inline]
     pub fn group_along_k(self, group: usize, unit: usize) -> [u64; 8] {
         if self.width == 1 {
-            // They stand together.
+            // The lines are contiguous.
             let first = self.in_group(group, 0, unit);
             return std::array::from_fn(|line| first + line as u64 * 16);
         }
@@ -73,28 +75,28 @@ impl Descriptor {
         self.address(line as u64 * self.width + unit, group as u64 * self.stride + row * self.leading)
     }
 
-    /// A number of units, as one within the width, and how many widths lie before it.
+    /// Splits a unit index into the index within the width, and the number of widths before it.
     #[inline]
     fn split(self, unit: u64) -> (u64, u64) {
-        // It is a power of two.
+        // The width is a power of two.
         (unit & (self.width - 1), unit >> self.width.trailing_zeros())
     }
 
-    /// The same of a transposed matrix: unit `unit` along a column of A or a row of B, which is number `k`. What is
-    /// along k comes in groups of 8, of 4 where atoms are wide.
+    /// The same for a transposed matrix: unit `unit` along a column of A or a row of B, with index `k`. The indices
+    /// along k form groups of 8, or of 4 with wide atoms.
     #[inline]
     pub fn across_k(self, unit: usize, k: usize) -> u64 {
-        // All are powers of two, and divisions take long.
+        // All are powers of two: shifts avoid slow divisions.
         let (unit, k, group) = (unit as u64, k as u64, 3 - self.atom.trailing_zeros());
         let (unit, row) = self.split(unit);
-        // Without a swizzle the offsets change places.
+        // Without a swizzle the two offsets swap roles.
         let (along, across) =
             if self.width == 1 { (self.leading, self.stride) } else { (self.stride, self.leading) };
         let within = k & ((1 << group) - 1);
         self.address(within * self.width + unit, (k >> group) * along + row * across)
     }
 
-    /// The swizzle exchanges units by the bits of the address above its 128 bytes.
+    /// The swizzle permutes units by the address bits above its 128 bytes.
     #[inline]
     fn address(self, units: u64, bytes: u64) -> u64 {
         let address = self.start + units * 16 + bytes;
@@ -108,8 +110,8 @@ impl Descriptor {
 mod tests {
     use super::*;
 
-    /// The lines of a group have the addresses that each has by itself, one after the other: whoever checks the first and the last has
-    /// checked all.
+    /// The lines of a group have ascending addresses, each equal to the line's own address. A check of the first and
+    /// the last is therefore enough.
     #[test]
     fn groups_are_sorted() {
         let mut bits = 1u64;

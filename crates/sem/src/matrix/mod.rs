@@ -1,14 +1,14 @@
-//! Matrix products (`mma`, `wmma.mma`): one element of `D = A * B + C`, and which thread holds which element.
+//! Matrix products (`mma`, `wmma.mma`): one element of `D = A * B + C`, and the mapping of elements to threads.
 //!
 //! PTX ISA, "Matrix Fragments for mma", "mma". The manual leaves open how the products of floating-point elements are
-//! summed, and GPUs differ: tensor cores add several aligned products at once and truncate (Fasi, Higham, Mikaitis and
-//! Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021). *Ours*: the products are exact, and are added to C one
-//! after the other in ascending k, each sum rounded to nearest even in the precision of the accumulator (of `.f16`
-//! accumulators in `.f32`, with one rounding to `.f16` at the end). No GPU's bits are promised by it.
+//! summed, and GPUs differ: tensor cores add several aligned products at once and truncate (Fasi, Higham, Mikaitis
+//! and Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021). *Ours*: the products are exact, and are added to
+//! C one after the other in ascending k. Each sum is rounded to nearest even in the accumulator's precision (`.f16`
+//! accumulators use `.f32`, with one rounding to `.f16` at the end). This promises no GPU's bits.
 //!
-//! A sparse product has a term for each element of A that is stored, in the order in which they are stored: what
-//! is left out is multiplied with nothing, not even infinity. With block scales a term is the exact product of both elements and
-//! both of their scales.
+//! A sparse product has a term for each stored element of A, in their order. Elements that are not stored contribute
+//! nothing, even where B is infinite. With block scales, a term is the exact product of both elements and both
+//! scales.
 
 mod descriptor;
 mod scale;
@@ -38,24 +38,24 @@ pub struct Product {
     pub c: Type,
     /// Elements of D.
     pub d: Type,
-    /// `.satfinite`: integer sums stop at the ends of `.s32`; without it they wrap.
+    /// `.satfinite`: integer sums saturate at the bounds of `.s32`; without it they wrap.
     pub saturate: bool,
     /// `.and.popc` rather than `.xor.popc`, for single bits.
     pub and: bool,
     /// Rounding of `.f64`.
     pub rounding: Rounding,
-    /// `.e2m1` elements have 4 bits to themselves, rather than the middle of a byte.
+    /// `.e2m1` elements are packed in 4 bits each, rather than in the middle of a byte.
     pub packed: bool,
 }
 
 impl Product {
-    /// The product that the picks of `mma`, `wmma.mma` or `wgmma.mma_async` mean.
+    /// The product that the picks of `mma`, `wmma.mma` or `wgmma.mma_async` describe.
     pub fn of(picks: &Picks) -> Product {
         let (d, a, b, c) = match *picks.types() {
             [d, a, b, c, ..] => (d, a, b, c),
             // `wgmma` adds to D.
             [d, a, b] => (d, a, b, d),
-            // `wmma.mma` with halves names the accumulators only.
+            // `wmma.mma` with halves has only the types of the accumulators.
             _ => (picks.ty(0), Type::F16, Type::F16, picks.ty(1)),
         };
         Product {
@@ -95,8 +95,8 @@ impl Product {
         }
     }
 
-    /// An element of D of a block-scaled product: as [`Product::element`], with the scales of the row and of the column, each for
-    /// an equal part of the terms.
+    /// An element of D of a block-scaled product: as [`Product::element`], with the scales of the row and of the
+    /// column. Each scale applies to an equal number of consecutive terms.
     pub fn scaled_element(
         &self,
         scale: BlockScale,
@@ -118,8 +118,8 @@ impl Product {
         })
     }
 
-    /// The bits of a register's part that an element means: `.tf32` ignores the low 13, `.e2m1` stands in the middle of
-    /// its byte where it has one (PTX ISA, "mma": `.kind::f8f6f4`).
+    /// The significant bits of an element: `.tf32` ignores the low 13, and `.e2m1` occupies the middle of its byte if
+    /// it has one (PTX ISA, "mma": `.kind::f8f6f4`).
     pub fn kept_bits(&self, ty: Type, bits: u64) -> u64 {
         match ty {
             Type::Tf32 => bits & !0x1fff,
@@ -150,10 +150,11 @@ pub fn extended(ty: Type, bits: u64) -> i64 {
     if ty.is_signed() { (bits << shift) as i64 >> shift } else { (bits << shift >> shift) as i64 }
 }
 
-/// Row and column of the element with number `index` among those that `lane` holds of a matrix, `bits` wide each.
+/// Row and column of the `bits`-wide element that `lane` holds at `index`.
 ///
-/// The layouts of `mma`. Those of `wmma` are open; ours puts tiles of `mma`'s layout one after the other, 16 (or 8)
-/// rows of A, 8 columns of B, and begins again where a thread has room for more elements than there are.
+/// The layouts are those of `mma`. The manual leaves those of `wmma` open. *Ours*: tiles of `mma`'s layout (16 or 8
+/// rows of A, 8 columns of B) one after the other, repeated if a thread has room for more elements than the matrix
+/// has.
 pub fn place(matrix: Matrix, shape: Shape, bits: u32, lane: usize, index: usize) -> (usize, usize) {
     let (group, within) = (lane / 4, lane % 4);
     // Elements of a register, and of the four threads of a group.
@@ -163,7 +164,7 @@ pub fn place(matrix: Matrix, shape: Shape, bits: u32, lane: usize, index: usize)
     let (register, part) = (index / in_register, index % in_register);
     match matrix {
         Matrix::A => {
-            // Registers go down by 8 rows, then to the right.
+            // Registers advance by 8 rows first, then to the right.
             let down = tile_rows / 8;
             let in_tile = down * shape.k / in_group;
             let (tile, register) = (register / in_tile % (shape.m / tile_rows), register % in_tile);
@@ -185,8 +186,8 @@ pub fn place(matrix: Matrix, shape: Shape, bits: u32, lane: usize, index: usize)
     }
 }
 
-/// The same for `mma.m8n8k4` with `.f16`, where each quad pair computes a product of its own: the pair, the row and
-/// the column. `by_column`: the layout of A or B is `.col`.
+/// The same for `mma.m8n8k4` with `.f16`, where each quad pair computes its own product: the pair, the row and the
+/// column. `by_column` says that the layout of A or B is `.col`.
 pub fn quad_pair_place(
     matrix: Matrix,
     by_column: bool,
@@ -208,7 +209,7 @@ pub fn quad_pair_place(
     (pair, row, column)
 }
 
-/// Does the product belong to quad pairs?
+/// Whether each quad pair computes its own product.
 pub fn by_quad_pairs(shape: Shape, product: &Product) -> bool {
     is_by_quad_pairs(shape, product.a)
 }

@@ -18,15 +18,16 @@ pub struct BlockScale {
 }
 
 impl BlockScale {
-    /// What the picks say of scales; `None` without `.block_scale`.
+    /// The scales that the picks describe; `None` without `.block_scale`.
     pub fn of(picks: &Picks) -> Option<BlockScale> {
         let &[.., ty] = picks.types() else { return None };
         picks.has(Mod::BlockScale).then(|| BlockScale { count: scale_vector(picks), ty })
     }
 
-    /// Bits of scale `index` of a row of A or a column of B. `data` holds the lanes' words of scales; the thread chooses
-    /// lanes of each four (a pair for A, the lower of which holds row r, the upper one row r + 8), the byte where
-    /// scales begin. Selectors out of range (their behaviour is undefined) count by their low bits.
+    /// Bits of scale `index` of a row of A or a column of B. `data` has one word of scales for each lane. The thread
+    /// selector picks lanes of each group of four: one for B; for A a pair, whose lower lane has row r and upper lane
+    /// row r + 8. The byte selector picks the first byte. Only the low bits of selectors that are out of range count
+    /// (their behaviour is undefined).
     pub fn bits(
         self,
         matrix: Matrix,
@@ -41,7 +42,7 @@ impl BlockScale {
         data[line % 8 * 4 + thread] >> ((first + index) * 8) & 0xff
     }
 
-    /// The value of a scale: `.ue8m0` is 2^(bits - 127), 0xff NaN; `.ue4m3` is `.e4m3` whose sign is ignored.
+    /// The value of a scale: `.ue8m0` is 2^(bits - 127), and NaN for 0xff; `.ue4m3` is `.e4m3` with its sign ignored.
     pub(super) fn value(self, bits: u64) -> Value {
         match (self.ty, bits) {
             (Type::Ue8m0, 0xff) => crate::round::INVALID,

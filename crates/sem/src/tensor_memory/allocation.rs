@@ -4,22 +4,22 @@ use std::ops::Range;
 
 use super::{COLUMNS, Misuse};
 
-/// The columns of a block's tensor memory that are allocated.
+/// The allocated columns of a CTA's tensor memory.
 ///
-/// *Ours*: an allocation begins at the lowest multiple of its size from which on it is free.
+/// *Ours*: an allocation begins at the lowest multiple of its size where it fits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocations {
     live: Vec<Range<usize>>,
-    /// Columns of the last allocation.
+    /// Columns of the most recent allocation.
     last: Option<usize>,
     relinquished: bool,
 }
 
 impl Allocations {
-    /// The address of so many columns; nothing as long as there is no room for them.
+    /// Allocates columns and returns their address; `None` while there is no room.
     ///
     /// # Errors
-    /// When the block may not allocate so many.
+    /// When the CTA may not allocate this number.
     pub fn allocate(&mut self, columns: u64) -> Result<Option<u64>, Misuse> {
         let columns = count(columns)?;
         if self.relinquished {
@@ -36,10 +36,10 @@ impl Allocations {
         Ok(Some(start as u64))
     }
 
-    /// Gives an allocation back.
+    /// Frees an allocation.
     ///
     /// # Errors
-    /// When there is none of so many columns at this address.
+    /// When no allocation of this number of columns begins at the address.
     pub fn release(&mut self, address: u64, columns: u64) -> Result<(), Misuse> {
         let columns = count(columns)?;
         let start = usize::try_from(address).map_err(|_| Misuse::NotAllocated)?;
@@ -48,20 +48,20 @@ impl Allocations {
         Ok(())
     }
 
-    /// The block allocates no more.
+    /// Ends the CTA's permission to allocate.
     pub fn relinquish(&mut self) {
         self.relinquished = true;
     }
 
-    /// Nothing is allocated.
+    /// Whether nothing is allocated.
     pub fn is_empty(&self) -> bool {
         self.live.is_empty()
     }
 
-    /// Whether all of these columns are allocated; allocations may lie side by side.
+    /// Checks that all of these columns are allocated. They may belong to several adjacent allocations.
     ///
     /// # Errors
-    /// When they are not, or do not exist.
+    /// When one is not allocated, or does not exist.
     pub fn check(&self, columns: Range<usize>) -> Result<(), Misuse> {
         if columns.end > COLUMNS {
             return Err(Misuse::Outside);

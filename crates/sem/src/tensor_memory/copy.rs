@@ -1,6 +1,7 @@
-//! Copies from shared into tensor memory (`tcgen05.cp`), and rows that move up (`tcgen05.shift`).
+//! Copies from shared to tensor memory (`tcgen05.cp`), and shifts of rows (`tcgen05.shift`).
 //!
-//! PTX ISA 9.7.16.9 "Tensor Memory Data Movement"; which lanes get a row is that of CUTLASS (`Copy_Traits<SM100_UTCCP_*>`).
+//! PTX ISA 9.7.16.9 "Tensor Memory Data Movement". The mapping of rows to lanes is that of CUTLASS
+//! (`Copy_Traits<SM100_UTCCP_*>`).
 
 use isa::{Mod, Picks};
 
@@ -10,27 +11,27 @@ use crate::matrix::Descriptor;
 /// What `tcgen05.cp` copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
-    /// Rows that are read.
+    /// Rows that the copy reads.
     pub rows: usize,
-    /// Units of a row.
+    /// 16-byte units of a row.
     pub units: usize,
-    /// How far the lanes of rows are apart: of the first 32, of groups of 32.
+    /// Lane strides: from row to row within 32 rows, and from 32 rows to the next.
     step: usize,
     group: usize,
-    /// How often each is written, and how far apart.
+    /// How often each row is written, and the lane stride between these copies.
     times: usize,
     between: usize,
-    /// Bits of the elements that are brought to bytes.
+    /// Bits of the packed elements, which the copy unpacks to bytes.
     padded: Option<u32>,
-    /// Both blocks of the pair do it, each for itself.
+    /// Both CTAs of the pair copy, each to its own tensor memory.
     pub pair: bool,
 }
 
 impl Copy {
-    /// What the picks of `tcgen05.cp` mean.
+    /// The copy that the picks of `tcgen05.cp` describe.
     pub fn of(picks: &Picks) -> Copy {
         let has = |m| picks.has(m);
-        // Rows, units, lanes from row to row and from 32 rows to the next, repetitions and lanes between these.
+        // Rows, units, lane strides of rows and of groups of 32 rows, repetitions and their lane stride.
         let (rows, units, step, group, times, between) = match () {
             () if has(Mod::N128x256b) => (128, 2, 1, 32, 1, 0),
             () if has(Mod::N4x256b) => (4, 2, 32, 0, 1, 0),
@@ -47,10 +48,10 @@ impl Copy {
         Copy { rows, units, step, group, times, between, padded, pair: has(Mod::CtaGroup2) }
     }
 
-    /// Where the units of all rows are in a block's shared memory, one row after the other: rows are lines along k.
+    /// The addresses of the units of all rows in a CTA's shared memory, row by row. A row is a line along k.
     ///
     /// # Errors
-    /// When the matrix descriptor has a swizzle mode that there is not.
+    /// When the matrix descriptor has an invalid swizzle mode.
     pub fn addresses(&self, descriptor: u64) -> Result<Vec<u64>, Misuse> {
         let descriptor = Descriptor::of_tensor_core(descriptor).filter(|found| !found.has_wide_atoms());
         let descriptor = descriptor.ok_or(Misuse::Swizzle)?;
@@ -58,14 +59,15 @@ impl Copy {
         Ok(units.map(|(row, unit)| descriptor.along_k(row, unit)).collect())
     }
 
-    /// The cells that a unit of a row goes to, each the first of four, from that of the address.
+    /// The destinations of a unit of a row, relative to the address: for each, the first of four cells.
     pub fn cells(&self, row: usize, unit: usize) -> impl Iterator<Item = Cell> {
         let (times, between) = (self.times, self.between);
         let lane = row / LANES_OF_WARP * self.group + row % LANES_OF_WARP * self.step;
         (0..times).map(move |i| Cell { lane: lane + i * between, column: unit * 4 })
     }
 
-    /// The four cells that a unit becomes. Elements of 4 bits stand in the middle of their bytes, as `tcgen05.mma` reads them.
+    /// The contents of the four cells for a unit. A 4-bit element occupies the middle of its byte, as `tcgen05.mma`
+    /// reads it.
     pub fn words(&self, unit: u128) -> [u32; 4] {
         let bytes = match self.padded {
             None => unit.to_le_bytes(),
@@ -78,10 +80,10 @@ impl Copy {
         std::array::from_fn(|i| u32::from_le_bytes(words[i]))
     }
 
-    /// Whether the lane of an address is one that the shape begins at.
+    /// Checks that the shape may begin at the lane of an address.
     ///
     /// # Errors
-    /// When it is not.
+    /// When it may not.
     pub fn check(&self, at: Cell) -> Result<(), Misuse> {
         let most = if self.step > 1 { LANES_OF_WARP } else { 1 };
         if at.lane >= LANES {
@@ -91,9 +93,10 @@ impl Copy {
     }
 }
 
-/// What `tcgen05.shift.down` moves: 32 bytes of each lane of 32 but the last get those of the lane behind it.
+/// What `tcgen05.shift.down` moves: in each of 32 lanes but the last, 32 bytes are replaced by those of the next
+/// lane.
 ///
-/// *Ours*: the manual has its shape, `.31x256b`, and no figure. The last row is what `tcgen05.cp.4x256b` brings anew.
+/// *Ours*: the manual gives the shape `.31x256b` without a figure. `tcgen05.cp.4x256b` then fills the last row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shift;
 
@@ -101,7 +104,8 @@ impl Shift {
     /// Columns that move.
     pub const COLUMNS: usize = 8;
 
-    /// From where to where, from the cell of the address, in an order in which nothing is overwritten that is still to move.
+    /// Pairs of source and destination, relative to the address, ordered so that each cell is read before it is
+    /// overwritten.
     pub fn moves() -> impl Iterator<Item = (Cell, Cell)> {
         let lanes = 0..LANES_OF_WARP - 1;
         lanes.flat_map(|lane| {
@@ -109,10 +113,10 @@ impl Shift {
         })
     }
 
-    /// Whether the lane of an address is one that 32 lanes begin at.
+    /// Checks that 32 lanes may begin at the lane of an address.
     ///
     /// # Errors
-    /// When it is not.
+    /// When they may not.
     pub fn check(at: Cell) -> Result<(), Misuse> {
         match at.lane {
             0 | 32 | 64 | 96 => Ok(()),

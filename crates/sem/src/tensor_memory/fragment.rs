@@ -1,6 +1,6 @@
-//! Which thread's registers hold which cells (`tcgen05.ld`, `tcgen05.st`).
+//! The mapping from cells to threads' registers (`tcgen05.ld`, `tcgen05.st`).
 //!
-//! PTX ISA 9.7.16.2.3 "Data Movement Shape", whose figures show what [`Fragment::cell`] says in words; CUTLASS has the same as
+//! PTX ISA 9.7.16.2.3 "Data Movement Shape": [`Fragment::cell`] implements its figures. CUTLASS has the same as
 //! `Copy_Traits<SM100_TMEM_LOAD_*>`.
 
 use isa::{Mod, Picks};
@@ -18,7 +18,7 @@ enum Shape {
     Bits128,
     /// `.16x256b`
     Bits256,
-    /// `.16x32bx2`, whose second half is so many columns behind the first.
+    /// `.16x32bx2`; the field is the column offset of the second half from the first.
     Halves(usize),
 }
 
@@ -28,12 +28,12 @@ pub struct Fragment {
     shape: Shape,
     /// Registers of a thread.
     registers: usize,
-    /// `.pack::16b`, `.unpack::16b`: a register has the low halves of two cells side by side.
+    /// `.pack::16b`, `.unpack::16b`: a register holds the low halves of two adjacent cells.
     pub packed: bool,
 }
 
 impl Fragment {
-    /// What the picks of `tcgen05.ld` and `.st` mean; `split` is the operand of `.16x32bx2`.
+    /// The fragment that the picks of `tcgen05.ld` and `.st` describe; `split` is the operand of `.16x32bx2`.
     pub fn of(picks: &Picks, registers: usize, split: u64) -> Fragment {
         let has = |m| picks.has(m);
         let shape = match () {
@@ -51,8 +51,8 @@ impl Fragment {
         self.registers
     }
 
-    /// The cell that a register of a lane of the warp holds, from the cell of the address; of two cells ([`Fragment::packed`]) the first,
-    /// behind which is the column of the second.
+    /// The cell that a register of a lane of the warp holds, relative to the address. If [`Fragment::packed`], it is
+    /// the first of two; the second is in the next column.
     pub fn cell(&self, lane: usize, register: usize) -> Cell {
         let pair = if self.packed { 2 } else { 1 };
         let cell = |lane, column: usize| Cell { lane, column: column * pair };
@@ -71,7 +71,7 @@ impl Fragment {
         }
     }
 
-    /// The parts of columns that are moved, from that of the address: where each begins, and how many they are.
+    /// The column ranges that the warp accesses, relative to the address: the start and length of each.
     pub fn columns(&self) -> impl Iterator<Item = (usize, usize)> {
         let pair = if self.packed { 2 } else { 1 };
         let (count, second) = match self.shape {
@@ -82,10 +82,10 @@ impl Fragment {
         [Some(0), second].into_iter().flatten().map(move |start| (start, count * pair))
     }
 
-    /// Whether the warp of this number in its block reaches the lanes.
+    /// Checks that the warp with this index in its CTA may access the lanes.
     ///
     /// # Errors
-    /// When it does not.
+    /// When it may not.
     pub fn check(&self, at: Cell, warp: usize) -> Result<(), Misuse> {
         let step = if self.shape == Shape::Rows32 { 32 } else { 16 };
         if at.lane >= super::LANES {
@@ -102,7 +102,7 @@ impl Fragment {
 mod tests {
     use super::*;
 
-    /// Every cell of a shape is in one register of one lane, and nothing else is.
+    /// Every cell of a shape is in exactly one register of one lane, and no register holds anything else.
     #[test]
     fn fragments_cover_their_cells() {
         let shapes =

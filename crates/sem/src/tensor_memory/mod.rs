@@ -1,10 +1,11 @@
-//! Tensor memory and the instructions on it (`tcgen05`): what their addresses, descriptors and layouts mean.
+//! Tensor memory and the instructions on it (`tcgen05`): the meaning of their addresses, descriptors and layouts.
 //!
-//! PTX ISA, "TensorCore 5th Generation Family Instructions" (9.7.16). Where the manual has figures, the layouts are those of CUTLASS
-//! (`cute/atom/copy_traits_sm100.hpp`, `mma_traits_sm100_frag.hpp`, `cute/arch/mma_sm100_desc.hpp`); docs/tcgen05.md lists them.
+//! PTX ISA, "TensorCore 5th Generation Family Instructions" (9.7.16). Where the manual has only figures, the layouts
+//! are those of CUTLASS (`cute/atom/copy_traits_sm100.hpp`, `mma_traits_sm100_frag.hpp`,
+//! `cute/arch/mma_sm100_desc.hpp`); docs/tcgen05.md lists them.
 //!
-//! A block has 128 lanes of 512 columns, each a cell of 32 bits. An address has the lane in its upper half and the column in its lower
-//! one (9.7.16.1 Tensor Memory Addressing). Nothing here holds the cells: engines do.
+//! A CTA has 128 lanes of 512 columns of 32-bit cells. An address has the lane in its upper half and the column in
+//! its lower half (9.7.16.1 Tensor Memory Addressing). This module does not hold the cells; engines do.
 
 mod allocation;
 mod copy;
@@ -22,8 +23,8 @@ pub use copy::{Copy, Shift};
 pub use fragment::Fragment;
 pub use multiplication::{ColumnMask, Factor, Multiplication, Part};
 
-/// `tcgen05.ld.red`: the least or the greatest of the elements that a thread loads, as `min` and `max` with these modifiers have it
-/// (9.7.16.8.2).
+/// `tcgen05.ld.red`: the minimum or maximum of the elements that a thread loads, as `min` and `max` with these
+/// modifiers compute it (9.7.16.8.2).
 pub fn reduce(picks: &Picks, elements: impl IntoIterator<Item = u64>) -> u64 {
     let step = match (picks.ty(0).is_float(), picks.has(Mod::Min)) {
         (true, true) => float::min,
@@ -34,14 +35,14 @@ pub fn reduce(picks: &Picks, elements: impl IntoIterator<Item = u64>) -> u64 {
     elements.into_iter().reduce(|a, b| step(picks, &[a, b])[0]).unwrap_or(0)
 }
 
-/// Lanes of a block's tensor memory.
+/// Lanes of a CTA's tensor memory.
 pub const LANES: usize = 128;
-/// Columns of it.
+/// Columns of a CTA's tensor memory.
 pub const COLUMNS: usize = 512;
-/// Lanes that the warps of one rank in four reach (9.7.16.2.3 Access restrictions).
+/// Lanes that a warp may access, by its index modulo four (9.7.16.2.3 Access restrictions).
 pub const LANES_OF_WARP: usize = 32;
 
-/// A cell, or how far it is from another.
+/// A cell, or the offset of a cell from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// Lane.
@@ -56,17 +57,17 @@ impl Cell {
         Cell { lane: (address >> 16 & 0xffff) as usize, column: (address & 0xffff) as usize }
     }
 
-    /// The cell that is so far from this one.
+    /// The cell at this offset from this one.
     pub fn plus(self, distance: Cell) -> Cell {
         Cell { lane: self.lane + distance.lane, column: self.column + distance.column }
     }
 
-    /// The number of the cell, if there is one: lane by lane.
+    /// The index of the cell, lane by lane; `None` outside of tensor memory.
     pub fn index(self) -> Option<usize> {
         (self.lane < LANES && self.column < COLUMNS).then_some(self.lane * COLUMNS + self.column)
     }
 
-    /// So many columns from this one on.
+    /// The columns from this one on.
     pub fn columns(self, count: usize) -> Range<usize> {
         self.column..self.column + count
     }
@@ -75,15 +76,15 @@ impl Cell {
 /// What is wrong with an instruction on tensor memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misuse {
-    /// `tcgen05.alloc` or `.dealloc` of a number of columns that there is not.
+    /// `tcgen05.alloc` or `.dealloc` of an invalid number of columns.
     Columns,
-    /// `tcgen05.alloc` of more columns than the block's last one.
+    /// `tcgen05.alloc` of more columns than the CTA's last allocation.
     Growing,
     /// `tcgen05.alloc` after `tcgen05.relinquish_alloc_permit`.
     Relinquished,
-    /// `tcgen05.dealloc` of what was not allocated so.
+    /// `tcgen05.dealloc` that does not match an allocation.
     NotAllocated,
-    /// Columns are still allocated when the block ends.
+    /// Columns are still allocated when the CTA ends.
     Leak,
     /// An access to a column that is not allocated.
     Unallocated,
@@ -91,25 +92,25 @@ pub enum Misuse {
     Outside,
     /// A warp's access to lanes that it does not reach.
     WarpLanes,
-    /// An address whose lane the instruction does not take.
+    /// An address with a lane that the instruction does not accept.
     LaneAlignment,
-    /// An instruction descriptor with a type that the kind does not have.
+    /// An instruction descriptor with a type that the `.kind` does not allow.
     Types,
-    /// An instruction descriptor with a shape that the kind does not have.
+    /// An instruction descriptor with a shape that the `.kind` does not allow.
     Shape,
-    /// An instruction descriptor that says of sparsity what the instruction does not.
+    /// An instruction descriptor whose sparsity differs from the instruction's.
     Sparsity,
-    /// An instruction descriptor with a transposition or negation that the types do not have.
+    /// An instruction descriptor with a transposition or negation that the types do not allow.
     Modifiers,
-    /// A matrix descriptor with a swizzle that there is not, or that rows along k do not have.
+    /// A matrix descriptor with an invalid swizzle mode, or one that matrices along k do not allow.
     Swizzle,
-    /// A zero-column mask that shifts B by more columns than it can.
+    /// A zero-column mask that shifts B by too many columns.
     ColumnShift,
-    /// `.cta_group::2` without a second block in the cluster.
+    /// `.cta_group::2` without a second CTA in the cluster.
     Pair,
-    /// `.cta_group::2` whose second block has ended.
+    /// `.cta_group::2` after the second CTA has ended.
     PairEnded,
-    /// What no engine executes.
+    /// Valid, but no engine executes it.
     Unsupported(&'static str),
 }
 

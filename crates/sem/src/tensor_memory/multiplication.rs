@@ -1,8 +1,8 @@
 //! Products of matrices in shared and tensor memory (`tcgen05.mma`).
 //!
-//! PTX ISA 9.7.16.4.2 "Instruction Descriptor", 9.7.16.10 "TensorCore 5th Generation Matrix Multiply and accumulate Operations". Where the
-//! manual has figures, the layouts are those of CUTLASS (`tmem_frg`, `tmem_sf_frg`, `tmem_e_frg` in `mma_traits_sm100_frag.hpp`).
-//! An element of D is a sum in the order of [`crate::matrix`].
+//! PTX ISA 9.7.16.4.2 "Instruction Descriptor", 9.7.16.10 "TensorCore 5th Generation Matrix Multiply and accumulate
+//! Operations". Where the manual has only figures, the layouts are those of CUTLASS (`tmem_frg`, `tmem_sf_frg`,
+//! `tmem_e_frg` in `mma_traits_sm100_frag.hpp`). An element of D is summed in the order of [`crate::matrix`].
 
 use std::ops::Range;
 
@@ -19,33 +19,34 @@ use crate::round::{Exact, Mode, Value, pack, unpack};
 /// What a `tcgen05.mma` computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Multiplication {
-    /// Types of the elements. C is D as it is before, of floating-point numbers in `.f32` ([`Multiplication::input`]).
+    /// Types of the elements. C is the previous D, converted to `.f32` if it is floating-point
+    /// ([`Multiplication::input`]).
     pub product: Product,
     /// A, row by row.
     pub a: Factor,
     /// B, column by column.
     pub b: Factor,
-    /// Rows of A and D that each block has.
+    /// Rows of A and D in each CTA.
     pub rows: usize,
     /// Columns of B and D.
     pub n: usize,
-    /// Columns of A with what is left out, rows of B.
+    /// Columns of A, including those that sparsity leaves out; rows of B.
     pub k: usize,
-    /// The blocks of a pair do it together: each has half of the rows of A and D, and half of the columns of B.
+    /// The CTAs of a pair compute together: each has half of the rows of A and D, and half of the columns of B.
     pub pair: bool,
-    /// Half of A is left out.
+    /// A is sparse: half of it is not stored.
     pub sparse: bool,
-    /// The scales of rows of A and columns of B, if they have some.
+    /// The scales of rows of A and columns of B, if the product has any.
     pub scale: Option<BlockScale>,
-    /// A's and B's, of which exactly one is negated.
+    /// Exactly one of A and B is negated.
     negated: bool,
-    /// Bytes of a cell where the scales of A and of B begin.
+    /// The byte of a cell where the scales of A, and of B, begin.
     scale_ids: [usize; 2],
-    /// Columns by which the metadata begin behind their address.
+    /// Column offset of the metadata from their address.
     selector: usize,
-    /// `.ws`: rows and parts of D as [`Multiplication::parts`] says.
+    /// `.ws`: it changes the rows and parts of D, as [`Multiplication::parts`] says.
     weight_stationary: bool,
-    /// `.ashift`: a row of A is that of the lane behind it.
+    /// `.ashift`: a lane's row of A comes from the next lane.
     shifted: bool,
 }
 
@@ -54,27 +55,27 @@ pub struct Multiplication {
 pub struct Factor {
     /// Bits of an element.
     pub bits: u32,
-    /// Bits of its place: elements of 4 and 6 bits have bytes, except where the kind packs them.
+    /// Bits that an element occupies: a byte for 4- and 6-bit elements, unless the kind packs them.
     place: u32,
-    /// What stands together in shared memory are elements of a column of A or a row of B.
+    /// Adjacent elements in shared memory belong to a column of A or a row of B.
     pub transposed: bool,
 }
 
-/// Lanes that hold rows of D one after the other, and the columns of D that they hold.
+/// A range of D's columns, and the lanes that hold them, one lane for each row of D.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// By row.
+    /// By row of D.
     pub lanes: Vec<usize>,
-    /// Of D; the first is in the column of the address.
+    /// Columns of D; the first is in the column of the address.
     pub columns: Range<usize>,
 }
 
-/// What a zero-column mask makes of B.
+/// The effect of a zero-column mask on B.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnMask {
-    /// By column of D: B's is taken for zeros.
+    /// By column of D: the column of B counts as zeros.
     pub zero: Vec<bool>,
-    /// The column of B that is the first one.
+    /// The column of B that becomes the first.
     pub shift: usize,
 }
 
@@ -94,12 +95,13 @@ impl Factor {
         Factor { bits, place: if is_packed { bits } else { bits.max(8) }, transposed }
     }
 
-    /// Elements of 16 bytes.
+    /// Elements in a 16-byte unit.
     pub fn in_unit(&self) -> usize {
         (128 / self.place) as usize
     }
 
-    /// Where an element of a line (a row of A, a column of B) is in shared memory: the address of its 16 bytes, and its number there.
+    /// The position in shared memory of an element of a line (a row of A, a column of B): the address of its 16-byte
+    /// unit, and its index in the unit.
     pub fn place(&self, descriptor: Descriptor, line: usize, k: usize) -> (u64, usize) {
         let in_unit = self.in_unit();
         match self.transposed {
@@ -108,32 +110,33 @@ impl Factor {
         }
     }
 
-    /// An element of 16 bytes. Those of 4 and 6 bits lie side by side at their beginning (9.7.16.10.3, `.b4x16_p64`, `.b6x16_p32`).
+    /// An element of a 16-byte unit. Elements of 4 and 6 bits are packed at the beginning of the unit (9.7.16.10.3,
+    /// `.b4x16_p64`, `.b6x16_p32`).
     pub fn element(&self, unit: u128, index: usize) -> u64 {
         (unit >> (index as u32 * self.bits)) as u64 & (u64::MAX >> (64 - self.bits))
     }
 
-    /// Where an element of a row of A is in tensor memory: columns behind the address, and the first bit in the cell. Elements of 4 bits
-    /// that have a byte stand in the middle of it.
+    /// The position in tensor memory of an element of a row of A: the column offset from the address, and the first
+    /// bit in the cell. A 4-bit element that has a byte occupies its middle.
     pub fn in_cell(&self, k: usize) -> (usize, u32) {
         let bit = k as u32 * self.place;
         ((bit / 32) as usize, bit % 32 + if self.bits == 4 && self.place == 8 { 2 } else { 0 })
     }
 
-    /// The element at this bit of a cell.
+    /// The element that begins at this bit of a cell.
     pub fn from_cell(&self, cell: u32, bit: u32) -> u64 {
         u64::from(cell >> bit) & (u64::MAX >> (64 - self.bits))
     }
 
-    /// Columns of tensor memory that so many elements of a row take.
+    /// Columns of tensor memory that `count` elements of a row take.
     pub fn columns(&self, count: usize) -> usize {
         (count * self.place as usize).div_ceil(32)
     }
 
-    /// The matrix descriptor that 64 bits mean for this matrix.
+    /// The matrix descriptor of this matrix that the bits encode.
     ///
     /// # Errors
-    /// When it has a swizzle mode that there is not.
+    /// When it has an invalid swizzle mode.
     pub fn descriptor(&self, bits: u64) -> Result<Descriptor, Misuse> {
         if bits >> 52 & 1 != 0 {
             return Err(Misuse::Unsupported("a leading dimension that is an address is not executed"));
@@ -144,10 +147,10 @@ impl Factor {
 }
 
 impl Multiplication {
-    /// What the picks of `tcgen05.mma` and an instruction descriptor mean.
+    /// The product that the picks of `tcgen05.mma` and an instruction descriptor describe.
     ///
     /// # Errors
-    /// When the descriptor has what the kind does not have.
+    /// When the `.kind` does not allow what the descriptor says.
     pub fn of(picks: &Picks, descriptor: u64) -> Result<Multiplication, Misuse> {
         let has = |m| picks.has(m);
         let field = |first: u32, bits: u32| (descriptor >> first) as usize & ((1 << bits) - 1);
@@ -172,7 +175,7 @@ impl Multiplication {
         let (a, b) = a.zip(b).ok_or(Misuse::Types)?;
         let is_integer = has(Mod::KindI8);
         let d = match field(4, 2) {
-            // The field has another meaning there.
+            // The field has another meaning with scales.
             _ if scaled => Type::F32,
             0 if [a, b].iter().all(|&ty| !matches!(ty, Type::Bf16 | Type::Tf32)) && !is_integer => Type::F16,
             1 if !is_integer => Type::F32,
@@ -263,9 +266,11 @@ impl Multiplication {
         if self.sparse { self.k / 2 } else { self.k }
     }
 
-    /// Which lanes hold what of a block's rows of D (9.7.16.10.5 "Data path layout organization"): all 128; of 64 rows 16 in each 32
-    /// lanes (layout F); of the 64 rows that a block of a pair or `.ws` has, half of the columns in the upper half of the lanes (layouts B
-    /// and E); of 32 rows a quarter of the columns in each 32 lanes (layout G).
+    /// The lanes of a CTA that hold D (9.7.16.10.5 "Data path layout organization"):
+    /// - 128 rows: all lanes.
+    /// - 64 rows: 16 in each group of 32 lanes (layout F).
+    /// - 64 rows with a CTA pair or `.ws`: the upper 64 lanes hold the second half of the columns (layouts B and E).
+    /// - 32 rows: each group of 32 lanes holds a quarter of the columns (layout G).
     pub fn parts(&self) -> Vec<Part> {
         let n = self.n;
         match (self.rows, self.pair || self.weight_stationary) {
@@ -284,10 +289,10 @@ impl Multiplication {
         }
     }
 
-    /// Whether the lane of D's address is one at which its lanes begin: of layout F either half of each 32.
+    /// Checks that D may begin at the lane of its address: lane 0, or with layout F also lane 16.
     ///
     /// # Errors
-    /// When it is not.
+    /// When it may not.
     pub fn check(&self, at: Cell) -> Result<(), Misuse> {
         match at.lane {
             0 => Ok(()),
@@ -297,19 +302,21 @@ impl Multiplication {
         }
     }
 
-    /// The lane of tensor memory that has the row of A for a lane of D: with `.ashift` the next one, but for the last.
+    /// The lane of tensor memory with the row of A for a lane of D: with `.ashift` the next lane, except for the last
+    /// one.
     pub fn lane_of_a(&self, lane: usize) -> usize {
         if self.shifted && lane + 1 < LANES { lane + 1 } else { lane }
     }
 
-    /// What a zero-column mask (9.7.16.4.3, table "Zero-Column Mask descriptor layout") makes of B: each part of D has a count of columns
-    /// that have passed of its first span (bits 0 to 31), and whether that one is zero (32 to 35); spans that are zero (40 to 47)
-    /// and used (48 to 55) are one longer than their fields say, as the manual's examples have it, whose table describes the two the
-    /// other way round. Without bit 39 nothing is zero (CUTLASS says the opposite of it, and passes zeros where it wants no mask). Bits
-    /// 56 to 61 say at which column B begins; the mask counts from there.
+    /// Applies a zero-column mask (9.7.16.4.3, table "Zero-Column Mask descriptor layout") to B. Within a part of D,
+    /// spans of zero columns and of used columns alternate. For each part, the mask says how many columns of its
+    /// first span have already passed (bits 0 to 31), and whether that span is zero (bits 32 to 35). The lengths of
+    /// zero spans (bits 40 to 47) and of used spans (bits 48 to 55) are the fields' values plus one. That follows the
+    /// manual's examples; its table swaps the two fields. Bit 39 enables the mask (CUTLASS says the opposite, and
+    /// passes zeros where it wants no mask). Bits 56 to 61 are the column where B begins; the mask counts from there.
     ///
     /// # Errors
-    /// When B is shifted by more than 32 columns, or 16 of 32 rows.
+    /// When B is shifted by more than 32 columns, or with 32 rows by more than 16.
     pub fn column_mask(&self, mask: u64) -> Result<ColumnMask, Misuse> {
         let mut zero = vec![false; self.n];
         let shift = (mask >> 56 & 0x3f) as usize;
@@ -333,7 +340,7 @@ impl Multiplication {
         Ok(ColumnMask { zero, shift })
     }
 
-    /// The block of the pair, 0 or 1, that has a column of B in its shared memory, and the number that the column has there.
+    /// The CTA of the pair, 0 or 1, whose shared memory has a column of B, and the column's index there.
     pub fn column_of_b(&self, column: usize) -> (usize, usize) {
         match self.pair {
             true => (column / (self.n / 2), column % (self.n / 2)),
@@ -341,32 +348,32 @@ impl Multiplication {
         }
     }
 
-    /// The cell of the scales of a row of A, or of a column of B for a part of D, from that of the address: 32 lines side by
-    /// side (9.7.16.10.7 "Block scaling", the figures of scale factors).
+    /// The cell with the scales of a row of A, or of a column of B for a part of D, relative to the address. A column
+    /// of cells has the scales of 32 lines (9.7.16.10.7 "Block scaling", the figures of scale factors).
     pub fn scale_cell(&self, matrix: Matrix, part: &Part, line: usize) -> Cell {
         let (line, lane) = match matrix {
-            // Both halves of the lanes have the scales of their columns.
+            // Both halves of the lanes hold the scales of their own columns.
             Matrix::B => (line - part.columns.start, part.lanes[0]),
             _ => (line, 0),
         };
         Cell { lane: lane + line % 32, column: line / 32 }
     }
 
-    /// Scale `index` of a line, in the cell of its scales.
+    /// Scale `index` of a line, taken from the cell with its scales.
     pub fn scale_bits(&self, matrix: Matrix, cell: u32, index: usize) -> u64 {
         let count = self.scale.map_or(1, |scale| scale.count);
         let id = self.scale_ids[usize::from(matrix == Matrix::B)] / count * count;
         u64::from(cell >> ((id + index) * 8) & 0xff)
     }
 
-    /// Columns of cells that the scales of so many lines take.
+    /// Columns of cells that the scales of `lines` lines take.
     pub fn scale_columns(lines: usize) -> usize {
         lines.div_ceil(32)
     }
 
-    /// Where the metadata of a stored element of the row in this lane are (9.7.16.10.6 "Sparse matrices", the figures of metadata): the
-    /// cell, from that of the address, and the first of four bits. Places of 16 and 32 bits have a column, as registers of `mma.sp`
-    /// have it; the others two.
+    /// The position of the metadata for a stored element of the row in this lane (9.7.16.10.6 "Sparse matrices", the
+    /// figures of metadata): the cell, relative to the address, and the first of four bits. Elements that occupy 16
+    /// or 32 bits have one column of metadata, laid out as in the registers of `mma.sp`; others have two columns.
     pub fn metadata_cell(&self, lane: usize, index: usize) -> (Cell, u32) {
         let chunk = index / (chunk_columns(self.a.place) / 2);
         let (lane, column, part) = match self.a.place {
@@ -381,7 +388,8 @@ impl Multiplication {
         self.selector + if self.a.place >= 16 { 1 } else { 2 }
     }
 
-    /// The row of B that a stored element of A meets, by its bits of metadata (any, if A is dense).
+    /// The row of B that is multiplied with a stored element of A, selected by four bits of metadata. If A is dense,
+    /// the metadata are ignored.
     pub fn row_of_b(&self, index: usize, metadata: u32) -> usize {
         if !self.sparse {
             return index;
@@ -391,17 +399,17 @@ impl Multiplication {
         index / stored * columns + chosen(self.a.place, metadata.into(), index % stored)
     }
 
-    /// The bits of an element of A as they count, with its sign and that of B's.
+    /// The bits of an element of A, with its sign flipped if exactly one of A and B is negated.
     pub fn signed(&self, bits: u64) -> u64 {
         if self.negated { bits ^ 1 << (self.a.bits - 1) } else { bits }
     }
 
-    /// Exactly one of A and B is negated.
+    /// Whether exactly one of A and B is negated.
     pub fn is_negated(&self) -> bool {
         self.negated
     }
 
-    /// The element of C that a cell of D means, times 2^-`scale` (`scale-input-d`).
+    /// The element of C for a cell of D, scaled by 2^-`scale` (`scale-input-d`).
     pub fn input(&self, cell: u32, scale: u64) -> u64 {
         if self.product.d == Type::S32 {
             return cell.into();
@@ -417,7 +425,8 @@ impl Multiplication {
         pack(&F32, Mode::NEAREST, arith::product(unpack(&F32, false, wide), factor))
     }
 
-    /// An element of D: the stored elements of a row of A, the elements of B that they meet, the scales of both, and C.
+    /// An element of D, from the stored elements of a row of A, the elements of B that they are multiplied with, the
+    /// scales of both, and C.
     pub fn element(&self, row: &[u64], column: &[u64], scales: Option<(&[u64], &[u64])>, c: u64) -> u64 {
         match self.scale.zip(scales) {
             Some((scale, (of_row, of_column))) => {
@@ -436,7 +445,7 @@ mod tests {
         Picks::new(&[], mods)
     }
 
-    /// M, N and the fields of types.
+    /// An instruction descriptor with M, N and the type fields.
     fn descriptor(m: u64, n: u64, d: u64, a: u64, b: u64) -> u64 {
         d << 4 | a << 7 | b << 10 | (n / 8) << 17 | (m / 16) << 24
     }
@@ -475,7 +484,8 @@ mod tests {
         }
     }
 
-    /// The manual's examples of zero-column masks (9.7.16.4.3): start counts, first spans, whether there is a mask, skip and use spans, shift.
+    /// The manual's examples of zero-column masks (9.7.16.4.3). Arguments: start counts, first spans, enable bit,
+    /// skip and use spans, shift.
     #[test]
     fn columns_are_masked_as_in_the_manual() {
         let masked =
@@ -485,7 +495,7 @@ mod tests {
                 let starts = sc0 | sc1 << 8 | sc2 << 16 | sc3 << 24;
                 product.column_mask(starts | fs << 32 | on << 39 | skip << 40 | used << 48 | shift << 56)
             };
-        // The mask of a part, its first columns on the right, as the manual writes it.
+        // The mask of a part, its first columns on the right, as the manual prints it.
         let parts = |mask: &ColumnMask, count: usize| -> Vec<String> {
             let part =
                 |part: &[bool]| part[..12].iter().rev().map(|&zero| if zero { '1' } else { '0' }).collect();

@@ -1,13 +1,13 @@
-//! Columns of an image (PTX ISA, "Im2col mode"): pixel after pixel of a bounding box, the width first, then height, depth and image;
-//! and those along the width alone ("im2col::w and im2col::w::128 modes"), from the row of an image to the same row of the next one,
-//! with the halo that a filter reads behind them.
+//! Columns of an image (PTX ISA, "Im2col mode"): the pixels of a bounding box in the order width, height, depth,
+//! image. Columns along the width alone ("im2col::w and im2col::w::128 modes") continue from a row of one image to
+//! the same row of the next image, and have a halo of the pixels that a filter reads beyond them.
 
 use super::tile::{Misfit, Place};
 use super::{MOST_DIMENSIONS, Mode, TensorMap};
 
 /// Pixels of `.im2col::w::128` (5.5.5.1).
 const PIXELS_OF_128: u32 = 128;
-/// Those of them that a halo follows (5.5.5.3).
+/// Pixels of `.im2col::w::128` between halos (5.5.5.3).
 const GROUP_OF_128: u32 = 32;
 /// Offsets along the width are below this (9.7.9.25.5.2, `im2colInfo`).
 const OFFSETS: u16 = 32;
@@ -15,33 +15,33 @@ const OFFSETS: u16 = 32;
 /// Columns along the width, as their instruction names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wide {
-    /// The first pixel: its channel, width, height, depth and image, of which an instruction has those of its dimensions.
+    /// The first pixel: its channel, width, height, depth and image, as far as the instruction has these dimensions.
     pub at: [i32; MOST_DIMENSIONS],
-    /// Pixels of the halo behind each group (`wHalo`).
+    /// Pixels of the halo after each group (`wHalo`).
     pub halo: u16,
-    /// What the bounding box and the first pixel move by along the width (`wOffset`).
+    /// Offset of the bounding box and the first pixel along the width (`wOffset`).
     pub offset: u16,
-    /// It is `.im2col::w::128`.
+    /// The instruction is `.im2col::w::128`.
     pub of_128: bool,
 }
 
 impl Wide {
-    /// The pixels of the columns of a map, and after how many of them there is a halo, which is the last time behind the last one.
+    /// The number of pixels without halos, and the pixels of a group. A halo follows each group, including the last.
     pub(super) fn pixels(&self, columns: u32) -> (u32, u32) {
         if self.of_128 { (PIXELS_OF_128, GROUP_OF_128) } else { (columns, columns) }
     }
 
-    /// The pixels that a copy takes, those of halos included.
+    /// The number of pixels that a copy takes, including halos.
     pub(super) fn taken(&self, columns: u32) -> u64 {
         let (pixels, group) = self.pixels(columns);
         u64::from(pixels) + u64::from(self.halo) * u64::from(pixels.checked_div(group).unwrap_or(1))
     }
 
-    /// Does it fit a map of its mode?
+    /// Checks that the instruction fits a map of its mode.
     ///
     /// # Errors
-    /// An argument is out of its range, or the first pixel is to the right of the bounding box (5.5.5.1: it may lie outside "only on
-    /// the left side").
+    /// When an argument is out of range, or the first pixel is to the right of the bounding box (5.5.5.1: it may lie
+    /// outside "only on the left side").
     pub(super) fn fits(&self, extent: u64, upper: i32) -> Result<(), Misfit> {
         let halos = if self.of_128 { 32 } else { 512 };
         if self.halo >= halos {
@@ -55,43 +55,44 @@ impl Wide {
     }
 }
 
-/// A walk through the pixels of the bounding box. The box says where pixels begin; what is read lies so far from there as the
-/// instruction's offsets say, in the image or not.
+/// A walk through the pixels of the bounding box. The box determines the base positions; each pixel is read at its
+/// base position plus the instruction's offsets, which may be outside of the image.
 pub(super) struct Walk {
-    /// Where it is. The innermost dimension stays.
+    /// The current base position. The innermost coordinate does not change.
     at: [i64; MOST_DIMENSIONS],
-    /// The ends of the box in the dimensions between the innermost and the outermost, both within it.
+    /// The inclusive bounds of the box in the dimensions between the innermost and the outermost.
     lower: [i64; MOST_DIMENSIONS],
     upper: [i64; MOST_DIMENSIONS],
     steps: [i64; MOST_DIMENSIONS],
     offsets: [i64; MOST_DIMENSIONS],
-    /// The dimensions within an image that it goes along.
+    /// The dimensions within an image that the walk goes along.
     inner: std::ops::Range<usize>,
-    /// The outermost dimension: that of the images.
+    /// The outermost dimension, which counts images.
     outer: usize,
-    /// How it is interrupted.
+    /// The state of the halo.
     halo: Halo,
 }
 
-/// After so many pixels, as many follow as a filter reads behind them. The walk then goes on where they began.
+/// The halo: after each group of pixels, the walk reads the pixels that a filter needs beyond the group. The next
+/// group then begins where the halo began.
 struct Halo {
-    /// Pixels before it.
+    /// Pixels of a group.
     group: u64,
-    /// Its pixels.
+    /// Pixels of the halo.
     pixels: u64,
-    /// Pixels that were read since the group began.
+    /// Pixels read since the group began.
     count: u64,
-    /// Where the next group begins.
+    /// The base position of the next group.
     next: [i64; MOST_DIMENSIONS],
 }
 
 impl Walk {
-    /// The walk from a place on, if it is one for columns.
+    /// The walk that begins at a place; `None` if the place is not one of columns.
     pub fn new(map: &TensorMap, place: &Place) -> Option<Walk> {
         let outer = map.rank.saturating_sub(1);
         let (columns, first, offsets, inner) = match (place, map.mode) {
             (Place::Columns(first, offsets), Mode::Im2col(columns)) => (columns, first, *offsets, 1..outer),
-            // Height and depth stay.
+            // Height and depth do not change.
             (Place::Wide(wide), Mode::Im2colWide { columns, .. }) => {
                 (columns, &wide.at, [wide.offset, 0, 0], 1..2)
             }
@@ -121,7 +122,7 @@ impl Walk {
         Some(walk)
     }
 
-    /// Where the next pixel is read.
+    /// The coordinates where the next pixel is read.
     pub fn next_pixel(&mut self) -> [i64; MOST_DIMENSIONS] {
         let read = std::array::from_fn(|d| self.at[d] + self.offsets[d]);
         self.step();
@@ -136,7 +137,7 @@ impl Walk {
         read
     }
 
-    /// Goes to the next pixel of the box.
+    /// Advances to the next pixel of the box.
     fn step(&mut self) {
         for d in self.inner.clone() {
             self.at[d] += self.steps[d];
@@ -154,7 +155,7 @@ mod tests {
     use super::super::{Element, Fill, Im2col, Interleave, Swizzle};
     use super::*;
 
-    /// Two images of 4 rows of 5 pixels of 4 channels: bytes, so that a place tells itself.
+    /// Two images of 4 rows of 5 pixels of 4 one-byte channels, so that an offset identifies the pixel.
     fn images(columns: Im2col, steps: [u32; 5]) -> TensorMap {
         TensorMap {
             mode: Mode::Im2col(columns),
@@ -170,7 +171,7 @@ mod tests {
         }
     }
 
-    /// The pixels that are read, as their numbers; nothing where there is none.
+    /// The indices of the pixels that are read; `None` outside of the image.
     fn pixels(map: &TensorMap, at: [i32; 5], offsets: [u16; 3]) -> Vec<Option<u64>> {
         let place = Place::Columns(at, offsets);
         assert_eq!(map.fits(4, &place), Ok(()));
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn corners_make_the_box_smaller() {
-        // A filter of 3 by 2 begins in 3 pixels of a row and in 3 rows.
+        // A 3 by 2 filter fits at 3 pixels of a row and in 3 rows.
         let corners = Im2col { upper: [-2, -1, 0], channels: 16, pixels: 10, ..Default::default() };
         let map = images(corners, [1; 5]);
         assert_eq!(pixels(&map, [0; 5], [0; 3]), numbers(&[0, 1, 2, 5, 6, 7, 10, 11, 12, 20]));
@@ -218,7 +219,8 @@ mod tests {
         assert_eq!((rows[0].inside.clone(), rows[0].global), (0..4, 3 * 16 + 12));
     }
 
-    /// The map of one of the manual's examples, its extents from the outermost on, without other channels than those of a pixel.
+    /// The map of one of the manual's examples, with extents from the outermost on. It copies all channels of a
+    /// pixel.
     fn wide([n, h, w]: [u64; 3], [lower, upper]: [i32; 2], step: u32, w128: bool) -> TensorMap {
         let columns = Im2col {
             lower: [lower, 0, 0],
@@ -235,7 +237,8 @@ mod tests {
         }
     }
 
-    /// The width and the image of every pixel of a copy in the row of a height; the width is `None` where the tensor is not.
+    /// The width and the image of every pixel of a copy in the row at a height; the width is `None` outside of the
+    /// tensor.
     fn widths(map: &TensorMap, wide: Wide) -> Vec<Option<(u64, u64)>> {
         let place = Place::Wide(wide);
         assert_eq!(map.fits(4, &place), Ok(()));
@@ -256,7 +259,7 @@ mod tests {
         Wide { at: [0, w, 2, 7, 0], halo, offset, of_128 }
     }
 
-    /// 5.5.5.3: 128 pixels from the fourth one of a row on, then the two that a filter of three reads behind them.
+    /// 5.5.5.3: 128 pixels from the fourth one of a row on, then the two that a filter of three reads beyond them.
     #[test]
     fn a_halo_follows_the_pixels_of_the_width() {
         let row = |image: u64| (0..7).map(move |w| Some((w, image)));
@@ -264,7 +267,7 @@ mod tests {
         assert_eq!(widths(&wide([128, 9, 7], [0, 0], 1, false), at(3, 2, 0, false)), expected);
     }
 
-    /// 5.5.5.3: the same of 128, in which every 32 pixels have a halo of their own.
+    /// 5.5.5.3: the same with `.w::128`, where each group of 32 pixels has its own halo.
     #[test]
     fn a_halo_follows_every_32_of_128() {
         let row = |image: u64| (0..7).map(move |w| Some((w, image)));
@@ -276,7 +279,8 @@ mod tests {
         assert_eq!((found.len(), found[31], found[34]), (136, Some((6, 11)), Some((0, 12))));
     }
 
-    /// 5.5.5.4, example 1: pixels of odd widths with those of even ones beside them, a filter of three with a step of two.
+    /// 5.5.5.4, example 1: pixels at odd widths, with their neighbours at even ones; a filter of three with a stride
+    /// of two.
     #[test]
     fn an_offset_moves_the_box_and_the_first_pixel() {
         let map = wide([128, 9, 67], [-1, 0], 2, false);
@@ -287,7 +291,7 @@ mod tests {
         assert_eq!(widths(&map, at(-1, 0, 1, false)), even);
     }
 
-    /// 5.5.5.4, example 2: three buffers for a step of three, each with what a tap of the filter reads.
+    /// 5.5.5.4, example 2: three buffers for a stride of three, one for each tap of the filter.
     #[test]
     fn buffers_have_what_taps_read() {
         let map = wide([128, 9, 7], [-1, -1], 3, false);

@@ -1,4 +1,4 @@
-//! What modifiers of an instruction ask of a map.
+//! The requirements of an instruction's modifiers on a map.
 
 use isa::{Mod, Picks, Type, tensor_dimensions};
 
@@ -8,7 +8,7 @@ use super::tile::{Misfit, Place};
 use super::{Element, MOST_DIMENSIONS, TensorMap};
 
 impl Place {
-    /// The place that an instruction names with its coordinates and offsets.
+    /// The place that an instruction's coordinates and offsets give.
     pub fn of(picks: &Picks, coordinates: &[u64], offsets: &[u64]) -> Place {
         let at = std::array::from_fn(|i| coordinates.get(i).map_or(0, |&coordinate| coordinate as i32));
         let offset = |i: usize| offsets.get(i).map_or(0, |&offset| offset as u16);
@@ -28,11 +28,12 @@ impl Place {
 }
 
 impl TensorMap {
-    /// Does it fit a copy, and if it reduces: what are its elements to the operation (9.7.9.25.5.3)? The table of types that the
-    /// manual has for the operations is that of `red`, without those that only some units have.
+    /// Checks that the map fits a copy. Returns the element type with which a reduction computes (9.7.9.25.5.3),
+    /// `None` for a plain copy. The manual's table of reduction types is that of `red`, without the types that only
+    /// some state spaces support.
     ///
     /// # Errors
-    /// If it does not fit, why.
+    /// If the map does not fit, why.
     pub fn fits_instruction(&self, picks: &Picks, place: &Place) -> Result<Option<Type>, Misfit> {
         use Element::{Bf16, F16, F32, S32, S64, U32, U64};
         self.fits(tensor_dimensions(picks).unwrap_or(MOST_DIMENSIONS), place)?;
@@ -62,7 +63,7 @@ impl TensorMap {
 }
 
 impl Field {
-    /// The field that `tensormap.replace` names; `ordinal` is that of the dimension, where it has one.
+    /// The field that `tensormap.replace` names; `ordinal` is the dimension, for fields that have one.
     pub fn of(picks: &Picks, ordinal: u64) -> Option<Field> {
         let ordinal = u8::try_from(ordinal).ok().filter(|&ordinal| usize::from(ordinal) < MOST_DIMENSIONS)?;
         picks.mods().iter().find_map(|m| {

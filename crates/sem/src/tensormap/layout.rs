@@ -2,13 +2,13 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0..8 | `ptxvmtm1`, by which a map is told from anything else |
+//! | 0..8 | `ptxvmtm1`, the magic number |
 //! | 8..16 | address |
 //! | 16..48 | strides of dimensions 1 to 4 |
 //! | 48..88 | extents of dimensions 0 to 4 |
 //! | 88..94 | rank, element, interleave, span of the swizzle, fill, mode (0 tiled, 1 im2col, 2 wide, 3 wide of 128) |
-//! | 94..99 | steps of dimensions 0 to 4 |
-//! | 99 | which units of a span of 128 bytes change places (`.swizzle_atomicity`) |
+//! | 94..99 | traversal strides of dimensions 0 to 4 |
+//! | 99 | atomicity of a swizzle with a span of 128 bytes (`.swizzle_atomicity`) |
 //! | 100..110 | tiled: the box. im2col: channels, pixels |
 //! | 112..124 | im2col: lower corner, upper corner |
 
@@ -20,7 +20,7 @@ use super::{Element, Fill, Im2col, Interleave, MOST_DIMENSIONS, Mode, Swizzle, T
 pub const BYTES: usize = 128;
 
 const MAGIC: &[u8; 8] = b"ptxvmtm1";
-/// Where the address of the tensor stands in it.
+/// Offset of the tensor's address in a map.
 pub const ADDRESS: usize = 8;
 const STRIDES: usize = 16;
 const EXTENTS: usize = 48;
@@ -30,7 +30,7 @@ const ATOMICITY: usize = 99;
 const BOX: usize = 100;
 const CORNERS: usize = 112;
 
-/// These bytes are no tensor map.
+/// The bytes are not a tensor map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoMap;
 
@@ -44,34 +44,34 @@ fn get<const N: usize>(bytes: &[u8; BYTES], at: usize) -> [u8; N] {
     part
 }
 
-/// A field that `tensormap.replace` changes (PTX ISA, "tensormap.replace"), of which some are there for each dimension.
+/// A field that `tensormap.replace` changes (PTX ISA, "tensormap.replace"). Some have an element for each dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Field {
-    /// Where the tensor begins.
+    /// The tensor's address.
     Address,
-    /// The number of dimensions less one.
+    /// The number of dimensions minus one.
     Rank,
-    /// Elements of the box.
+    /// The box's extent in a dimension.
     Box(u8),
-    /// Elements of the tensor.
+    /// The tensor's extent in a dimension.
     Extent(u8),
-    /// Bytes from one element to the next, of dimension 1 and those above, which are numbered from 0 here.
+    /// The byte stride of a dimension; 0 here means dimension 1.
     Stride(u8),
-    /// Elements from one that is taken to the next.
+    /// The traversal stride of a dimension.
     Step(u8),
-    /// What the tensor is made of.
+    /// The element type.
     Element,
-    /// How channels lie.
+    /// Whether channels are interleaved.
     Interleave,
-    /// Bytes within which units change places.
+    /// Bytes within which units are permuted.
     Swizzle,
-    /// The units, in a span of 128 bytes.
+    /// The size of the units in a span of 128 bytes.
     Atomicity,
-    /// What is read outside of the tensor.
+    /// The values outside of the tensor.
     Fill,
 }
 
-/// The elements by the numbers that `tensormap.replace` has for them, which are not those of `cuda.h`.
+/// The element types by the numbers of `tensormap.replace`, which differ from those of `cuda.h`.
 const ELEMENTS: [Element; 16] = {
     use Element::{
         Bf16, F16, F32, F32Ftz, F64, S32, S64, Tf32, Tf32Ftz, U4Align8, U4Align16, U6Align16, U8, U16, U32,
@@ -80,7 +80,7 @@ const ELEMENTS: [Element; 16] = {
     [U8, U16, U32, S32, U64, S64, F16, F32, F32Ftz, F64, Bf16, Tf32, Tf32Ftz, U4Align8, U4Align16, U6Align16]
 };
 
-/// The span of a swizzle and which units of it change places, as numbers.
+/// The span of a swizzle and its atomicity, as numbers.
 fn swizzle_parts(swizzle: Swizzle) -> [u8; 2] {
     match swizzle {
         Swizzle::Bytes128By32 => [3, 1],
@@ -95,7 +95,7 @@ fn short(bytes: &[u8; BYTES], at: usize) -> u32 {
 }
 
 impl TensorMap {
-    /// The map as it is in memory.
+    /// The map's representation in memory.
     pub fn to_bytes(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         put(&mut bytes, 0, MAGIC);
@@ -131,17 +131,17 @@ impl TensorMap {
         bytes
     }
 
-    /// The map that is in memory.
+    /// Decodes a map from memory.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the bytes are not a valid map.
     pub fn from_bytes(bytes: &[u8; BYTES]) -> Result<TensorMap, NoMap> {
         let [rank, element, interleave, span, fill, mode] = get(bytes, KINDS);
         let rank = usize::from(rank);
         if !bytes.starts_with(MAGIC) || !(1..=MOST_DIMENSIONS).contains(&rank) {
             return Err(NoMap);
         }
-        // What is said of dimensions that are not there does not matter.
+        // Fields of dimensions that do not exist are ignored.
         fn of_rank<T>(rank: usize, value: impl Fn(usize) -> T, absent: T) -> [T; MOST_DIMENSIONS]
         where
             T: Copy,
@@ -166,7 +166,7 @@ impl TensorMap {
         let extent = |i: usize| u64::from_le_bytes(get(bytes, EXTENTS + 8 * i));
         let mut steps = of_rank(rank, |i| bytes[STEPS + i].into(), 1);
         if interleave == Interleave::None {
-            // It is ignored.
+            // The field is ignored.
             steps[0] = 1;
         }
         let map = TensorMap {
@@ -192,8 +192,9 @@ impl TensorMap {
 }
 
 impl Field {
-    /// Changes a field of what is to become a map, if it is none yet: programs begin with zeros. A value that the field cannot have
-    /// makes it none. The parts that changed are returned: no others may be stored, since threads change fields side by side.
+    /// Changes a field of a map. The bytes need not be a valid map yet: programs begin with zeros. A value that the
+    /// field cannot have makes the map invalid. Returns the byte ranges that changed. The caller must store only
+    /// these, because threads may change other fields concurrently.
     pub fn replace(self, bytes: &mut [u8; BYTES], value: u64) -> [Range<usize>; 2] {
         let byte = u8::try_from(value).unwrap_or(u8::MAX);
         let short = u64::from(u16::try_from(value).unwrap_or(0));
@@ -202,7 +203,7 @@ impl Field {
             Field::Rank => (KINDS, 1, byte.saturating_add(1).into()),
             Field::Box(i) => (BOX + 2 * usize::from(i), 2, short),
             Field::Extent(i) => (EXTENTS + 8 * usize::from(i), 8, value),
-            // There is none above the last but one.
+            // The last dimension but one has the last stride.
             Field::Stride(i) if usize::from(i) + 1 >= MOST_DIMENSIONS => (STRIDES, 0, 0),
             Field::Stride(i) => (STRIDES + 8 * usize::from(i), 8, value),
             Field::Step(i) => (STEPS + usize::from(i), 1, byte.into()),
@@ -313,7 +314,7 @@ mod tests {
         ] {
             let before = bytes;
             let parts = field.replace(&mut bytes, value);
-            // Nothing but these parts has changed.
+            // Nothing outside of these ranges has changed.
             let changed = |i: &usize| before[*i] != bytes[*i];
             assert!(
                 (0..BYTES).filter(changed).all(|i| parts.iter().any(|part| part.contains(&i))),

@@ -1,13 +1,19 @@
-//! Tensor maps: how a tensor lies in global memory, and which box of it a copy takes (PTX ISA, "Tensors" and "tensorMap").
+//! Tensor maps: the layout of a tensor in global memory, and the box that a copy moves (PTX ISA, "Tensors" and
+//! "tensorMap").
 //!
-//! A map is 128 bytes that a driver writes and that programs do not look into. NVIDIA's layout of them is not public; the one here
-//! ([`layout`]) is ptxvm's own. What a copy of a box does is in [`tile`], without the memory.
+//! A map is 128 opaque bytes that a driver writes. NVIDIA's layout of them is not public; the one here ([`layout`])
+//! is ptxvm's own. [`tile`] says which bytes a copy moves; it does not access memory.
 //!
-//! *Unverified*, as no public document says it: the bits that [`Fill::Nan`] fills in, the pattern of [`Swizzle::Bytes128By64`], that bytes
-//! by which a row is shorter than the span of its swizzle are not counted, that `.tf32` elements come as they are, that gaps behind
-//! packed elements are not written, that stores flush nothing, and that a halo of columns along the width goes on as the columns
-//! do. How memory of interleaved channels is addressed no document
-//! says: such maps are refused.
+//! *Unverified*, because no public document says it:
+//! - the bits that [`Fill::Nan`] writes;
+//! - the pattern of [`Swizzle::Bytes128By64`];
+//! - a row shorter than the span of its swizzle is padded, and the padding does not count as copied bytes;
+//! - `.tf32` elements are copied unchanged;
+//! - the gaps behind packed elements are not written;
+//! - stores flush nothing;
+//! - a halo along the width continues like the columns.
+//!
+//! No document says how interleaved channels are addressed: such maps are refused.
 
 mod columns;
 mod instruction;
@@ -20,10 +26,10 @@ pub use layout::{ADDRESS, BYTES, Field, NoMap};
 pub use requirements::Unmet;
 pub use tile::{Misfit, Place, Row};
 
-/// Most dimensions of a tensor.
+/// The maximum number of dimensions of a tensor.
 pub const MOST_DIMENSIONS: usize = 5;
 
-/// Enumerations of which a program and a map have the numbers.
+/// Defines an enumeration whose numbers programs and maps contain.
 macro_rules! numbered {
     ($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $variant:ident,)* }) => {
         $(#[$meta])*
@@ -31,10 +37,10 @@ macro_rules! numbered {
         pub enum $name { $($(#[$of])* $variant,)* }
 
         impl $name {
-            /// All, in the order of their numbers, which are those of `cuda.h`.
+            /// All variants, in the order of their numbers, which are those of `cuda.h`.
             pub const ALL: &[$name] = &[$($name::$variant,)*];
 
-            /// The one of a number.
+            /// The variant with a number.
             pub fn of(number: u32) -> Option<$name> {
                 $name::ALL.get(number as usize).copied()
             }
@@ -43,7 +49,7 @@ macro_rules! numbered {
 }
 
 numbered! {
-    /// What a tensor is made of (`CUtensorMapDataType`).
+    /// The element type of a tensor (`CUtensorMapDataType`).
     Element {
         /// 8 bits.
         U8,
@@ -51,11 +57,11 @@ numbered! {
         U16,
         /// 32 bits.
         U32,
-        /// 32 bits with a sign.
+        /// Signed 32 bits.
         S32,
         /// 64 bits.
         U64,
-        /// 64 bits with a sign.
+        /// Signed 64 bits.
         S64,
         /// Half precision.
         F16,
@@ -65,17 +71,17 @@ numbered! {
         F64,
         /// The upper half of single precision.
         Bf16,
-        /// Single precision, subnormal numbers flushed to zero.
+        /// Single precision; subnormals are flushed to zero.
         F32Ftz,
-        /// Single precision, of which `mma` reads 19 bits.
+        /// Single precision; `mma` reads its upper 19 bits.
         Tf32,
-        /// The same, subnormal numbers flushed to zero.
+        /// The same; subnormals are flushed to zero.
         Tf32Ftz,
-        /// Groups of 16 numbers of 4 bits, without gaps.
+        /// Groups of 16 4-bit numbers, without gaps.
         U4Align8,
-        /// Groups of 16 numbers of 4 bits, each in 16 bytes of shared memory.
+        /// Groups of 16 4-bit numbers, each group in 16 bytes of shared memory.
         U4Align16,
-        /// Groups of 16 numbers of 6 bits, each in 16 bytes of shared memory.
+        /// Groups of 16 6-bit numbers, each group in 16 bytes of shared memory.
         U6Align16,
     }
 }
@@ -98,12 +104,12 @@ impl Element {
         }
     }
 
-    /// It is a group of numbers of less than a byte.
+    /// Whether a number has less than a byte, so that numbers come in groups.
     pub fn is_packed(self) -> bool {
         self.bits() < 8
     }
 
-    /// It is a floating-point number.
+    /// Whether it is a floating-point type.
     pub fn is_float(self) -> bool {
         use Element::{Bf16, F16, F32, F32Ftz, F64, Tf32, Tf32Ftz};
         matches!(self, F16 | F32 | F64 | Bf16 | F32Ftz | Tf32 | Tf32Ftz)
@@ -111,9 +117,9 @@ impl Element {
 }
 
 numbered! {
-    /// How channels lie in groups (`CUtensorMapInterleave`).
+    /// Whether channels are interleaved (`CUtensorMapInterleave`).
     Interleave {
-        /// Not in groups.
+        /// Not interleaved.
         None,
         /// In groups of 16 bytes (`NC/8HWC8`).
         Bytes16,
@@ -123,9 +129,9 @@ numbered! {
 }
 
 numbered! {
-    /// How units of a row change places in shared memory (`CUtensorMapSwizzle`).
+    /// How units of a row are permuted in shared memory (`CUtensorMapSwizzle`).
     Swizzle {
-        /// They stay.
+        /// No permutation.
         None,
         /// Units of 16 bytes within 32.
         Bytes32,
@@ -135,7 +141,7 @@ numbered! {
         Bytes128,
         /// Units of 32 bytes within 128.
         Bytes128By32,
-        /// Units of 32 bytes within 128; in every other row the halves of each 16 bytes change places, too.
+        /// Units of 32 bytes within 128; in every other row the halves of each 16 bytes are swapped, too.
         Bytes128By32Flip8,
         /// Units of 64 bytes within 128.
         Bytes128By64,
@@ -143,27 +149,27 @@ numbered! {
 }
 
 numbered! {
-    /// What is read where the tensor is not (`CUtensorMapFloatOOBfill`).
+    /// The values that a copy reads outside of the tensor (`CUtensorMapFloatOOBfill`).
     Fill {
         /// Zeros.
         Zero,
-        /// A NaN that `fma.oob` takes for zero.
+        /// A NaN that `fma.oob` treats as zero.
         Nan,
     }
 }
 
-/// What a copy takes of the tensor.
+/// The part of the tensor that a copy moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// A box of so many elements in each dimension.
+    /// A box with this number of elements in each dimension.
     Tiled([u32; MOST_DIMENSIONS]),
-    /// Columns of an image, as convolutions want them.
+    /// Columns of an image, as convolutions read them.
     Im2col(Im2col),
-    /// Columns along the innermost dimension but one alone. Other corners than the first mean nothing.
+    /// Columns along the second innermost dimension (the width) only. Only the first component of each corner counts.
     Im2colWide {
-        /// What it takes.
+        /// The columns.
         columns: Im2col,
-        /// It takes 128 pixels (`CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128`).
+        /// A copy takes 128 pixels (`CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128`).
         w128: bool,
     },
 }
@@ -171,45 +177,47 @@ pub enum Mode {
 /// Columns of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Im2col {
-    /// Corners of the bounding box, from those of the tensor, the width first. (The driver's manual lists "{D, H, W}"; CUTLASS passes
-    /// the width first, `lower_corner_whd` of `make_im2col_tma_copy_desc`.)
+    /// The lower corner of the bounding box, relative to the tensor's, the width first. (The driver's manual lists
+    /// "{D, H, W}"; CUTLASS passes the width first, `lower_corner_whd` of `make_im2col_tma_copy_desc`.)
     pub lower: [i32; 3],
-    /// The other corner.
+    /// The upper corner, relative to the tensor's.
     pub upper: [i32; 3],
     /// Elements along the innermost dimension.
     pub channels: u32,
-    /// Elements along the others.
+    /// Pixels along the other dimensions.
     pub pixels: u32,
 }
 
-/// A tensor map. Dimensions are in the order of memory, the innermost first.
+/// A tensor map. Dimensions are in memory order, the innermost first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorMap {
-    /// What a copy takes.
+    /// The part that a copy moves.
     pub mode: Mode,
-    /// What the tensor is made of.
+    /// The element type.
     pub element: Element,
-    /// Number of its dimensions, 1 to 5. Those above have an extent of 1.
+    /// The number of dimensions, 1 to 5. Dimensions above have an extent of 1.
     pub rank: usize,
-    /// Where it begins.
+    /// The address of the tensor.
     pub address: u64,
     /// Elements in each dimension.
     pub extents: [u64; MOST_DIMENSIONS],
-    /// Bytes from one element to the next, of all dimensions but the innermost.
+    /// Byte strides of all dimensions but the innermost.
     pub strides: [u64; MOST_DIMENSIONS - 1],
-    /// Elements from one that is taken to the next. That of the innermost dimension means something with interleaved channels only.
+    /// Traversal strides: elements from one that is copied to the next. That of the innermost dimension counts only
+    /// with interleaved channels.
     pub steps: [u32; MOST_DIMENSIONS],
-    /// How channels lie.
+    /// Whether channels are interleaved.
     pub interleave: Interleave,
-    /// How units of a row change places in shared memory.
+    /// How units of a row are permuted in shared memory.
     pub swizzle: Swizzle,
-    /// What is read outside of the tensor.
+    /// The values outside of the tensor.
     pub fill: Fill,
 }
 
 impl TensorMap {
-    /// A tensor whose elements lie one after the other at an address, the innermost extent first, of which boxes of these extents are
-    /// copied. Everything else is as simple as it can be, and may be changed; [`TensorMap::check`] says whether a driver would take it.
+    /// A tensor of contiguous elements at an address, with extents from the innermost on, and boxes with the extents
+    /// `taken`. All other fields have the simplest values and may be changed; [`TensorMap::check`] says whether a
+    /// driver would accept the map.
     ///
     /// ```
     /// use sem::tensormap::{Element, Swizzle, TensorMap};

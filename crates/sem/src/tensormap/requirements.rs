@@ -1,15 +1,15 @@
-//! What the driver asks of a map (CUDA Driver API, "Tensor Map Object Management"), requirement by requirement.
+//! The driver's requirements on a map (CUDA Driver API, "Tensor Map Object Management"), one by one.
 
 use super::{Element, Fill, Im2col, Interleave, MOST_DIMENSIONS, Mode, Swizzle, TensorMap};
 
-/// What a requirement wants that is not met.
+/// A description of an unmet requirement.
 pub type Unmet = &'static str;
 
 impl TensorMap {
-    /// Checks everything that `cuTensorMapEncodeTiled` and its kin ask for.
+    /// Checks all requirements of `cuTensorMapEncodeTiled` and the related functions.
     ///
     /// # Errors
-    /// What is not met, in words.
+    /// A description of the first unmet requirement.
     pub fn check(&self) -> Result<(), Unmet> {
         check(self)?;
         match &self.mode {
@@ -21,17 +21,17 @@ impl TensorMap {
     }
 }
 
-/// Groups of 16 numbers that have 16 bytes of shared memory.
+/// Whether a group of 16 numbers takes 16 bytes of shared memory.
 fn is_widely_packed(element: Element) -> bool {
     matches!(element, Element::U4Align16 | Element::U6Align16)
 }
 
-/// Addresses and strides are multiples of this.
+/// Addresses and strides must be multiples of this.
 fn alignment(map: &TensorMap) -> u64 {
     if map.interleave == Interleave::Bytes32 || is_widely_packed(map.element) { 32 } else { 16 }
 }
 
-/// What the manual asks of every map.
+/// Checks the requirements on every map.
 fn check(map: &TensorMap) -> Result<(), Unmet> {
     let require = |condition: bool, unmet: Unmet| if condition { Ok(()) } else { Err(unmet) };
     let widely_packed = is_widely_packed(map.element);
@@ -72,9 +72,9 @@ fn check(map: &TensorMap) -> Result<(), Unmet> {
     )
 }
 
-/// What the manual asks of so many elements of the innermost dimension.
+/// Checks the requirements on the number of elements along the innermost dimension.
 fn check_row(map: &TensorMap, elements: u32) -> Result<(), Unmet> {
-    // Groups of 16 have 16 bytes of shared memory.
+    // A group of 16 takes 16 bytes of shared memory.
     let bits = if is_widely_packed(map.element) { 8 } else { map.element.bits() };
     if is_widely_packed(map.element) && elements != 128 {
         return Err("a row of this type has 128 elements");
@@ -86,7 +86,7 @@ fn check_row(map: &TensorMap, elements: u32) -> Result<(), Unmet> {
     Ok(())
 }
 
-/// The swizzles that types of less than a byte have, and those of wide columns.
+/// Checks the swizzles that packed types and wide columns allow.
 fn check_swizzle(map: &TensorMap) -> Result<(), Unmet> {
     use Swizzle::{Bytes64, Bytes128, Bytes128By32, Bytes128By64, None};
     let is_wide = matches!(map.mode, Mode::Im2colWide { .. });
@@ -100,7 +100,7 @@ fn check_swizzle(map: &TensorMap) -> Result<(), Unmet> {
     if known.contains(&map.swizzle) { Ok(()) } else { Err("this type or mode does not have this swizzle") }
 }
 
-/// What the manual asks of a box.
+/// Checks the requirements on a box.
 fn check_box(map: &TensorMap, extents: &[u32]) -> Result<(), Unmet> {
     if !extents.iter().all(|extent| (1..=256).contains(extent)) {
         return Err("a box has 1 to 256 elements in each dimension");
@@ -111,7 +111,7 @@ fn check_box(map: &TensorMap, extents: &[u32]) -> Result<(), Unmet> {
     check_row(map, extents[0])
 }
 
-/// What the manual asks of columns.
+/// Checks the requirements on columns.
 fn check_columns(map: &TensorMap, columns: &Im2col, w128: bool) -> Result<(), Unmet> {
     if map.rank < 3 {
         return Err("it has 3 to 5 dimensions");

@@ -1,45 +1,47 @@
-//! What a copy of a box does: which bytes of the tensor are which bytes of shared memory.
+//! The effect of a copy: which bytes of the tensor correspond to which bytes of shared memory.
 
 use std::ops::Range;
 
 use super::columns::{self, Wide};
 use super::{Element, Fill, Interleave, MOST_DIMENSIONS, Mode, Swizzle, TensorMap};
 
-/// What a copy asks of a map: the first element, and what else its instruction says.
+/// The part of the tensor that an instruction addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A box whose first element has these coordinates, which may lie outside of the tensor.
+    /// A box whose first element has these coordinates. They may be outside of the tensor.
     Tile([i32; MOST_DIMENSIONS]),
-    /// Columns from the pixel of these coordinates on; the offsets are added to its inner coordinates (9.7.9.25.5.2, `im2colInfo`).
+    /// Columns from the pixel with these coordinates on. The offsets are added to the inner coordinates
+    /// (9.7.9.25.5.2, `im2colInfo`).
     Columns([i32; MOST_DIMENSIONS], [u16; 3]),
     /// Columns along the width (`.im2col::w`, `.im2col::w::128`).
     Wide(Wide),
-    /// Four rows of a matrix, each of the box's width: the first column, and the number of each row (`.tile::gather4`, `.tile::scatter4`).
+    /// Four rows of a matrix, each as wide as the box: the first column, then the four row indices (`.tile::gather4`,
+    /// `.tile::scatter4`).
     Rows([i32; MOST_DIMENSIONS]),
 }
 
 /// Why a map does not fit an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfit {
-    /// It has so many dimensions, and the instruction another number.
+    /// The map has this number of dimensions, and the instruction another.
     Rank(usize),
-    /// The instruction is for the other mode.
+    /// The instruction needs a map of the other mode.
     Mode,
-    /// Channels are in groups.
+    /// Channels are interleaved.
     Interleaved,
-    /// The halo of columns along the width has no fewer pixels than this.
+    /// The halo of columns along the width must be smaller than this.
     Halo(u16),
-    /// Their offset is no less than this.
+    /// The offset along the width must be smaller than this.
     Offset(u16),
-    /// Their first pixel is to the right of the bounding box.
+    /// The first pixel along the width is to the right of the bounding box.
     Right,
-    /// The boxes of a map of which single rows are taken have more than one.
+    /// The instruction copies single rows, and the map's boxes have several.
     Box,
-    /// The first coordinate of elements of less than a byte is no multiple of this.
+    /// The first coordinate of packed elements must be a multiple of this.
     Start(u32),
-    /// The address or a stride of the tensor is no multiple of 16 bytes.
+    /// The tensor's address or a stride is not a multiple of 16 bytes.
     Alignment,
-    /// The operation is not for elements of this type.
+    /// Elements of this type do not support the operation.
     Reduction(isa::Mod),
 }
 
@@ -74,16 +76,16 @@ impl std::fmt::Display for Misfit {
 /// A line of a box along the innermost dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Where it begins in shared memory, from the beginning of the box, before units change places.
+    /// Offset of the line in shared memory from the beginning of the box, before swizzling.
     pub shared: u64,
-    /// The bytes of it that are in the tensor.
+    /// The bytes of the line that are inside of the tensor.
     pub inside: Range<usize>,
-    /// Where these begin in global memory.
+    /// The global address of these bytes.
     pub global: u64,
 }
 
 impl Swizzle {
-    /// Bytes within which units change places.
+    /// Bytes within which units are permuted.
     pub fn span(self) -> u64 {
         match self {
             Swizzle::None => 0,
@@ -93,7 +95,7 @@ impl Swizzle {
         }
     }
 
-    /// Bytes that stay together.
+    /// Bytes that a permutation moves together.
     fn unit(self) -> u64 {
         match self {
             Swizzle::None => u64::MAX,
@@ -104,8 +106,8 @@ impl Swizzle {
         }
     }
 
-    /// Where what belongs to an address of shared memory is: it depends on the address alone, by lines of 128 bytes. Eight bytes stay
-    /// together.
+    /// The swizzled position of an address of shared memory. It depends on the address alone, by lines of 128 bytes.
+    /// Each 8 bytes stay together.
     pub fn place(self, address: u64) -> u64 {
         let line = address >> 7;
         address
@@ -131,7 +133,7 @@ impl Element {
         }
     }
 
-    /// What the first coordinate is a multiple of.
+    /// The first coordinate must be a multiple of this.
     fn start(self) -> u32 {
         match self {
             Element::U4Align16 | Element::U6Align16 => 128,
@@ -140,14 +142,14 @@ impl Element {
         }
     }
 
-    /// Bytes in global memory of so many elements, whose bits fill whole bytes.
+    /// Bytes of `elements` elements in global memory. Their bits must fill whole bytes.
     pub(super) fn bytes_of(self, elements: u64) -> u64 {
         elements.wrapping_mul(self.bits().into()) / 8
     }
 }
 
 impl TensorMap {
-    /// Does it fit an instruction that has so many coordinates and this place?
+    /// Checks that the map fits an instruction with `rank` coordinates and this place.
     ///
     /// # Errors
     /// If not, why.
@@ -174,7 +176,8 @@ impl TensorMap {
         if first % unit as i32 == 0 { Ok(()) } else { Err(Misfit::Start(unit)) }
     }
 
-    /// Elements that are taken along each dimension of a box; of columns along the innermost one, and their number.
+    /// Elements that a box takes along each dimension. For columns: elements along the innermost dimension, and the
+    /// number of columns.
     fn taken(&self) -> [u64; MOST_DIMENSIONS] {
         match self.mode {
             Mode::Tiled(extents) => {
@@ -187,23 +190,23 @@ impl TensorMap {
         }
     }
 
-    /// Bytes of one element. Packed ones have none.
+    /// Bytes of one element; 0 for packed elements.
     pub fn element_bytes(&self) -> usize {
         (self.element.bits() / 8) as usize
     }
 
-    /// Bytes of a line of a box, as they are in global memory.
+    /// Bytes of a line of a box in global memory.
     pub fn row_bytes(&self) -> usize {
         self.element.bytes_of(self.taken()[0]) as usize
     }
 
-    /// The same in shared memory, with the gaps between groups.
+    /// Bytes of a line in shared memory, including the gaps between groups.
     fn shared_row_bytes(&self) -> u64 {
         let bytes = self.row_bytes() as u64;
         self.element.group().map_or(bytes, |(global, shared)| bytes / global as u64 * shared as u64)
     }
 
-    /// Number of the lines of what is taken at a place.
+    /// The number of lines at a place.
     fn lines(&self, place: &Place) -> u64 {
         match place {
             Place::Rows(at) => at.len() as u64 - 1,
@@ -212,22 +215,23 @@ impl TensorMap {
         }
     }
 
-    /// Bytes that a copy moves, those outside of the tensor included: what it tells an mbarrier object.
+    /// Bytes that a copy moves, including those outside of the tensor: the byte count that it reports to an mbarrier
+    /// object.
     pub fn box_bytes(&self, place: &Place) -> u64 {
         self.lines(place) * self.shared_row_bytes()
     }
 
-    /// Bytes from one line of the box to the next in shared memory: whole units of 16, and swizzled ones the whole span.
+    /// The stride of lines in shared memory: a multiple of 16 bytes, and at least the swizzle's span.
     fn pitch(&self) -> u64 {
         self.shared_row_bytes().next_multiple_of(16).max(self.swizzle.span())
     }
 
-    /// Bytes of shared memory that a copy takes: whole spans.
+    /// Bytes of shared memory that a copy occupies, in whole spans.
     pub fn shared_bytes(&self, place: &Place) -> u64 {
         (self.lines(place) * self.pitch()).next_multiple_of(self.swizzle.span().max(16))
     }
 
-    /// The lines of what is taken at a place that the map [fits](TensorMap::fits).
+    /// The lines at a place, which must [fit](TensorMap::fits) the map.
     pub fn rows(&self, place: &Place) -> impl Iterator<Item = Row> + use<> {
         let (map, pitch, place) = (*self, self.pitch(), *place);
         let mut walk = columns::Walk::new(self, &place);
@@ -243,7 +247,7 @@ impl TensorMap {
         })
     }
 
-    /// The coordinates of the first element of a line of the box that begins there.
+    /// The coordinates of the first element of line `index` of the box that begins at `first`.
     fn line(&self, first: &[i32; MOST_DIMENSIONS], index: u64) -> [i64; MOST_DIMENSIONS] {
         let (taken, mut rest) = (self.taken(), index);
         let mut at = first.map(i64::from);
@@ -279,8 +283,8 @@ impl TensorMap {
         }
     }
 
-    /// Where the bytes of a line are in shared memory that begins at an address: calls `f` with a part of the line and the address of
-    /// it, for parts that stay together.
+    /// Calls `f` for each piece of a line that stays together in shared memory at `address`: with the piece's range
+    /// in the line, and its swizzled address.
     pub fn each_piece(&self, address: u64, mut f: impl FnMut(Range<usize>, u64)) {
         let bytes = self.row_bytes();
         let (from, to) = self.element.group().unwrap_or((bytes, bytes));
@@ -298,20 +302,20 @@ impl TensorMap {
         }
     }
 
-    /// Changes bytes of elements that were read to what arrives in shared memory.
+    /// Converts elements from their global to their shared representation.
     pub fn convert(&self, bytes: &mut [u8]) {
         if !matches!(self.element, Element::F32Ftz | Element::Tf32Ftz) {
             return;
         }
         for element in bytes.chunks_exact_mut(4) {
-            // No exponent: what is left is the sign.
+            // The exponent is zero: only the sign is kept.
             if element[3] & 0x7f == 0 && element[2] & 0x80 == 0 {
                 element.copy_from_slice(&[0, 0, 0, element[3] & 0x80]);
             }
         }
     }
 
-    /// The byte that elements outside of the tensor are made of.
+    /// The byte that fills elements outside of the tensor.
     pub fn fill_byte(&self) -> u8 {
         match self.fill {
             Fill::Zero => 0,
@@ -393,7 +397,7 @@ mod tests {
         assert_eq!((map.box_bytes(&TILE), map.shared_bytes(&TILE)), (48, 192));
     }
 
-    /// The patterns of the manual's figures: which unit of which row stands first.
+    /// The patterns of the manual's figures: which unit is the first in which row.
     #[test]
     fn swizzles_exchange_units_within_their_span() {
         let first = |swizzle: Swizzle, unit: u64| -> Vec<u64> {

@@ -1,23 +1,23 @@
-//! Cubes: which face a direction meets, and which texel lies beyond a face's edge.
+//! Cubes: the face that a direction meets, and the texel beyond a face's edge.
 //!
 //! CUDA C++ Programming Guide, "Cubemap Textures" (faces, s and t of each); OpenGL 4.6, 8.13 "Cube Map Texture Selection" and
 //! 8.14 (seamless filtering).
 
-/// A direction on its face.
+/// The point where a direction meets its face.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Face {
     /// +x, -x, +y, -y, +z, -z
     pub number: u32,
-    /// From 0 to 1 along a row.
+    /// Position along a row, from 0 to 1.
     pub s: f64,
-    /// From 0 to 1 from row to row.
+    /// Position from row to row, from 0 to 1.
     pub t: f64,
 }
 
 /// A component of a direction: its axis, and whether it is negated.
 type Component = (usize, bool);
 
-/// By face: the axis that is greatest, and what s and t are made of.
+/// For each face: the major axis, and the components of s and t.
 const AXES: [(usize, Component, Component); 6] = [
     (0, (2, true), (1, true)),
     (0, (2, false), (1, true)),
@@ -27,8 +27,8 @@ const AXES: [(usize, Component, Component); 6] = [
     (2, (0, true), (1, true)),
 ];
 
-/// The number of the face that a direction meets. *Unverified*: if two components are as great as each other z goes before y
-/// and y before x, as Direct3D 11 has it.
+/// The index of the face that a direction meets. *Unverified*: of components with equal magnitudes, z precedes y and
+/// y precedes x, as in Direct3D 11.
 fn number(direction: [f64; 3]) -> usize {
     let [x, y, z] = direction.map(f64::abs);
     let axis = if z >= x && z >= y {
@@ -46,13 +46,14 @@ fn pick(direction: [f64; 3], (axis, negated): Component) -> f64 {
     if negated { -direction[axis] } else { direction[axis] }
 }
 
-/// Where a direction meets the cube. None (all zero) meets the middle of +z; NaN counts as 0: *unverified*.
+/// The point where a direction meets the cube. The zero direction meets the middle of the z face of its sign, and NaN
+/// counts as 0: *unverified*.
 pub(super) fn project(direction: [f32; 3]) -> Face {
     let direction = direction.map(|x| if x.is_nan() { 0.0 } else { f64::from(x) });
     let face = number(direction);
     let (axis, s, t) = AXES[face];
     let length = direction[axis].abs();
-    // 0 / 0 and infinity / infinity are no place.
+    // 0 / 0 and infinity / infinity give the middle.
     let place = |component: f64| match component / length {
         quotient if quotient.is_nan() => 0.5,
         quotient => (quotient + 1.0) / 2.0,
@@ -60,7 +61,7 @@ pub(super) fn project(direction: [f32; 3]) -> Face {
     Face { number: face as u32, s: place(pick(direction, s)), t: place(pick(direction, t)) }
 }
 
-/// How fast s and t change where a direction meets its face, if the direction changes so fast: the quotient rule.
+/// The rate of change of s and t for a rate of change of the direction, by the quotient rule.
 pub(super) fn derivative(direction: [f32; 3], change: [f32; 3]) -> [f64; 2] {
     let (direction, change) = (direction.map(f64::from), change.map(f64::from));
     let (axis, s, t) = AXES[number(direction)];
@@ -72,9 +73,10 @@ pub(super) fn derivative(direction: [f32; 3], change: [f32; 3]) -> [f64; 2] {
     })
 }
 
-/// The face and the texel that lie where a texel of a face of `n` times `n` would lie just beyond one edge of it.
+/// The face and the texel at the position of a texel just beyond one edge of an `n` by `n` face.
 pub(super) fn beyond(face: u32, [x, y]: [i64; 2], n: u32) -> (u32, [u32; 2]) {
-    // In units of half a texel the cube reaches from -n to n. The place is the middle of the texel, one unit beyond the face.
+    // In units of half a texel, the cube extends from -n to n. The position is the texel's centre, one unit beyond
+    // the face.
     let n = i64::from(n);
     let (axis, s, t) = AXES[face as usize % 6];
     let mut direction = [0i64; 3];
@@ -86,8 +88,8 @@ pub(super) fn beyond(face: u32, [x, y]: [i64; 2], n: u32) -> (u32, [u32; 2]) {
     let next = number(direction.map(|place| place as f64));
     let (axis, s, t) = AXES[next];
     let length = direction[axis].abs();
-    // From the middle of the cube that place is seen on the next face at component / length; it lies within the texel next to
-    // the edge, and in the row or column where it came from.
+    // Seen from the centre of the cube, that position projects onto the next face at component / length. This is
+    // within the texel next to the edge, in the row or column of the original one.
     let texel = |(axis, negated): Component| {
         let component = if negated { -direction[axis] } else { direction[axis] };
         ((component + length) * n / (2 * length)).clamp(0, n - 1) as u32
@@ -127,7 +129,7 @@ mod tests {
         assert_eq!(face([f32::INFINITY; 3]).s, 0.5);
     }
 
-    /// What lies beyond an edge has a neighbour beyond its own edge: where one came from.
+    /// Crossing an edge and back returns to the original texel.
     #[test]
     fn there_and_back_across_every_edge() {
         for n in [1u32, 2, 3, 8] {

@@ -1,7 +1,7 @@
-//! Formats of texels: what the bytes of a texel stand for, and what a formatted store makes of registers.
+//! Texel formats: the meaning of a texel's bytes, and the conversion of registers by formatted stores.
 //!
 //! CUDA Driver API, `CUarray_format`; CUDA C++ Programming Guide, "Texture Memory" (read modes); PTX ISA, "Surface
-//! Instructions: sust" (which type the source has, by format).
+//! Instructions: sust" (the source type for each format).
 
 use super::srgb;
 use crate::convert::{convert_float, float_to_integer};
@@ -9,13 +9,13 @@ use crate::format::{F16, F32};
 use crate::round::{Mode, Value, pack, unpack};
 use isa::{Rounding, Type};
 
-/// The most bytes of a texel: four channels of 32 bits.
+/// Maximum bytes of a texel: four channels of 32 bits.
 pub const TEXEL_BYTES: usize = 16;
 
 /// 1.0 as `.f32`.
 const ONE: u32 = 0x3f80_0000;
 
-/// What a channel of a texel holds.
+/// The contents of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // each is the kind of number and its bits
 pub enum Channel {
@@ -25,10 +25,10 @@ pub enum Channel {
     S8,
     S16,
     S32,
-    /// 0 to 255 stand for 0.0 to 1.0.
+    /// 0 to 255 represent 0.0 to 1.0.
     Unorm8,
     Unorm16,
-    /// -127 to 127 stand for -1.0 to 1.0; so does -128 for -1.0.
+    /// -127 to 127 represent -1.0 to 1.0; -128 also represents -1.0.
     Snorm8,
     Snorm16,
     F16,
@@ -45,7 +45,8 @@ impl Channel {
         }
     }
 
-    /// The same read as a number from 0 to 1, or -1 to 1 (`cudaReadModeNormalizedFloat`). 32 bits are never read so.
+    /// The same channel, read as a number from 0 to 1 or -1 to 1 (`cudaReadModeNormalizedFloat`). 32-bit channels are
+    /// never read so.
     pub const fn normalized(self) -> Channel {
         match self {
             Channel::U8 => Channel::Unorm8,
@@ -56,21 +57,21 @@ impl Channel {
         }
     }
 
-    /// Is it read as `.f32`?
+    /// Whether it is read as `.f32`.
     pub const fn is_float(self) -> bool {
         !matches!(self, Channel::U8 | Channel::U16 | Channel::U32 | Channel::S8 | Channel::S16 | Channel::S32)
     }
 
-    /// Does it hold integers with a sign (`SINT`)?
+    /// Whether it holds signed integers (`SINT`).
     pub const fn is_signed_integer(self) -> bool {
         matches!(self, Channel::S8 | Channel::S16 | Channel::S32)
     }
 
-    /// The number that a formatted store writes of a register: *ours* is to stop at the ends of the range, to round to
-    /// nearest even, and to write 0 for NaN; the manual only says that the register is converted.
+    /// The channel value for a register in a formatted store. *Ours*: it is clamped to the range and rounded to
+    /// nearest even, and NaN becomes 0; the manual only says that the register is converted.
     fn encode(self, register: u32) -> u32 {
         let signed = register as i32;
-        // `register` times the greatest number, as an integer.
+        // `register` times the largest number, as an integer.
         let scaled = |least: f32, greatest: u32, ty: Type| {
             let value = f32::from_bits(register);
             let value = if value.is_nan() { 0.0 } else { value.clamp(least, 1.0) };
@@ -93,8 +94,8 @@ impl Channel {
         }
     }
 
-    /// What `txq` and `suq` return for `.channel_data_type`: the manual refers to the source language's enumeration, which
-    /// is OpenCL's (PTX ISA, "Channel Data Type and Channel Order Fields"). *Unverified*.
+    /// The result of `txq` and `suq` for `.channel_data_type`: the manual refers to the source language's
+    /// enumeration, which is OpenCL's (PTX ISA, "Channel Data Type and Channel Order Fields"). *Unverified*.
     pub const fn data_type(self) -> u32 {
         match self {
             Channel::Snorm8 => 0x10d0,
@@ -113,14 +114,14 @@ impl Channel {
     }
 }
 
-/// What a texel holds.
+/// The format of a texel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TexelFormat {
     channel: Channel,
     channels: u8,
 }
 
-/// Reads a texel of so many channels from the first of its bytes on; missing channels are 0, the fourth is 1.
+/// Decodes a texel with this number of channels from its first bytes. Missing channels are 0; a missing fourth is 1.
 pub type Decode = fn(&[u8; TEXEL_BYTES], usize) -> [u32; 4];
 
 impl TexelFormat {
@@ -129,7 +130,7 @@ impl TexelFormat {
         if matches!(channels, 1 | 2 | 4) { Some(TexelFormat { channel, channels }) } else { None }
     }
 
-    /// What each channel holds.
+    /// The contents of each channel.
     pub const fn channel(self) -> Channel {
         self.channel
     }
@@ -144,7 +145,7 @@ impl TexelFormat {
         self.channel.bytes() * self.channels as usize
     }
 
-    /// OpenCL's `CL_R`, `CL_RG` or `CL_RGBA`, as [`Channel::data_type`].
+    /// OpenCL's `CL_R`, `CL_RG` or `CL_RGBA`, for the same reason as [`Channel::data_type`].
     pub const fn channel_order(self) -> u32 {
         match self.channels {
             1 => 0x10b0,
@@ -153,8 +154,8 @@ impl TexelFormat {
         }
     }
 
-    /// How texels are read: as what is stored, or normalised; `srgb` makes linear light of the first three channels of 8 bits.
-    /// *Unverified*: that missing channels are (0, 0, 1), as OpenCL has it (OpenCL C, "Image Channel Order").
+    /// The function that reads texels, unchanged or normalised; `srgb` converts the first three channels of 8 bits to
+    /// linear light. *Unverified*: missing channels are (0, 0, 1), as in OpenCL (OpenCL C, "Image Channel Order").
     pub fn decode(self, normalized: bool, srgb: bool) -> Decode {
         let channel = if normalized { self.channel.normalized() } else { self.channel };
         match channel {
@@ -178,8 +179,8 @@ impl TexelFormat {
         }
     }
 
-    /// The bytes of the texel that a formatted store writes, of which [`TexelFormat::bytes`] count. Registers beyond the
-    /// format's channels are ignored; channels without a register, of which the manual says nothing, become 0.
+    /// The texel that a formatted store writes, in the first [`TexelFormat::bytes`] bytes. Registers beyond the
+    /// format's channels are ignored. Channels without a register, which the manual does not mention, become 0.
     pub fn encode(self, registers: &[u32]) -> [u8; TEXEL_BYTES] {
         let mut bytes = [0; TEXEL_BYTES];
         let size = self.channel.bytes();
@@ -207,7 +208,8 @@ fn word(bytes: &[u8; TEXEL_BYTES], i: usize) -> u32 {
     u32::from_le_bytes([bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]])
 }
 
-/// An integer over the greatest one, rounded to nearest even. Both are exact in `.f32`, and IEEE 754 rounds the quotient once.
+/// An integer divided by the largest one, rounded to nearest even. Both are exact in `.f32`, and IEEE 754 rounds the
+/// quotient once.
 fn quotient(value: i32, greatest: i32) -> u32 {
     (value as f32 / greatest as f32).to_bits()
 }
@@ -247,7 +249,7 @@ mod tests {
             floats(read(Channel::F16, false, false, &[0, 0x3c, 1, 0])),
             [1.0, 2f32.powi(-24), 0.0, 1.0]
         );
-        // 0.5 of light is 188 of 255 in sRGB; the fourth channel is no colour.
+        // Linear 0.5 is 188 of 255 in sRGB; the fourth channel is not converted.
         let [red, .., alpha] = floats(read(Channel::U8, true, true, &[188, 0, 255, 51]));
         assert!((red - 0.5).abs() < 0.005 && alpha == 0.2, "{red} {alpha}");
     }
@@ -258,7 +260,7 @@ mod tests {
         assert_eq!(store(Channel::U8, &[300, 7])[..4], [255, 7, 0, 0]);
         assert_eq!(store(Channel::S8, &[-300i32 as u32, 300, -3i32 as u32])[..4], [0x80, 0x7f, 0xfd, 0]);
         let floats = [1.5f32, -1.0, f32::NAN, 0.5].map(f32::to_bits);
-        // 127.5 lies between two integers.
+        // 127.5 is halfway between two integers.
         assert_eq!(store(Channel::Unorm8, &floats)[..4], [255, 0, 0, 128]);
         assert_eq!(store(Channel::Snorm8, &floats)[..4], [127, 0x81, 0, 64]);
         assert_eq!(store(Channel::F16, &floats)[..4], [0x00, 0x3e, 0x00, 0xbc]);

@@ -1,51 +1,52 @@
-//! Images: extents, layers and mipmap levels, and where each texel lies.
+//! Images: extents, layers, mipmap levels, and the offset of each texel.
 //!
-//! CUDA keeps the layout of its arrays to itself. *Ours*: levels lie one after the other, the largest first; of each level its
-//! layers (the six faces of a cube are layers), of each layer its slices, of each slice its rows, without gaps but that every level
-//! begins at a multiple of 16 bytes, as surfaces do, and unless a row pitch is given; the samples of a texel lie side by side.
+//! NVIDIA does not document the layout of CUDA arrays. *Ours*: an image consists of its levels, the largest first; a
+//! level of its layers (cube faces are layers); a layer of its slices; a slice of its rows; a texel of its samples.
+//! There are no gaps, except that each level begins at a multiple of 16 bytes, as surfaces do, and that a row pitch
+//! may be given.
 
 use std::fmt;
 
 use super::format::TexelFormat;
 use isa::texture::Geometry;
 
-/// The greatest extent of an image, and number of its layers.
+/// Maximum extent of an image, and maximum number of layers.
 const MOST: u32 = 1 << 30;
-/// The most bytes of an image.
+/// Maximum bytes of an image.
 const MOST_BYTES: u64 = 1 << 47;
-/// Alignment of a level in bytes: each can be a surface of its own.
+/// Alignment of a level in bytes: each level can be a surface.
 const LEVEL_ALIGN: u64 = 16;
-/// The most samples of a texel.
+/// Maximum samples of a texel.
 const MOST_SAMPLES: u32 = 64;
 
-/// What an image is made by.
+/// The description from which an image is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ImageDescriptor {
-    /// By which geometry instructions read it.
+    /// The geometry with which instructions access it.
     pub geometry: Geometry,
-    /// Its texels.
+    /// The format of its texels.
     pub format: TexelFormat,
     /// Texels of a row.
     pub width: u32,
-    /// Rows; 1 of [`Geometry::Line`] and [`Geometry::LineArray`].
+    /// Rows; 1 for [`Geometry::Line`] and [`Geometry::LineArray`].
     pub height: u32,
     /// Slices; 1 unless it is a [`Geometry::Volume`].
     pub depth: u32,
-    /// Layers of an array, 6 of a cube and 6 for each cube of an array; else 1.
+    /// Layers of an array; 6 for a cube, and 6 for each cube of an array; otherwise 1.
     pub layers: u32,
-    /// Mipmap levels, 1 without a mipmap. Each has half the extents of the one before, at least 1.
+    /// Mipmap levels; 1 without a mipmap. Each has half the extents of the previous one, at least 1.
     pub levels: u32,
-    /// Samples of a texel; 1 unless the geometry is one of several.
+    /// Samples of a texel; 1 unless the geometry is multisampled.
     pub samples: u32,
-    /// Bytes from one row to the next; `None` if nothing lies between. Given only for images of one level.
+    /// Row stride in bytes; `None` for contiguous rows. Only images with one level may have one.
     pub row_pitch: Option<u64>,
-    /// Memory that others know as an array of numbers (`CU_RESOURCE_TYPE_LINEAR`): out of range everything is zero, and
-    /// nothing is filtered.
+    /// The memory is a linear array of numbers (`CU_RESOURCE_TYPE_LINEAR`): out-of-range reads give zero, and nothing
+    /// is filtered.
     pub linear: bool,
 }
 
 impl ImageDescriptor {
-    /// An image of one level, layer and sample. Extents that the geometry has not are 1.
+    /// An image with one level, layer and sample. Extents that the geometry does not have are 1.
     pub const fn new(
         geometry: Geometry,
         format: TexelFormat,
@@ -66,34 +67,34 @@ impl ImageDescriptor {
         }
     }
 
-    /// So many numbers one after the other.
+    /// An array of contiguous numbers.
     pub const fn linear(format: TexelFormat, width: u32) -> ImageDescriptor {
         ImageDescriptor { linear: true, ..ImageDescriptor::new(Geometry::Line, format, [width, 1, 1]) }
     }
 
-    /// Rows of numbers that begin so many bytes apart.
+    /// Rows of numbers with a stride of `row_pitch` bytes.
     pub const fn pitched(format: TexelFormat, width: u32, height: u32, row_pitch: u64) -> ImageDescriptor {
         let plane = ImageDescriptor::new(Geometry::Plane, format, [width, height, 1]);
         ImageDescriptor { row_pitch: Some(row_pitch), ..plane }
     }
 }
 
-/// Why there is no such image.
+/// Why a descriptor is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageError {
-    /// An extent is 0 or too large, or not 1 though the geometry has no such dimension.
+    /// An extent is 0 or too large, or is not 1 although the geometry lacks the dimension.
     Extent,
-    /// The faces of a cube are no squares.
+    /// The faces of a cube are not squares.
     NotSquare,
-    /// There are layers though the geometry has none, none, or not six for each cube.
+    /// The geometry has no layers, or the number of layers is 0, or not six for each cube.
     Layers,
-    /// More levels than halve the largest extent to 1, or a mipmap of something that has none.
+    /// More levels than halving the largest extent to 1 gives, or a mipmap of a geometry without mipmaps.
     Levels,
-    /// Samples though the geometry has none, or too many.
+    /// Samples although the geometry has none, or too many.
     Samples,
-    /// Rows would overlap, or begin within a channel.
+    /// Rows would overlap, or begin inside a channel.
     Pitch,
-    /// It would have too many bytes.
+    /// The image would have too many bytes.
     TooLarge,
 }
 
@@ -113,22 +114,22 @@ impl fmt::Display for ImageError {
 
 impl std::error::Error for ImageError {}
 
-/// A mipmap level of an image: its extents, and where it lies.
+/// A mipmap level of an image: its extents, offset and strides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
     /// Width, height and depth in texels.
     pub extent: [u32; 3],
     /// Byte offset in the image.
     pub start: u64,
-    /// Bytes from row to row.
+    /// Row stride in bytes.
     pub row_pitch: u64,
-    /// Bytes from slice to slice.
+    /// Slice stride in bytes.
     pub slice_pitch: u64,
-    /// Bytes from layer to layer.
+    /// Layer stride in bytes.
     pub layer_pitch: u64,
 }
 
-/// An image whose numbers fit together: every texel lies within [`Image::bytes`].
+/// An image with a valid descriptor: every texel lies within [`Image::bytes`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     descriptor: ImageDescriptor,
@@ -137,7 +138,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Lays an image out.
+    /// Computes the layout of an image.
     ///
     /// # Errors
     /// [`ImageError`]
@@ -172,7 +173,7 @@ impl Image {
         let mut bytes = 0;
         for level in 0..levels {
             let extent = extent.map(|extent| (extent >> level).max(1));
-            // `MOST_BYTES` leaves room.
+            // `MOST_BYTES` leaves room: this cannot overflow.
             let placed = Level::place(&descriptor, extent, u64::next_multiple_of(bytes, LEVEL_ALIGN))?;
             let end =
                 placed.layer_pitch.checked_mul(layers.into()).and_then(|size| size.checked_add(placed.start));
@@ -182,7 +183,7 @@ impl Image {
         Ok(Image { descriptor, levels: all, bytes })
     }
 
-    /// What it was made by.
+    /// The descriptor that it was made from.
     pub fn descriptor(&self) -> &ImageDescriptor {
         &self.descriptor
     }
@@ -192,19 +193,19 @@ impl Image {
         self.bytes
     }
 
-    /// Its levels, the largest first; there is one at least.
+    /// Its levels, the largest first; there is at least one.
     pub fn levels(&self) -> &[Level] {
         &self.levels
     }
 
-    /// One level as an image of its own, and its byte offset; `None` if there are not so many.
+    /// One level as an image, and its byte offset; `None` if there is no such level.
     pub fn level(&self, level: u32) -> Option<(u64, Image)> {
         let Level { extent: [width, height, depth], start, .. } = *self.levels.get(level as usize)?;
         let descriptor = ImageDescriptor { width, height, depth, levels: 1, ..self.descriptor };
         Some((start, Image::new(descriptor).ok()?))
     }
 
-    /// Byte offset of a sample of a texel of a level; all must be in range.
+    /// Byte offset of a sample of a texel in a level; all indices must be in range.
     #[inline]
     pub fn offset(&self, level: &Level, layer: u32, [x, y, z]: [u32; 3], sample: u32) -> u64 {
         let place = u64::from(x) * u64::from(self.descriptor.samples) + u64::from(sample);
@@ -225,7 +226,7 @@ impl Level {
         if row_pitch < row && height > 1 || !row_pitch.is_multiple_of(format.channel().bytes() as u64) {
             return Err(ImageError::Pitch);
         }
-        // Of the last row nothing but the row itself belongs to the image.
+        // The padding of the last row does not belong to the image.
         let slices = || {
             let plane = row_pitch.checked_mul(height - 1)?.checked_add(row)?;
             Some((plane, plane.checked_mul(depth)?))
@@ -244,7 +245,7 @@ mod tests {
         ImageDescriptor::new(geometry, TexelFormat::new(Channel::F32, 2).unwrap(), extent)
     }
 
-    /// Every texel of every level has bytes of its own; nothing but what aligns a level is left over.
+    /// Every texel of every level has its own bytes; only the alignment of levels leaves gaps.
     #[test]
     fn texels_do_not_overlap() {
         let images = [

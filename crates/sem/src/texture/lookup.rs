@@ -1,4 +1,4 @@
-//! `tex` and `tld4`: what is fetched at coordinates.
+//! `tex` and `tld4`: the values that a lookup returns.
 
 use super::cube::{beyond, derivative, project};
 use super::format::{Decode, TEXEL_BYTES};
@@ -11,34 +11,34 @@ use crate::round::Mode;
 use isa::texture::{Geometry, elements};
 use isa::{Access, Form, Mod, Opcode, Picks, Type};
 
-/// The most sources of a lookup: an index and a direction, two gradients and a reference.
+/// Maximum sources of a lookup: an index and a direction, two gradients and a reference.
 pub const MOST_SOURCES: usize = 14;
 
-/// Which level of a mipmap is read.
+/// How a lookup selects the mipmap level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LevelOfDetail {
-    /// The largest.
+    /// The largest level.
     Base,
-    /// As an operand says.
+    /// An operand gives the level.
     Explicit,
-    /// As fast as the coordinates change.
+    /// The gradients of the coordinates determine the level.
     Gradients,
 }
 
-/// What an instruction asks for, whatever the texture.
+/// A lookup instruction, independent of the texture.
 ///
-/// Its sources are the elements of its operands that count ([`elements`]), in their order, as 32 bits each: first the coordinates, in
-/// their order (PTX ISA, "tex": of `.2dms` the sample first, of arrays the index, of `.a2dms` the sample and then the index. The
-/// manual names that both ways round; ptxas takes the second element for the index).
+/// Its sources are the used elements of its operands ([`elements`]) in order, as 32 bits each. The coordinates come
+/// first (PTX ISA, "tex"): for `.2dms` the sample precedes them, for arrays the index, for `.a2dms` the sample and
+/// then the index. The manual has both orders for `.a2dms`; ptxas takes the second element as the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lookup {
     geometry: Geometry,
     level: LevelOfDetail,
-    /// Coordinates are numbers of texels, `.s32`.
+    /// Coordinates are texel indices, `.s32`.
     integer: bool,
-    /// Operand e.
+    /// The instruction has operand e, an offset.
     offset: bool,
-    /// Operand f.
+    /// The instruction has operand f, a reference for comparison.
     compare: bool,
     /// The channel that `tld4` gathers.
     gather: Option<usize>,
@@ -46,7 +46,7 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// The lookup that an instruction of this row with these picks is; `None` of other rows.
+    /// The lookup that an instruction with this form and these picks does; `None` for other instructions.
     pub fn of(form: &Form, picks: &Picks) -> Option<Lookup> {
         if !matches!(form.opcode, Opcode::Tex | Opcode::Tld4) {
             return None;
@@ -69,7 +69,7 @@ impl Lookup {
         })
     }
 
-    /// The geometry that it names.
+    /// The geometry that the instruction names.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -81,11 +81,11 @@ impl Lookup {
             + self.geometry.coordinates()
     }
 
-    /// The registers that a result of four channels goes to: two pairs of halves, or one register for each.
+    /// The result registers for four channels: two pairs of halves, or one register for each channel.
     fn registers(&self, texel: [u32; 4], is_float: bool) -> [u32; 4] {
         let half = |value: u32| match is_float {
             true => convert_float(&F32, &F16, Mode::NEAREST, value.into()) as u32,
-            // *Unverified*: integers are cut.
+            // *Unverified*: integers are truncated.
             false => value & 0xffff,
         };
         match self.result {
@@ -105,25 +105,25 @@ pub struct Fetch<'t> {
     image: &'t Image,
     sampler: Sampler,
     decode: Decode,
-    /// What is decoded is `.f32`.
+    /// Decoded texels are `.f32`.
     is_float: bool,
 }
 
-/// Where a lookup goes in an image of several layers.
+/// The layer, face and sample that a lookup reads.
 #[derive(Clone, Copy)]
 struct Layer {
-    /// The layer, or the first face of the cube.
+    /// The layer, or the first face of the cube in a layered image.
     first: u32,
-    /// The face, of a cube.
+    /// The face, for a cube.
     face: Option<u32>,
     sample: u32,
 }
 
-/// What is told apart of the levels of a mipmap: a level and its weight.
+/// The one or two mipmap levels that a lookup reads, and their weights.
 type Levels = [(usize, u32); 2];
 
 impl<'t> Fetch<'t> {
-    /// The lookup in a texture: an image and how it is sampled.
+    /// A lookup in a texture: an image and its sampler.
     ///
     /// # Errors
     /// When the geometry is not that of the image.
@@ -138,7 +138,7 @@ impl<'t> Fetch<'t> {
             sampler.border = [0; 4];
             sampler.filter = Filter::Point;
         }
-        // Numbers are filtered, and compared, not what stands for something else.
+        // Only numbers can be filtered, not integers.
         if !channel.is_float() || lookup.integer {
             (sampler.filter, sampler.mip_filter) = (Filter::Point, Filter::Point);
         }
@@ -146,8 +146,8 @@ impl<'t> Fetch<'t> {
         Ok(Fetch { lookup, image, sampler, decode, is_float: channel.is_float() })
     }
 
-    /// What one thread gets: as many registers as the instruction has. `read` returns the bytes of a texel at a byte offset of the
-    /// image; it must be within it, and bytes beyond the texel do not matter.
+    /// The result registers of one thread. `read` returns the bytes of a texel at a byte offset of the image; the
+    /// offset is always within the image, and bytes beyond the texel are ignored.
     pub fn lane(&self, sources: &[u32], mut read: impl FnMut(u64) -> [u8; TEXEL_BYTES]) -> [u32; 4] {
         let (geometry, mut sources) = (self.lookup.geometry, Sources(sources));
         let sample = if geometry.is_multisample() { sources.take::<1>(1)[0] } else { 0 };
@@ -156,7 +156,7 @@ impl<'t> Fetch<'t> {
         let mut layer = self.layer(index, sample);
         let base = self.extent(0);
         let [s, t, r] = coordinates.map(|bits| if self.lookup.integer { 0.0 } else { f32::from_bits(bits) });
-        // By dimension: where in the image, as a fraction of it or in texels.
+        // The position in each dimension of the image, as a fraction or in texels.
         let mut place = [s, t, r].map(f64::from);
         if geometry.is_cube() {
             let face = project([s, t, r]);
@@ -177,7 +177,7 @@ impl<'t> Fetch<'t> {
         };
         if let Some(channel) = self.lookup.gather {
             let [x, y, _] = self.positions(0, place, Filter::Linear).map(|position| position.texel);
-            // Counter-clockwise from the lower left, where rows go down.
+            // Counter-clockwise from the lower left; rows go down.
             let around = [[x, y + 1], [x + 1, y + 1], [x + 1, y], [x, y]];
             return around.map(|[x, y]| texel(0, [x, y, 0])[channel]);
         }
@@ -193,7 +193,7 @@ impl<'t> Fetch<'t> {
         let mut sum = [-0.0; 4];
         for (level, level_weight) in levels.into_iter().filter(|(_, weight)| *weight > 0) {
             let positions = self.positions(level, place, filter);
-            // Of each dimension the lower texel, then the next one: the first dimension changes fastest.
+            // For each dimension the lower texel, then the next one; the first dimension changes fastest.
             for corner in 0..1usize << geometry.dimensions() {
                 let next = |i: usize| corner >> i & 1;
                 let weight = |i: usize| match (next(i), positions[i].weight) {
@@ -209,7 +209,7 @@ impl<'t> Fetch<'t> {
                 }
             }
         }
-        // Four factors of 1 / 256.
+        // Four weights with 8 fractional bits each.
         self.finish(sum.map(|sum| rounded(sum / 4_294_967_296.0)))
     }
 
@@ -221,7 +221,7 @@ impl<'t> Fetch<'t> {
         self.image.levels()[level].extent
     }
 
-    /// Indices beyond the last are the last: *unverified*.
+    /// An index beyond the last selects the last: *unverified*.
     fn layer(&self, index: u32, sample: u32) -> Layer {
         let descriptor = self.image.descriptor();
         let faces = if self.lookup.geometry.is_cube() { 6 } else { 1 };
@@ -229,7 +229,7 @@ impl<'t> Fetch<'t> {
         Layer { first, face: None, sample: sample.min(descriptor.samples - 1) }
     }
 
-    /// Where a place lies in each dimension of a level; in those that the geometry has not at texel 0.
+    /// The position in each dimension of a level; texel 0 in dimensions that the geometry lacks.
     fn positions(&self, level: usize, place: [f64; 3], filter: Filter) -> [Position; 3] {
         let (extent, base, dimensions) =
             (self.extent(level), self.extent(0), self.lookup.geometry.dimensions());
@@ -237,13 +237,13 @@ impl<'t> Fetch<'t> {
         std::array::from_fn(|i| match extent[i] {
             _ if i >= dimensions => Position { texel: 0, weight: 0 },
             n if is_fraction => position(place[i] * f64::from(n), n, filter),
-            // Numbers of texels are those of the largest level.
+            // Unnormalised coordinates count texels of the largest level.
             n if level > 0 => position(place[i] * f64::from(n) / f64::from(base[i]), n, filter),
             n => position(place[i], n, filter),
         })
     }
 
-    /// The levels that the operands mean, and their weights.
+    /// The levels that the operands select, and their weights.
     fn levels(&self, sources: &mut Sources, coordinates: [u32; 3], base: [u32; 3]) -> Levels {
         let lod = match self.lookup.level {
             LevelOfDetail::Base => return [(0, WEIGHT_ONE), (0, 0)],
@@ -263,7 +263,7 @@ impl<'t> Fetch<'t> {
         let last = self.image.levels().len() - 1;
         let lod = biased.max(sampler.lod_min.into()).min(sampler.lod_max.into()).max(0.0).min(last as f64);
         match sampler.mip_filter {
-            // OpenGL 4.6, 8.14.3: halves go to the larger level. *Unverified*.
+            // OpenGL 4.6, 8.14.3: halfway cases select the larger level. *Unverified*.
             Filter::Point => [((lod + 0.5).ceil() as usize - 1, WEIGHT_ONE), (0, 0)],
             Filter::Linear => {
                 let level = lod.floor();
@@ -274,7 +274,7 @@ impl<'t> Fetch<'t> {
         }
     }
 
-    /// A change of the coordinates, in texels of the largest level.
+    /// A gradient of the coordinates, in texels of the largest level.
     fn change_in_texels(&self, coordinates: [u32; 3], change: [f32; 3], base: [u32; 3]) -> [f64; 3] {
         let change = match self.lookup.geometry.is_cube() {
             true => {
@@ -287,7 +287,7 @@ impl<'t> Fetch<'t> {
         std::array::from_fn(|i| change[i] * f64::from(base[i]))
     }
 
-    /// The value of a texel of a level, which may lie out of range.
+    /// The value of a texel of a level; the position may be out of range.
     fn texel(
         &self,
         level: &Level,
@@ -313,7 +313,7 @@ impl<'t> Fetch<'t> {
                 (false, false) => value(face, [x, y, 0]),
                 (true, false) => neighbour([at[0].clamp(-1, extent[0].into()), y.into()]),
                 (false, true) => neighbour([x.into(), at[1].clamp(-1, extent[1].into())]),
-                // Three faces meet at a corner: the fourth texel is the mean of theirs (OpenGL 4.6, 8.14). *Unverified*.
+                // Three faces meet at a corner: the fourth texel is their mean (OpenGL 4.6, 8.14). *Unverified*.
                 (true, true) if self.is_float => {
                     let across = neighbour([at[0].clamp(-1, extent[0].into()), y.into()]);
                     let along = neighbour([x.into(), at[1].clamp(-1, extent[1].into())]);
@@ -340,8 +340,8 @@ impl<'t> Fetch<'t> {
         at.clamp(0, i64::from(n) - 1) as u32
     }
 
-    /// 1.0 in each channel where the reference is at most the texel, else 0.0. *Unverified*: the manual says that they are compared,
-    /// not how; this is OpenGL's default (`GL_LEQUAL`).
+    /// 1.0 in each channel where the reference is at most the texel, otherwise 0.0. *Unverified*: the manual does not
+    /// say how they are compared; this is OpenGL's default (`GL_LEQUAL`).
     fn compared(&self, texel: [u32; 4], reference: u32) -> [u32; 4] {
         texel.map(|value| {
             let value = if self.is_float { f32::from_bits(value) } else { value as f32 };
@@ -354,7 +354,7 @@ impl<'t> Fetch<'t> {
 struct Sources<'s>(&'s [u32]);
 
 impl Sources<'_> {
-    /// The next `count` elements; others are 0.
+    /// The next `count` elements; the remaining ones of the array are 0.
     fn take<const N: usize>(&mut self, count: usize) -> [u32; N] {
         let (taken, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;
@@ -362,21 +362,21 @@ impl Sources<'_> {
     }
 }
 
-/// A number as `.f32`, rounded to nearest even; NaN is the one that arithmetic makes.
+/// A number as `.f32`, rounded to nearest even; NaN becomes the canonical NaN.
 fn rounded(value: f64) -> u32 {
     if value.is_nan() { F32.nan as u32 } else { (value as f32).to_bits() }
 }
 
-/// The level of detail for changes in texels: the binary logarithm of the greater one's length (OpenGL 4.6, 8.14.1), in steps of
-/// 2^-17, cut. *Unverified*: GPUs approximate it; anisotropic filtering is not done.
+/// The level of detail for gradients in texels: the binary logarithm of the longer one's length (OpenGL 4.6, 8.14.1),
+/// truncated to a multiple of 2^-17. *Unverified*: GPUs approximate it. Anisotropic filtering is not implemented.
 fn lod_of_gradients(changes: [[f64; 3]; 2]) -> f64 {
     let [x, y] = changes.map(|[s, t, r]| s * s + t * t + r * r);
-    // If one is NaN the other counts.
+    // If one is NaN, `max` returns the other.
     let square = x.max(y);
     if !(square > 0.0 && square.is_finite()) {
         return if square == 0.0 { f64::NEG_INFINITY } else { square };
     }
-    // Of a number 2^e m the fraction of the logarithm is that of m, whose bits come out by squaring.
+    // The fraction of the logarithm of 2^e m is log2 m; squaring m yields its bits.
     let bits = square.to_bits();
     let mut mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 0x3ff << 52);
     let mut logarithm = (bits >> 52) as f64 - 1023.0;

@@ -1,14 +1,15 @@
-//! Textures and surfaces: what an instruction reads at coordinates, and which bytes of an image it means.
+//! Textures and surfaces: the value that an instruction reads at coordinates, and the bytes of an image that it
+//! accesses.
 //!
-//! An [`Image`] says how texels lie, a [`Sampler`] how they are read; [`Lookup`] is a `tex` or `tld4`, and [`Fetch`] one in a
-//! texture; [`SurfaceAccess`] is a `suld`, `sust` or `sured`. None of them has the texels: whoever has passes a function that reads
-//! them.
+//! An [`Image`] describes the layout of texels, a [`Sampler`] how they are read. [`Lookup`] is a `tex` or `tld4`, and
+//! [`Fetch`] one in a given texture; [`SurfaceAccess`] is a `suld`, `sust` or `sured`. None of them holds the texels:
+//! the caller passes a function that reads them.
 //!
-//! PTX ISA, "Texture Instructions" and "Surface Instructions", say which operands there are. How texels are filtered is in the CUDA C++
-//! Programming Guide, "Texture Fetching". Here a filtered value is the sum, in binary64 and in order of x, y, z and level, of texels
-//! in `.f32` times their weights, which have 8 fractional bits in each dimension; texels of weight 0 are not looked at; the sum is
-//! rounded to `.f32` once. Sums of binary64 are those of IEEE 754, which every host computes to the bit. The Guide does not say how
-//! GPUs add and round: *unverified*, as is whatever is marked so.
+//! PTX ISA, "Texture Instructions" and "Surface Instructions", define the operands. The CUDA C++ Programming Guide,
+//! "Texture Fetching", defines filtering. Here a filtered value is a sum in binary64, in the order of x, y, z and
+//! level, of texels in `.f32` times their weights, which have 8 fractional bits in each dimension. Texels of weight 0
+//! are not read. The sum is rounded to `.f32` once. Sums in binary64 follow IEEE 754, so every host computes the same
+//! bits. The Guide does not say how GPUs add and round: that is *unverified*, as is all that is marked so.
 
 mod cube;
 mod format;
@@ -33,14 +34,14 @@ pub use surface::{OutOfBounds, SurfaceAccess, SurfacePlace};
 /// Why an instruction does not fit an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// It names another geometry.
+    /// The instruction names another geometry.
     Geometry {
-        /// What the instruction names.
+        /// The geometry that the instruction names.
         instruction: Geometry,
-        /// What the image is.
+        /// The geometry of the image.
         image: Geometry,
     },
-    /// It is a reduction, and texels are no integers of its size.
+    /// The instruction is a reduction, and the texels are not integers of its size.
     Texels,
 }
 
@@ -55,7 +56,8 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// An image is used by its own geometry; the faces of cubes also as the layers of an array, as CUDA does.
+/// An image is accessed with its own geometry. The faces of a cube can also be accessed as the layers of an array, as
+/// in CUDA.
 fn fits(instruction: Geometry, image: &Image) -> Result<(), Mismatch> {
     let own = image.descriptor().geometry;
     match (instruction, own) {

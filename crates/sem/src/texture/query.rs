@@ -5,7 +5,7 @@ use super::sampler::{Filter, Sampler};
 use isa::texture::Geometry;
 use isa::{Mod, Opcode, Picks};
 
-/// Does the query ask for an attribute of a sampler (PTX ISA, "txq": `.squery`)?
+/// Whether the query is for an attribute of a sampler (PTX ISA, "txq": `.squery`).
 pub fn asks_sampler(picks: &Picks) -> bool {
     picks.mods().iter().any(|m| {
         matches!(
@@ -15,12 +15,12 @@ pub fn asks_sampler(picks: &Picks) -> bool {
     })
 }
 
-/// An attribute of a sampler: 1 is yes, of filters 0 is the nearest texel and 1 linear.
+/// An attribute of a sampler: 1 is yes; for filters, 0 is nearest and 1 linear.
 pub fn sampler_attribute(picks: &Picks, sampler: &Sampler) -> u32 {
     let attribute = |m: &Mod| {
         Some(match m {
             Mod::NormalizedCoords => sampler.normalized.into(),
-            // What forces them is the sampler alone.
+            // Only the sampler can force them.
             Mod::ForceUnnormalizedCoords => (!sampler.normalized).into(),
             Mod::FilterMode => (sampler.filter == Filter::Linear).into(),
             Mod::AddrMode0 => sampler.address[0].number(),
@@ -32,9 +32,9 @@ pub fn sampler_attribute(picks: &Picks, sampler: &Sampler) -> u32 {
     picks.mods().iter().find_map(attribute).unwrap_or(0)
 }
 
-/// An attribute of an image, or of one of its levels. *Unverified*: a dimension that the image has not is 0, and so are the extents of
-/// a level that it has not; the layers of an array of cubes are cubes; `.memory_layout` is 1 of memory whose layout the program
-/// knows, which the manual names and does not explain.
+/// An attribute of an image, or of one of its levels. *Unverified*: a dimension that the image lacks is 0, and so are
+/// the extents of a level that does not exist; the layers of an array of cubes are counted in cubes; `.memory_layout`
+/// is 1 for memory whose layout the program knows (the manual names the attribute without explaining it).
 pub fn image_attribute(opcode: Opcode, picks: &Picks, image: &Image, level: u32) -> u32 {
     let descriptor = image.descriptor();
     let geometry = descriptor.geometry;

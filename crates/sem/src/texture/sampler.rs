@@ -1,27 +1,27 @@
-//! Samplers: which texels a coordinate means, and with which weights.
+//! Samplers: the texels that a coordinate selects, and their weights.
 //!
 //! CUDA C++ Programming Guide, "Texture Fetching" (nearest-point sampling, linear filtering) and "Texture Memory" (addressing
 //! modes, normalised coordinates). CUDA Driver API, `CUDA_TEXTURE_DESC`.
 
-/// Weights of linear filtering have 8 fractional bits: this is 1.
+/// The weight 1: weights of linear filtering have 8 fractional bits.
 pub(super) const WEIGHT_ONE: u32 = 256;
 
-/// What becomes of a coordinate out of range.
+/// The treatment of a coordinate out of range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AddressMode {
-    /// Only the fraction counts. With coordinates that are not normalised it is [`AddressMode::Clamp`].
+    /// Only the fraction counts. With unnormalised coordinates it means [`AddressMode::Clamp`].
     Wrap,
-    /// To and fro. With coordinates that are not normalised it is [`AddressMode::Clamp`].
+    /// The image is mirrored at its edges. With unnormalised coordinates it means [`AddressMode::Clamp`].
     Mirror,
-    /// The nearest texel within.
+    /// The nearest texel in range.
     #[default]
     Clamp,
-    /// [`Sampler::border`]
+    /// The value [`Sampler::border`].
     Border,
 }
 
 impl AddressMode {
-    /// The number that `txq.addr_mode_*` returns: the place in the manual's list. *Unverified*.
+    /// The number that `txq.addr_mode_*` returns: the index in the manual's list. *Unverified*.
     pub const fn number(self) -> u32 {
         match self {
             AddressMode::Wrap => 0,
@@ -31,7 +31,7 @@ impl AddressMode {
         }
     }
 
-    /// The texel that the `i`-th of `n` is; `None` of the border.
+    /// The texel that index `i` of `n` selects; `None` for the border.
     #[inline]
     pub(super) fn texel(self, i: i64, n: u32) -> Option<u32> {
         let length = i64::from(n);
@@ -49,45 +49,45 @@ impl AddressMode {
     }
 }
 
-/// Which texels, or levels, a value is made of.
+/// How a value is made of texels, or of levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Filter {
-    /// The nearest one.
+    /// The nearest one only.
     #[default]
     Point,
-    /// Those around, by distance.
+    /// The neighbours, weighted by distance.
     Linear,
 }
 
-/// How a texture is read.
+/// How a texture is sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampler {
-    /// By dimension.
+    /// The address mode of each dimension.
     pub address: [AddressMode; 3],
-    /// Within a level. Integers are never filtered.
+    /// The filter within a level. Integers are never filtered.
     pub filter: Filter,
-    /// Between levels.
+    /// The filter between levels.
     pub mip_filter: Filter,
-    /// Coordinates from 0 to 1, instead of numbers of texels.
+    /// Coordinates go from 0 to 1, instead of counting texels.
     pub normalized: bool,
     /// Integers of 8 and 16 bits are read as numbers from 0 to 1, or -1 to 1 (`cudaReadModeNormalizedFloat`).
     pub normalized_float: bool,
-    /// Normalised integers of 8 bits are sRGB, of which linear light is made.
+    /// Normalised 8-bit integers are sRGB, and are converted to linear light.
     pub srgb: bool,
-    /// What is read out of range: bits of `.f32`, or of integers.
+    /// The value out of range: bits of `.f32`, or of integers.
     pub border: [u32; 4],
     /// Added to the level of detail that an instruction asks for.
     pub lod_bias: f32,
-    /// The least level of detail after that.
+    /// The minimum level of detail after the bias.
     pub lod_min: f32,
-    /// The greatest.
+    /// The maximum level of detail.
     pub lod_max: f32,
-    /// What is filtered at the edge of a cube's face lies on both faces.
+    /// Filtering at the edge of a cube's face uses both faces.
     pub seamless: bool,
 }
 
 impl Default for Sampler {
-    /// Numbers of texels, the nearest one, clamped.
+    /// Unnormalised coordinates, nearest filter, clamped.
     fn default() -> Sampler {
         Sampler {
             address: [AddressMode::Clamp; 3],
@@ -106,8 +106,8 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// What is done in a dimension: `cudaAddressModeWrap` and `Mirror` are for normalised coordinates (CUDA Runtime API,
-    /// `cudaCreateTextureObject`).
+    /// The effective address mode of a dimension: `cudaAddressModeWrap` and `Mirror` require normalised coordinates
+    /// (CUDA Runtime API, `cudaCreateTextureObject`).
     pub(super) fn address(&self, dimension: usize) -> AddressMode {
         match self.address[dimension] {
             AddressMode::Wrap | AddressMode::Mirror if !self.normalized => AddressMode::Clamp,
@@ -115,22 +115,23 @@ impl Sampler {
         }
     }
 
-    /// This sampler for a texture of another one, in independent mode: what the texels mean is the texture's.
+    /// This sampler applied to a texture of another sampler, in independent mode: the texture determines how its
+    /// texels are read.
     pub fn for_texture_of(&self, texture: &Sampler) -> Sampler {
         Sampler { normalized_float: texture.normalized_float, srgb: texture.srgb, ..*self }
     }
 }
 
-/// Where a coordinate lies among the texels of a dimension.
+/// The position of a coordinate among the texels of a dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Position {
-    /// The texel, or the lower one of two.
+    /// The texel, or the lower of two.
     pub texel: i64,
-    /// Weight of the next one, of [`WEIGHT_ONE`]; 0 if only one counts.
+    /// Weight of the next texel, in units of 1 / [`WEIGHT_ONE`]; 0 if only one texel counts.
     pub weight: u32,
 }
 
-/// The place of `u` texels in a dimension of `n`. NaN is 0 (*unverified*).
+/// The position of coordinate `u`, in texels, in a dimension of `n`. NaN is 0 (*unverified*).
 #[inline]
 pub(super) fn position(u: f64, n: u32, filter: Filter) -> Position {
     let u = if u.is_nan() { 0.0 } else { u };
@@ -139,13 +140,13 @@ pub(super) fn position(u: f64, n: u32, filter: Filter) -> Position {
         Filter::Linear => u - 0.5,
     };
     let floor = at.floor();
-    // *Unverified*: that the fraction is rounded to the nearest weight, and halves up. Infinity has no fraction.
+    // *Unverified*: the fraction is rounded to the nearest weight, halfway cases up. Infinity has no fraction.
     let weight = match filter {
         Filter::Linear if at.is_finite() => ((at - floor) * f64::from(WEIGHT_ONE) + 0.5) as u32,
         _ => 0,
     };
-    // Numbers that no i64 holds keep their place among the repetitions, of which two texel rows are a period: the remainder is
-    // exact. That of infinity is NaN, which is cut to 0: *unverified* for those that repeat.
+    // Numbers beyond i64 keep their position within the repetitions, whose period is two rows of texels: the
+    // remainder is exact. That of infinity is NaN, which converts to 0: *unverified* for modes that repeat.
     let texel = match floor.abs() > f64::from(u32::MAX) {
         true if floor.is_finite() => (floor % (2.0 * f64::from(n))) as i64 + far(floor, n),
         true => far(floor, n),
@@ -154,7 +155,7 @@ pub(super) fn position(u: f64, n: u32, filter: Filter) -> Position {
     Position { texel, weight }
 }
 
-/// A number of periods that is far out of range, on the side where `floor` is.
+/// A multiple of the period that is far out of range, with the sign of `floor`.
 fn far(floor: f64, n: u32) -> i64 {
     let period = 2 * i64::from(n);
     let periods = (i64::from(u32::MAX) / period + 1) * period;
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(linear(0.5), Position { texel: 0, weight: 0 });
         assert_eq!(linear(0.0), Position { texel: -1, weight: 128 });
         assert_eq!(linear(1.75), Position { texel: 1, weight: 64 });
-        // Between 1/256 and 2/256, and all but the next texel.
+        // Between 1/256 and 2/256, and almost the next texel.
         assert_eq!(linear(2.5 + 1.25 / 256.0), Position { texel: 2, weight: 1 });
         assert_eq!(linear(2.5 + 1.5 / 256.0), Position { texel: 2, weight: 2 });
         assert_eq!(linear(3.5 - 0.25 / 256.0), Position { texel: 2, weight: 256 });

@@ -1,7 +1,8 @@
 //! Linear light of sRGB numbers of 8 bits.
 
-/// By number: c = n / 255 is c / 12.92 up to 0.04045, beyond ((c + 0.055) / 1.055)^2.4 (IEC 61966-2-1), computed with 60 decimal
-/// digits and rounded to `.f32`. *Unverified*: that GPUs have all of these bits.
+/// Linear light by sRGB number: c = n / 255 maps to c / 12.92 up to 0.04045, and to ((c + 0.055) / 1.055)^2.4 above
+/// (IEC 61966-2-1), computed with 60 decimal digits and rounded to `.f32`. *Unverified*: that GPUs return exactly
+/// these bits.
 #[rustfmt::skip]
 pub(super) const LINEAR: [u32; 256] = [
     0x0000_0000, 0x399f_22b4, 0x3a1f_22b4, 0x3a6e_b40e, 0x3a9f_22b4, 0x3ac6_eb61, 0x3aee_b40e, 0x3b0b_3e5d,

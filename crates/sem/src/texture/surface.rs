@@ -1,51 +1,51 @@
-//! `suld`, `sust` and `sured`: which bytes of a surface are meant.
+//! `suld`, `sust` and `sured`: the bytes of a surface that they access.
 
 use super::image::Image;
 use super::{Mismatch, fits};
 use isa::texture::Geometry;
 use isa::{Form, Mod, Opcode, Picks, Type};
 
-/// What becomes of an access out of bounds (PTX ISA, "suld": `.clamp`).
+/// The treatment of an access out of bounds (PTX ISA, "suld": `.clamp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutOfBounds {
-    /// `.trap`: it faults.
+    /// `.trap`: the access faults.
     Trap,
-    /// `.clamp`: it goes to the nearest place, of its size, within.
+    /// `.clamp`: the access goes to the nearest position in bounds that is a multiple of its size.
     Clamp,
-    /// `.zero`: zeros are read, and nothing is written.
+    /// `.zero`: reads return zeros, writes are dropped.
     Zero,
 }
 
-/// An access to a surface, as the instruction says.
+/// An access to a surface, as its instruction describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SurfaceAccess {
     geometry: Geometry,
     /// `.p`: coordinates count texels, not bytes, and texels are converted.
     pub formatted: bool,
     out_of_bounds: OutOfBounds,
-    /// It reads and writes in one step.
+    /// The access is an atomic read-modify-write.
     reduces: bool,
     /// Type of an element.
     ty: Type,
-    /// Elements.
+    /// Number of elements.
     count: usize,
 }
 
-/// Where an access goes.
+/// The target of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SurfacePlace {
-    /// To this byte offset of the image.
+    /// This byte offset of the image.
     At(u64),
-    /// Nowhere: zeros are read.
+    /// None: reads return zeros.
     Nowhere,
-    /// It is out of bounds, which faults.
+    /// Out of bounds, which faults.
     Outside,
-    /// Its place is no multiple of its size. The manual leaves open what happens; here it faults.
+    /// The offset is not a multiple of the access size. The manual leaves open what happens; here it faults.
     Misaligned,
 }
 
 impl SurfaceAccess {
-    /// The access that an instruction of this row with these picks is; `None` of other rows.
+    /// The access that an instruction with this form and these picks does; `None` for other instructions.
     pub fn of(form: &Form, picks: &Picks) -> Option<SurfaceAccess> {
         if !matches!(form.opcode, Opcode::Suld | Opcode::Sust | Opcode::Sured) {
             return None;
@@ -66,7 +66,7 @@ impl SurfaceAccess {
         })
     }
 
-    /// The geometry that it names.
+    /// The geometry that the instruction names.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -76,7 +76,7 @@ impl SurfaceAccess {
         self.ty.bytes() as usize
     }
 
-    /// Bytes that it reads or writes of an image.
+    /// Bytes of an image that it reads or writes.
     pub fn bytes(&self, image: &Image) -> u64 {
         match self.formatted {
             true => image.descriptor().format.bytes() as u64,
@@ -84,8 +84,8 @@ impl SurfaceAccess {
         }
     }
 
-    /// The type that a reduction on an image works in: of `.p` it is signed if the format is. `None` if the format holds something
-    /// else than one integer of that size.
+    /// The type in which a reduction on an image computes; for `.p`, it is signed if the format is. `None` if the
+    /// format does not hold one integer of that size.
     pub fn reduced(&self, image: &Image) -> Option<Type> {
         if !self.formatted {
             return Some(self.ty);
@@ -102,7 +102,7 @@ impl SurfaceAccess {
         })
     }
 
-    /// Can it be made to this image?
+    /// Checks that the access can be made to this image.
     ///
     /// # Errors
     /// When the geometry is not that of the image, or its texels cannot be reduced.
@@ -113,8 +113,8 @@ impl SurfaceAccess {
         fits(self.geometry, image)
     }
 
-    /// Where the access of a thread goes, in an image that [`SurfaceAccess::check`] has seen. Coordinates are [`Geometry::coordinates`] elements:
-    /// the index of a layer comes first.
+    /// The target of a thread's access, in an image that passed [`SurfaceAccess::check`]. There are
+    /// [`Geometry::coordinates`] coordinates; the index of a layer comes first.
     pub fn place(&self, image: &Image, coordinates: &[u32]) -> SurfacePlace {
         let descriptor = image.descriptor();
         let [x, y, z] = {
@@ -129,7 +129,7 @@ impl SurfaceAccess {
         let [width, height, depth] = level.extent.map(i64::from);
         let (bytes, unit) =
             (self.bytes(image) as i64, if self.formatted { descriptor.format.bytes() as i64 } else { 1 });
-        // In bytes: what begins behind `last` ends behind the row.
+        // In bytes: an access that begins beyond `last` ends beyond the row.
         let (x, last) = (x * unit, width * descriptor.format.bytes() as i64 - bytes);
         if x % bytes != 0 {
             return SurfacePlace::Misaligned;
@@ -142,14 +142,14 @@ impl SurfaceAccess {
             _ if inside => {}
             OutOfBounds::Trap => return SurfacePlace::Outside,
             OutOfBounds::Zero => return SurfacePlace::Nowhere,
-            // No place is that large.
+            // The access is larger than the row.
             OutOfBounds::Clamp if last < 0 => return SurfacePlace::Outside,
             OutOfBounds::Clamp => {}
         }
         let x = x.clamp(0, last) / bytes * bytes;
         let texel = [0, y.clamp(0, height - 1) as u32, z.clamp(0, depth - 1) as u32];
         let offset = image.offset(level, layer.min(descriptor.layers - 1), texel, 0) + x as u64;
-        // Rows may begin anywhere; one step needs an aligned place.
+        // Rows may begin at any byte, but an atomic access must be aligned.
         if self.reduces && !offset.is_multiple_of(bytes as u64) {
             return SurfacePlace::Misaligned;
         }

@@ -57,7 +57,7 @@ impl<'a> Parser<'a> {
         Err(self.fail(help))
     }
 
-    /// `.section .name { … }`. After an error in a line the others are still read.
+    /// `.section .name { … }`. After an error in a line, parsing continues with the next.
     pub(super) fn section(&mut self) -> Parsed<Section<'a>> {
         let start = self.advance().span.start;
         let named =
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
                     while !self.at_end() && !self.at(Kind::RightBrace) && !resumes(self) {
                         self.advance();
                     }
-                    // Never stand still: what cannot begin a line is skipped.
+                    // Skip a token that cannot begin a line, so that the loop always advances.
                     if self.at(Kind::Dotted) && !self.dotted().is_some_and(is_type) {
                         self.advance();
                     }
@@ -150,7 +150,7 @@ impl<'a> Parser<'a> {
         Ok(Operand::Binary(Box::new(Binary { op, left, right, span: self.since(token.span.start) })))
     }
 
-    /// Records at a token that a brace is not closed.
+    /// Reports, at `token`, a brace that is not closed.
     pub(super) fn unclosed(&mut self, brace: Span, token: Token) {
         let error = self.unexpected_at(token, "close it with `}`").label(brace, "this `{` is never closed");
         self.report(error);

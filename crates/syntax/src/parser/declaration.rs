@@ -17,8 +17,8 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// A declaration up to its `;`. What could be read before an error in the names is kept, so that the names are
-    /// known to later stages.
+    /// A declaration up to its `;`. After an error in its names, the names before it are kept, so that later stages
+    /// know them.
     pub(super) fn variable(&mut self, linkage: Option<Linkage<'a>>) -> Parsed<Box<Variable<'a>>> {
         let start = linkage.as_ref().map_or(self.token.span.start, |linkage| linkage.span.start);
         let (space, qualifiers) = self.qualifiers()?;
@@ -34,7 +34,7 @@ impl<'a> Parser<'a> {
         Ok(Box::new(Variable { linkage, space, qualifiers, declarators, span }))
     }
 
-    /// State space, attributes, alignment and vector in any order ptxas takes, and the type, which ends them.
+    /// State space, attributes, alignment and vector, in any order that ptxas accepts; the type ends them.
     pub(super) fn qualifiers(&mut self) -> Parsed<(Option<Name<'a>>, Qualifiers<'a>)> {
         let start = self.token.span.start;
         let (mut space, mut attributes, mut align) = (None, Vec::new(), None);
@@ -77,7 +77,7 @@ impl<'a> Parser<'a> {
                 "tf32" => "declare it with `.b32`: .tf32 may only be used as an instruction type",
                 _ => "write a type like `.u32`, `.b64` or `.f32`",
             });
-            // With a wrong type the names are still declared.
+            // A declaration with a wrong type still declares its names.
             if is_directive(word) || is_space(word) || self.peek().kind != Kind::Identifier {
                 return Err(failed);
             }
@@ -86,7 +86,7 @@ impl<'a> Parser<'a> {
         Ok((space, Qualifiers { attributes, align, vector, ty, span: self.since(start) }))
     }
 
-    /// `.attribute( .managed, .unified(1, 2) )`, if it stands here.
+    /// `.attribute( .managed, .unified(1, 2) )`, if the current token begins it.
     pub(super) fn attributes(&mut self, attributes: &mut Vec<Attribute<'a>>) -> Parsed<()> {
         while self.dotted() == Some("attribute") {
             self.advance();
@@ -136,7 +136,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What follows the name.
+    /// The rest of a declarator after its name.
     fn declarator_rest(&mut self, declarator: &mut Declarator<'a>) -> Parsed<()> {
         if self.eat(Kind::Less) {
             declarator.count = Some(self.length("the number of names stands here: `%r<100>`")?);
@@ -155,7 +155,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `[4]`, or `[]` where it may be empty.
+    /// `[4]`; or `[]`, if `may_be_empty`.
     pub(super) fn dimension(&mut self, may_be_empty: bool) -> Parsed<Option<Operand<'a>>> {
         self.advance();
         if may_be_empty && self.eat(Kind::RightBracket) {
@@ -166,7 +166,7 @@ impl<'a> Parser<'a> {
         Ok(Some(length))
     }
 
-    /// What follows `=`.
+    /// The initial value after `=`.
     fn initializer(&mut self) -> Parsed<Initializer<'a>> {
         self.node();
         if !self.at(Kind::LeftBrace) {
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
         Ok(Initializer::Value(value))
     }
 
-    /// `sym`, `generic(sym)`, and either with `+ constant`.
+    /// `sym` or `generic(sym)`, each optionally with `+ constant`.
     fn symbol(&mut self) -> Parsed<Operand<'a>> {
         let name = self.identifier("the name of a variable or function stands here")?;
         let start = name.span.start;

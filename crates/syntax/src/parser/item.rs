@@ -1,4 +1,4 @@
-//! What stands outside functions, and the heads of functions.
+//! Items outside functions, and the heads of functions.
 
 use diag::{Code, Diagnostic, Span};
 
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
         Ok(Directive { name, arguments, span: self.since(name.span.start) })
     }
 
-    /// One item; nothing for a function whose name could not be read.
+    /// One item; `None` for a function whose name could not be parsed.
     fn item(&mut self) -> Parsed<Option<Item<'a>>> {
         let help = "outside functions stand variables, `.func`, `.entry` and directives";
         let Some(word) = self.dotted() else {
@@ -150,8 +150,8 @@ impl<'a> Parser<'a> {
         Ok(Directive { name, arguments: arguments.into(), span: self.since(name.span.start) })
     }
 
-    /// `.entry` or `.func` with everything that follows. If its name cannot be read the body is parsed for its errors
-    /// and there is no function.
+    /// `.entry` or `.func` with everything that follows. If the name cannot be parsed, the body is still parsed for
+    /// its errors, but no function is returned.
     pub(super) fn function(
         &mut self,
         linkage: Option<Linkage<'a>>,
@@ -188,7 +188,7 @@ impl<'a> Parser<'a> {
         } else if head.is_err() {
             self.eat(Kind::Semicolon);
         } else if !declared_at_top {
-            // At the top ptxas lets the `;` of a `.func` be missing.
+            // At the top level, ptxas makes the `;` of a `.func` optional.
             return Err(match body_allowed {
                 true => self.fail("the body in braces follows; a declaration ends with `;`"),
                 false => self.fail("a function is declared here, and ends with `;`: bodies do not nest"),
@@ -210,7 +210,7 @@ impl<'a> Parser<'a> {
         }))
     }
 
-    /// `( parameter, … )`. After an error in a parameter the others are still read.
+    /// `( parameter, … )`. After an error in a parameter, parsing continues with the next.
     pub(super) fn parameters(&mut self) -> Parsed<Vec<Parameter<'a>>> {
         self.advance();
         let mut parameters = Vec::new();
@@ -272,7 +272,7 @@ impl<'a> Parser<'a> {
         Ok(Parameter { space, qualifiers, pointer, name, dimensions, span: self.since(start) })
     }
 
-    /// `.align N`, if it stands here.
+    /// `.align N`, if the current token begins it.
     fn alignment(&mut self) -> Parsed<Option<Operand<'a>>> {
         if self.dotted() != Some("align") {
             return Ok(None);
@@ -281,10 +281,10 @@ impl<'a> Parser<'a> {
         self.length("an alignment is a number: `.align 8`").map(Some)
     }
 
-    /// What stands between the head of a function and its body.
+    /// The directives between the head of a function and its body.
     fn function_directives(&mut self, kind: FunctionKind, list: &mut Vec<Directive<'a>>) -> Parsed<()> {
         while let Some(word) = self.dotted() {
-            // How many integers follow.
+            // Greatest number of integers that may follow.
             let most = match (kind, word) {
                 (FunctionKind::Entry, "maxntid" | "reqntid" | "reqnctapercluster") => 3,
                 (
@@ -321,8 +321,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Whether the directive at the current token is not one of a `.func` but the next item: the `;` of a prototype
-    /// may be missing.
+    /// Whether the directive at the current token does not belong to a `.func` but begins the next item: the `;` of a
+    /// declaration is optional.
     fn follows_prototype(&self) -> bool {
         self.dotted().is_some_and(|word| {
             !is_directive(word)

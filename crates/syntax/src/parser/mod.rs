@@ -1,7 +1,8 @@
-//! The parser: recursive descent over tokens, after the grammar that ptxas accepts.
+//! The parser: recursive descent over tokens, for the grammar that ptxas accepts.
 //!
-//! Every function that parses something either returns it, with the parser after its last token, or records a
-//! diagnostic and returns [`Failed`], with the parser at the token that does not fit. Who can go on, recovers.
+//! A parsing function has two outcomes. It returns what it parsed, and the parser is after the last token of that; or
+//! it records a diagnostic and returns [`Failed`], and the parser is at the token that does not fit. The first caller
+//! that can continue recovers.
 
 mod debug;
 mod declaration;
@@ -17,31 +18,31 @@ use diag::{Code, Diagnostic, SourceFile, Span};
 use crate::lexer::{Kind, Lexer, Token};
 use crate::tree::{Literal, Name, Operand, Tree};
 
-/// How deep blocks and initializers may nest, and how many operators an expression may have. Both bound the recursion
-/// over the tree, here and in every later stage.
+/// Greatest nesting depth of blocks and initializers, and greatest number of operators in an expression. Both bound
+/// the recursion over the tree, here and in every later stage.
 pub const MAX_DEPTH: u32 = 256;
 
-/// How many nodes a tree may have, so that a hostile file cannot use up memory: operands, modifiers, values, and
-/// statements, each of which counts as four of them. Files of 100 MB of real code stay below.
+/// Greatest number of nodes in a tree, so that a hostile file cannot exhaust memory. Nodes are operands, modifiers,
+/// values and statements; a statement counts as four. Files with 100 MB of real code remain below.
 pub const MAX_NODES: u32 = 3 << 24;
 
-/// How much more memory a statement takes than an operand.
+/// The memory of a statement, in operands.
 const STATEMENT_WEIGHT: u32 = 4;
 
-/// How many diagnostics are kept before parsing stops.
+/// The number of diagnostics after which parsing stops.
 pub const MAX_ERRORS: usize = 1_000_000;
 
 /// Longest piece of source that a message quotes.
 const MAX_QUOTE: usize = 512;
 
-/// What did not fit has been recorded.
+/// A diagnostic has been recorded for what did not fit.
 #[derive(Debug)]
 struct Failed;
 
 type Parsed<T> = Result<T, Failed>;
 
-/// Parses a file. There always is a tree: what could not be understood is missing in it, and said in the diagnostics,
-/// which stand in the order of the source.
+/// Parses a file. The result always has a tree. What could not be parsed is missing from the tree and has a
+/// diagnostic; diagnostics are in source order.
 pub fn parse(source: &SourceFile) -> (Tree<'_>, Vec<Diagnostic>) {
     if source.too_large() {
         let error = Diagnostic::error(Code::FileTooLarge, Span::at(0), "The file is larger than 4 GiB")
@@ -57,21 +58,21 @@ struct Parser<'a> {
     source: &'a SourceFile,
     text: &'a str,
     lexer: Lexer<'a>,
-    /// The token to be parsed next.
+    /// The next token to parse.
     token: Token,
     /// End of the token before it.
     previous_end: u32,
     diagnostics: Vec<Diagnostic>,
-    /// Where the last error was: one place has one syntax error.
+    /// Start of the last error: each position has one syntax error at most.
     last_error: Option<u32>,
-    /// Nothing more is reported after a limit was reached.
+    /// A limit was reached, so nothing more is reported.
     halted: bool,
     nodes: u32,
-    /// Nesting of initializers at this point.
+    /// Current nesting depth of initializers.
     depth: u32,
-    /// Braces of vectors and initializers that are open at this point.
+    /// Number of open braces of vectors and initializers.
     braces: u32,
-    /// Operators in the expression at this point.
+    /// Number of operators in the current expression so far.
     operators: u32,
 }
 
@@ -128,7 +129,7 @@ impl<'a> Parser<'a> {
         eaten
     }
 
-    /// Takes a token of this kind; `help` says what to write where it is missing.
+    /// Takes a token of this kind. If it is missing, `help` tells the user what to write.
     fn expect(&mut self, kind: Kind, help: &'static str) -> Parsed<Token> {
         if self.at(kind) { Ok(self.advance()) } else { Err(self.fail(help)) }
     }
@@ -138,7 +139,7 @@ impl<'a> Parser<'a> {
         &self.text[token.span.range()]
     }
 
-    /// The word of the current token if it is a dotted one, without its dot.
+    /// The current token's word, without its dot, if the token is dotted.
     fn dotted(&self) -> Option<&'a str> {
         self.at(Kind::Dotted).then(|| &self.text_of(self.token)[1..])
     }
@@ -156,7 +157,7 @@ impl<'a> Parser<'a> {
         Literal { text: self.text_of(token), span: token.span }
     }
 
-    /// A string: of ASCII characters, as ptxas has it.
+    /// Takes a string. Its characters must be ASCII, as for ptxas.
     fn take_string(&mut self) -> Literal<'a> {
         let literal = self.take_literal();
         if let Some((at, character)) = literal.text.char_indices().find(|(_, c)| !c.is_ascii()) {
@@ -194,7 +195,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// One or more of something, with commas between.
+    /// One or more elements, separated by commas.
     fn separated<T>(&mut self, mut element: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut elements = vec![element(self)?];
         while self.eat(Kind::Comma) {
@@ -203,7 +204,8 @@ impl<'a> Parser<'a> {
         Ok(elements)
     }
 
-    /// The `;` after `what`. Where it is missing and something else begins, the statement counts as finished.
+    /// Takes the `;` after `what`. If it is missing and a new statement begins, the current statement counts as
+    /// finished.
     fn semicolon(&mut self, what: &'static str) -> Parsed<()> {
         if self.eat(Kind::Semicolon) {
             return Ok(());
@@ -222,7 +224,7 @@ impl<'a> Parser<'a> {
         if finished { Ok(()) } else { Err(failed) }
     }
 
-    /// From the start of a node to the last token that was taken.
+    /// From the start of a node to the end of the last token taken.
     fn since(&self, start: u32) -> Span {
         Span::new(start, self.previous_end.max(start))
     }
@@ -240,13 +242,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Counts a statement, or what takes as much memory.
+    /// Counts a statement, or something that takes as much memory.
     fn statement_node(&mut self) {
         self.nodes += STATEMENT_WEIGHT - 1;
         self.node();
     }
 
-    /// Records that the current token does not fit.
+    /// Reports that the current token does not fit.
     #[cold]
     #[inline(never)]
     fn fail(&mut self, help: impl Into<Cow<'static, str>>) -> Failed {
@@ -254,7 +256,7 @@ impl<'a> Parser<'a> {
         self.report(error)
     }
 
-    /// A diagnostic at the current token, in the words of ptxas.
+    /// A diagnostic at the current token, worded like ptxas.
     fn unexpected(&self, help: impl Into<Cow<'static, str>>) -> Diagnostic {
         self.unexpected_at(self.token, help)
     }
@@ -282,7 +284,7 @@ impl<'a> Parser<'a> {
             }
             (_, first) => {
                 let printable = !first.is_some_and(|c| c.is_ascii_control());
-                // Of a string of several lines, the first.
+                // Quote only the first line of a multi-line string.
                 let line = text.lines().next().unwrap_or_default();
                 let quoted = if printable { &line[..line.floor_char_boundary(MAX_QUOTE)] } else { "" };
                 let dots = if printable && quoted.len() < text.len() { "..." } else { "" };
@@ -292,7 +294,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Records a diagnostic, one for a place.
+    /// Records a diagnostic, unless its position already has one.
     fn report(&mut self, error: Diagnostic) -> Failed {
         if self.halted || self.last_error == Some(error.span.start) {
             return Failed;
@@ -317,7 +319,7 @@ impl<'a> Parser<'a> {
         self.token = self.lexer.next();
     }
 
-    /// A diagnostic at the current token: what it starts would nest too deep.
+    /// Reports that the construct at the current token would nest too deeply.
     #[cold]
     #[inline(never)]
     fn too_deep(&mut self, what: &'static str) -> Failed {
@@ -328,8 +330,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Words that the grammar uses as directives, and which therefore cannot be modifiers. It is asked of every modifier:
-/// hence by first letter.
+/// Words that the grammar uses as directives, so that they cannot be modifiers. The parser tests every modifier; the
+/// match on the first letter keeps the test fast.
 fn is_directive(word: &str) -> bool {
     match word.as_bytes().first() {
         Some(b'a') => {
@@ -369,7 +371,8 @@ fn is_space(word: &str) -> bool {
         || word.starts_with("const[")
 }
 
-/// Types that the grammar of declarations and casts knows. Some are refused later, with a better message.
+/// Types that the grammar of declarations and casts knows. The checker rejects some of them later, with a better
+/// message.
 fn is_type(word: &str) -> bool {
     matches!(
         word,
@@ -378,7 +381,7 @@ fn is_type(word: &str) -> bool {
             | "s8" | "s16" | "s32" | "s64"
             | "f16" | "f16x2" | "f32" | "f64"
             | "texref" | "samplerref" | "surfref"
-            // Instruction types that ptxas parses and then refuses in a declaration.
+            // Instruction types that ptxas parses and then rejects in a declaration.
             | "e4m3" | "e5m2" | "e4m3x2" | "e5m2x2" | "e2m1x2" | "e2m3x2" | "e3m2x2" | "ue8m0x2"
             | "e4m3x4" | "e5m2x4" | "e2m1x4" | "e2m3x4" | "e3m2x4" | "ue8m0x4"
             | "u16x2" | "s16x2" | "f32x2" | "s2f6x2"

@@ -8,7 +8,7 @@ use crate::tree::{
 };
 
 impl<'a> Parser<'a> {
-    /// The first operand: it alone may be `_`, `p|q`, `_|q`, `p|_` or `{…}|p`.
+    /// The first operand. Only this one may be `_`, `p|q`, `_|q`, `p|_` or `{…}|p`.
     pub(super) fn destination(&mut self) -> Parsed<Operand<'a>> {
         let start = self.token.span.start;
         let sink = self.at(Kind::Underscore);
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A name with its element, if it has one.
+    /// A name, with its element if it has one.
     fn element(&mut self, base: Name<'a>) -> Parsed<Operand<'a>> {
         match self.dotted() {
             None => Ok(Operand::Name(base)),
@@ -99,7 +99,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A name with `+ constant`, if that follows.
+    /// A name, with `+ constant` if that follows.
     fn offset(&mut self, name: Name<'a>) -> Parsed<Operand<'a>> {
         let left = Operand::Name(name);
         if !self.eat(Kind::Plus) {
@@ -170,11 +170,11 @@ impl<'a> Parser<'a> {
                 _ => return Err(self.fail("coordinates are a vector: `[texture, {x, y}]`")),
             }
         }
-        // Three names are the most without a vector after them.
+        // Without a vector, an address has at most three names, its location included.
         if coordinates.len() > 2 { Err(self.fail("a vector of coordinates is missing")) } else { Ok(()) }
     }
 
-    /// A whole constant expression on its own.
+    /// A whole constant expression.
     pub(super) fn expression(&mut self) -> Parsed<Operand<'a>> {
         self.operators = 0;
         self.constant()
@@ -256,7 +256,7 @@ impl<'a> Parser<'a> {
         Ok(Operand::Cast(Box::new(Cast { ty, value, span: self.since(start) })))
     }
 
-    /// Counts an operator, and refuses the one that is too many.
+    /// Counts an operator, and rejects it if there are too many.
     fn operator(&mut self) -> Parsed<()> {
         self.node();
         self.operators += 1;
@@ -264,7 +264,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The operator between two values that a token stands for.
+/// The binary operator of a token.
 fn binary_op(kind: Kind) -> Option<BinaryOp> {
     Some(match kind {
         Kind::Star => BinaryOp::Mul,

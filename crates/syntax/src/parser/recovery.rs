@@ -1,10 +1,10 @@
-//! Finding the place to go on after an error, so that one run reports every error of a file.
+//! Error recovery: finds the token at which parsing continues, so that one run reports every error of a file.
 
 use super::Parser;
 use crate::lexer::{Kind, Token};
 
 impl<'a> Parser<'a> {
-    /// Skips the rest of a statement: to behind its `;`, or to a brace or a line that begins a new statement.
+    /// Skips the rest of a statement: past its `;`, or to a brace or a line that begins a new statement.
     fn skip_statement_to(&mut self, stop_at_block: bool) {
         while !self.at_end() {
             match self.token.kind {
@@ -37,8 +37,8 @@ impl<'a> Parser<'a> {
         self.skip_statement_to(true);
     }
 
-    /// After an error outside functions: goes to the next directive that begins something there. It has to begin a
-    /// line or to follow something finished, since `.global` is also a modifier.
+    /// After an error outside functions: goes to the next directive that begins an item. The directive must begin a
+    /// line or follow a finished construct, because `.global` is also a modifier.
     pub(super) fn recover_at_top(&mut self) {
         self.braces = 0;
         let mut finished = false;
@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// After an error in the head of a function: goes to its body, its `;`, or whatever follows it.
+    /// After an error in the head of a function: goes to its body, its `;`, or the next item.
     pub(super) fn recover_in_head(&mut self) {
         let ends = |p: &Self| {
             matches!(p.token.kind, Kind::LeftBrace | Kind::RightBrace | Kind::Semicolon)
@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
         };
         loop {
             if self.dotted() == Some("pragma") {
-                // In a head, the `;` after it ends nothing else.
+                // In a head, the `;` after a `.pragma` ends only the `.pragma`.
                 while !self.at_end() && !self.eat(Kind::Semicolon) {
                     self.advance();
                 }
@@ -68,7 +68,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips a block that nests too deep, with everything in it.
+    /// Skips a block that nests too deeply, with everything in it.
     pub(super) fn skip_block(&mut self) {
         let mut open = 0_usize;
         while !self.at_end() {
@@ -83,7 +83,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether the current token begins a line and looks like the beginning of a statement.
+    /// Whether the current token begins a line and could begin a statement.
     fn starts_line_of_code(&self) -> bool {
         if !self.token.first_on_line {
             return false;
@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
         matches!(self.text_of(token), ".reg" | ".param" | ".local" | ".loc" | ".pragma")
     }
 
-    /// Whether a token may begin something outside functions.
+    /// Whether a token may begin an item.
     fn starts_item(&self, token: Token) -> bool {
         let word = || self.text_of(token);
         token.kind == Kind::Dotted

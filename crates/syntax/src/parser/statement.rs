@@ -7,8 +7,8 @@ use crate::lexer::{Kind, Token};
 use crate::tree::{Block, CallPrototype, Guard, Instruction, Name, Operand, OperandList, Statement, Targets};
 
 impl<'a> Parser<'a> {
-    /// `{ … }`, from the `{` that is the current token. A block that is not closed ends where the next function
-    /// begins. Blocks within it wait on a stack of their own, so that nesting takes none of the thread's.
+    /// `{ … }`; the current token is the `{`. An unclosed block ends where the next function begins. Nested blocks
+    /// are on an explicit stack, so that nesting does not use the thread's stack.
     pub(super) fn block(&mut self) -> Block<'a> {
         let mut outer = Vec::new();
         let (mut statements, mut brace) = (Vec::new(), self.advance().span);
@@ -47,8 +47,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The token that no body may contain, if the end or the declaration of a kernel or of a linked variable stands
-    /// here: a brace is missing.
+    /// The token that no body may contain, if the current position is the end of the file or the declaration of a
+    /// kernel or of a linked variable: a brace is missing.
     fn cannot_be_in_body(&self) -> Option<Token> {
         let token = match self.dotted() {
             None => return self.at_end().then_some(self.token),
@@ -60,7 +60,7 @@ impl<'a> Parser<'a> {
         refused.then_some(token)
     }
 
-    /// A statement. It takes at least one token, or the next statement would fail at the same place for ever.
+    /// A statement. It takes at least one token; otherwise the next statement would fail at the same token forever.
     fn statement(&mut self) -> Parsed<Statement<'a>> {
         if self.backslash() {
             let name = self.identifier("an opcode follows a backslash")?;
@@ -100,7 +100,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the backslash that ptxas lets stand before an opcode, as macros of several lines leave it there.
+    /// Takes the backslash that ptxas allows before an opcode, where a multi-line macro leaves one.
     fn backslash(&mut self) -> bool {
         let is_backslash = self.at(Kind::Unknown) && self.text_of(self.token) == "\\";
         if is_backslash {
@@ -141,7 +141,8 @@ impl<'a> Parser<'a> {
         Ok(statement)
     }
 
-    /// What a label stands in front of: a table or a prototype, which take its name, or anything else.
+    /// The statement after a label: a table or a prototype, which takes its name from the label, or any other
+    /// statement.
     fn labelled(&mut self, label: Name<'a>) -> Parsed<Statement<'a>> {
         let start = label.span.start;
         match self.dotted() {
@@ -170,7 +171,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The rest of an instruction after its opcode, as far as it can be read.
+    /// The rest of an instruction after its opcode, as far as it can be parsed.
     fn instruction(&mut self, guard: Option<Box<Guard<'a>>>, opcode: Name<'a>, start: u32) -> Statement<'a> {
         let mut modifiers: SmallVec<[Name<'a>; 8]> = SmallVec::new();
         let mut operands: SmallVec<[Operand<'a>; 6]> = SmallVec::new();

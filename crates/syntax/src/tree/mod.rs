@@ -1,11 +1,11 @@
 //! The syntax tree of a PTX module.
 //!
-//! The tree says what is written, not what it means: it knows no instruction, and it may be wrong in every way that
-//! is not a syntax error. Names borrow from the source. Two trees are equal when they say the same thing, wherever it
-//! stands: spans do not count.
+//! The tree records what is written, not what it means. It knows no instruction, and it may contain every error that
+//! is not a syntax error. Names borrow from the source. Two trees are equal if they contain the same text; spans are
+//! not compared.
 //!
-//! Names of modifiers and directives are kept without their leading dot (`f32`, `shared::cta`, `maxntid`); the span
-//! covers the dot too.
+//! Names of modifiers and directives omit their leading dot (`f32`, `shared::cta`, `maxntid`); their spans include
+//! it.
 
 use diag::Span;
 
@@ -14,7 +14,7 @@ use diag::Span;
 pub struct Name<'a> {
     /// The word.
     pub text: &'a str,
-    /// Where it stands; for modifiers and directives with the dot.
+    /// Its span; for modifiers and directives, with the dot.
     pub span: Span,
 }
 
@@ -24,13 +24,13 @@ impl PartialEq for Name<'_> {
     }
 }
 
-/// A number or a string as it is written; [`value`](Self::value) says which number it is.
+/// A number or a string as it is written; [`value`](Self::value) evaluates it.
 #[derive(Clone, Copy, Debug)]
 pub struct Literal<'a> {
     /// The literal as written: `0x1F`, `2U`, `0f3F800000`, `1.5e3`, `"text"` with its quotes. PTX strings have
     /// no escapes.
     pub text: &'a str,
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
 }
 
@@ -40,15 +40,14 @@ impl PartialEq for Literal<'_> {
     }
 }
 
-/// Declares node types: each is a struct of the given fields and of the span that it covers, and two nodes are equal
-/// if all their fields but the span are.
+/// Declares node types: each is a struct of the given fields and a span. Equality of nodes ignores the span.
 macro_rules! nodes {
     ($($(#[$meta:meta])* struct $node:ident { $($(#[$about:meta])* $field:ident: $type:ty,)* })*) => {$(
         $(#[$meta])*
         #[derive(Clone, Debug)]
         pub struct $node<'a> {
             $($(#[$about])* pub $field: $type,)*
-            /// Where it stands, from its first token to its last.
+            /// From the node's first token to its last.
             pub span: Span,
         }
 
@@ -70,11 +69,11 @@ pub use operand::{
 /// A whole file (PTX ISA, "PTX Statements").
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree<'a> {
-    /// What stands outside functions, in order.
+    /// The items outside functions, in order.
     pub items: Vec<Item<'a>>,
 }
 
-/// What may stand outside a function.
+/// An item outside functions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
     /// `.version`, `.target`, `.address_size`, `.pragma`.
@@ -109,7 +108,7 @@ nodes! {
     struct Alias {
         /// The function that is declared.
         alias: Name<'a>,
-        /// The function that it stands for.
+        /// The function that the alias refers to.
         aliasee: Name<'a>,
     }
 
@@ -119,7 +118,7 @@ nodes! {
         index: Literal<'a>,
         /// The name of the file, a string.
         name: Literal<'a>,
-        /// Time of the last change.
+        /// Time of the last modification.
         timestamp: Option<Literal<'a>>,
         /// Size in bytes; only after a time stamp.
         size: Option<Literal<'a>>,
@@ -160,8 +159,8 @@ nodes! {
         lines: Vec<SectionLine<'a>>,
     }
 
-    /// `.b8 1, 2`, `.b32 label`, `.b64 label+4`, `.b32 end-begin`, `.b32 .debug_str+4` in a section.
-    /// The name of a section is here an [`Operand::Name`] that keeps its dot, so that it differs from a label.
+    /// `.b8 1, 2`, `.b32 label`, `.b64 label+4`, `.b32 end-begin`, `.b32 .debug_str+4` in a section. The name of a
+    /// section is an [`Operand::Name`] that keeps its dot, so that it differs from a label.
     struct SectionData {
         /// `b8`, `b16`, `b32` or `b64`.
         width: Name<'a>,
@@ -204,7 +203,7 @@ impl LinkageKind {
 nodes! {
     /// A linking directive in front of a declaration; the grammar allows one.
     struct Linkage {
-        /// Which.
+        /// Which directive.
         kind: LinkageKind,
         /// Its spelling in the source.
         name: Name<'a>,
@@ -213,17 +212,16 @@ nodes! {
     /// `{linkage} .space {.attribute} {.align N} {.vN} .type name {[dims]} {= init}, …;`
     /// (PTX ISA, "State Spaces", "Variables").
     ///
-    /// A `.reg` and a `.param` declared in a body is one too, and so are `.tex .u64 name` and
-    /// `.global .texref name`.
+    /// A `.reg` or `.param` declaration in a body is one too, and so are `.tex .u64 name` and `.global .texref name`.
     struct Variable {
         /// Linking directive in front.
         linkage: Option<Linkage<'a>>,
         /// The state space: `reg`, `param`, `global`, `const`, `const[3]`, `shared`, `local`, `tex`. The grammar of
-        /// ptxas lets it be missing.
+        /// ptxas makes it optional.
         space: Option<Name<'a>>,
-        /// Everything that qualifies all names that follow.
+        /// The qualifiers of all names that follow.
         qualifiers: Qualifiers<'a>,
-        /// What is declared. The grammar of ptxas allows none.
+        /// The declared names. The grammar of ptxas allows an empty list.
         declarators: Vec<Declarator<'a>>,
     }
 
@@ -235,7 +233,7 @@ nodes! {
         align: Option<Operand<'a>>,
         /// `v2`, `v4`
         vector: Option<Name<'a>>,
-        /// The type, `f32`; an opaque type, `texref`. After a diagnostic it may be something else.
+        /// The type, `f32`, or an opaque type, `texref`. After an error it may be another word.
         ty: Name<'a>,
     }
 
@@ -274,7 +272,7 @@ nodes! {
         name: Name<'a>,
         /// The parameters, if there are parentheses.
         parameters: Option<Vec<Parameter<'a>>>,
-        /// What stands between the head and the body: `.maxntid`, `.noreturn`, `.pragma`, `.abi_preserve`.
+        /// The directives between the head and the body: `.maxntid`, `.noreturn`, `.pragma`, `.abi_preserve`.
         directives: Vec<Directive<'a>>,
         /// The body.
         body: Option<Block<'a>>,
@@ -283,7 +281,7 @@ nodes! {
     /// `.param .u64 .ptr .global .align 8 name`, `.param .align 8 .b8 name[16]`, `.reg .f32 name`;
     /// in a prototype the name may be `_`.
     struct Parameter {
-        /// `param` or `reg`. The grammar of ptxas lets it be missing.
+        /// `param` or `reg`. The grammar of ptxas makes it optional.
         space: Option<Name<'a>>,
         /// Type and alignment of the parameter itself.
         qualifiers: Qualifiers<'a>,
@@ -337,7 +335,7 @@ nodes! {
         guard: Option<Box<Guard<'a>>>,
         /// The word before the first dot.
         opcode: Name<'a>,
-        /// Everything after dots, types included, in order: `rn`, `ftz`, `f32`, `L1::evict_last`, `16x64b`.
+        /// The words after dots, types included, in order: `rn`, `ftz`, `f32`, `L1::evict_last`, `16x64b`.
         modifiers: Box<[Name<'a>]>,
         /// The operands, in order.
         operands: Box<[Operand<'a>]>,
@@ -361,14 +359,14 @@ pub enum FunctionKind {
     Func,
 }
 
-/// What may stand in a body.
+/// A statement of a body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement<'a> {
     /// `name:`
     Label(Name<'a>),
     /// An instruction.
     Instruction(Instruction<'a>),
-    /// An instruction up to the place where it could not be parsed.
+    /// An instruction up to the token that does not parse.
     Unfinished(Box<Instruction<'a>>),
     /// A declaration.
     Variable(Box<Variable<'a>>),
@@ -382,7 +380,7 @@ pub enum Statement<'a> {
     Targets(Box<Targets<'a>>),
     /// `.callprototype`
     CallPrototype(Box<CallPrototype<'a>>),
-    /// A declaration of a function: it has no body.
+    /// A declaration of a function, without a body.
     Function(Box<Function<'a>>),
     /// `.alias`, which ptxas accepts here.
     Alias(Box<Alias<'a>>),
@@ -416,7 +414,7 @@ nodes! {
 }
 
 impl Statement<'_> {
-    /// Where it stands.
+    /// The statement's span.
     pub fn span(&self) -> Span {
         match self {
             Statement::Label(name) => name.span,
@@ -435,7 +433,7 @@ impl Statement<'_> {
 }
 
 impl Item<'_> {
-    /// Where it stands.
+    /// The item's span.
     pub fn span(&self) -> Span {
         match self {
             Item::Directive(node) => node.span,
@@ -449,7 +447,7 @@ impl Item<'_> {
 }
 
 impl Initializer<'_> {
-    /// Where it stands.
+    /// The initial value's span.
     pub fn span(&self) -> Span {
         match self {
             Initializer::Value(value) => value.span(),

@@ -67,7 +67,7 @@ nodes! {
         value: Operand<'a>,
     }
 
-    /// An operator between two values. In `name + constant` all that follows the `+` is the constant:
+    /// An operator between two values. In `name + constant`, the constant is all that follows the first `+`:
     /// `%r1+4+4` is `%r1` plus `4+4`.
     struct Binary {
         /// The operator.
@@ -104,7 +104,7 @@ nodes! {
         argument: Operand<'a>,
     }
 
-    /// `first|second`: two destinations, of which one may be `_`.
+    /// `first|second`: two destinations. One of them may be `_`.
     struct Pair {
         /// The destination before the bar.
         first: Operand<'a>,
@@ -123,7 +123,7 @@ nodes! {
         /// The address: a name, a constant expression, or `name + constant` as a [`Binary`]. `[a+-4]` is the
         /// addition of a negation; `[a-4]` does not parse.
         location: Operand<'a>,
-        /// What follows after a comma: a sampler, a vector of coordinates.
+        /// The operands after a comma: a sampler, a vector of coordinates.
         coordinates: Box<[Operand<'a>]>,
     }
 }
@@ -167,7 +167,7 @@ macro_rules! binary_ops {
                 match self { $(BinaryOp::$variant => $name,)* }
             }
 
-            /// How tightly it binds: an operator of a higher level binds first; those of one level from the left.
+            /// Precedence: an operator of a higher level binds first; operators of one level associate to the left.
             pub const fn level(self) -> u8 {
                 match self { $(BinaryOp::$variant => $level,)* }
             }
@@ -197,7 +197,7 @@ binary_ops! {
 }
 
 impl Operand<'_> {
-    /// Where it stands.
+    /// The operand's span.
     pub fn span(&self) -> Span {
         match self {
             Operand::Name(name) | Operand::WarpSize(name) | Operand::Sink(name) => name.span,

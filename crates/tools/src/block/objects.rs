@@ -1,4 +1,4 @@
-//! Mbarrier objects and asynchronous copies of a block: what has no thread of its own has a number in clocks.
+//! Mbarrier objects and asynchronous copies of a block. Each has a clock index of its own, beyond those of threads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use crate::clock::{Clock, Epoch, OBJECTS, Stamp};
 
 /// An mbarrier object.
 pub(super) struct ObjectOrder {
-    /// The thread that stands for it.
+    /// Its index in clocks.
     thread: u16,
     phase: Epoch,
-    /// What those know who have arrived in this phase, and in all phases before.
+    /// What the threads know that have arrived, in this phase and all earlier ones.
     arrivals: Clock,
     over: Arc<Clock>,
-    /// The same before the latest phases ended, the last one first.
+    /// The values of `over` before the latest phases ended, last first.
     before: VecDeque<Arc<Clock>>,
 }
 
-/// Phases that the state of an mbarrier object tells apart.
+/// The number of phases that the state of an mbarrier object distinguishes.
 const PHASES: usize = 8;
 
-/// The asynchronous copies of a thread, which are counted in batches: a commit ends one, and so does telling an mbarrier object.
+/// The asynchronous copies of a thread, counted in batches. A commit ends a batch, and so does attaching copies to an mbarrier object.
 #[derive(Default)]
 pub(super) struct CopyOrder {
     batch: Epoch,
-    /// By group: the batch that began when it was committed.
+    /// By group: the batch that began at its commit.
     groups: Vec<Epoch>,
-    /// Copies of the batches before the first number were done in the epoch.
+    /// Pairs of a batch and an epoch: copies of earlier batches were done in the epoch.
     waits: Vec<(Epoch, Epoch)>,
-    /// The number by which clocks know copies that mbarrier objects tell of.
+    /// The clock index of copies that signal mbarrier objects.
     thread: Option<u16>,
 }
 
@@ -47,14 +47,14 @@ impl BlockOrder {
         })
     }
 
-    /// The stamp of copies that complete on an object.
+    /// The stamp of copies that signal an object.
     pub fn object_stamp(&mut self, address: u64) -> Stamp {
         let block = self.index;
         let object = self.object(address);
         Stamp { block, thread: object.thread, epoch: object.phase }
     }
 
-    /// The stamp of what a thread has begun with `tcgen05`, which it commits now.
+    /// The stamp of the `tcgen05` work that a thread commits now.
     pub fn commit_stamp(&mut self, thread: u32) -> Stamp {
         let (block, numbers) = (self.index, &mut self.numbers);
         let (number, count) = self.commits.entry(thread).or_insert_with(|| (next_number(numbers), 0));
@@ -62,12 +62,12 @@ impl BlockOrder {
         Stamp { block, thread: *number, epoch: *count - 1 }
     }
 
-    /// What those know who have arrived at an object in this phase, and before: to be added to.
+    /// What the threads know that have arrived at an object in this phase and before. The caller adds to it.
     pub fn arrivals(&mut self, address: u64) -> &mut Clock {
         &mut self.object(address).arrivals
     }
 
-    /// The phase of an object ends.
+    /// A phase of an object ends.
     pub fn complete_object(&mut self, address: u64) {
         let block = self.index;
         let object = self.object(address);
@@ -81,7 +81,7 @@ impl BlockOrder {
         over.raise(block, thread, phase);
     }
 
-    /// What a thread learns that has seen that a phase is over, behind which so many later ones are over, too.
+    /// What a thread acquires when it sees that a phase is over, and `later` more phases after it.
     pub fn object_over(&mut self, address: u64, later: u32) -> Arc<Clock> {
         let object = self.object(address);
         let before = (later as usize).checked_sub(1).and_then(|later| object.before.get(later));
@@ -93,8 +93,8 @@ impl BlockOrder {
         self.copies.get(&thread).map_or(0, |copies| copies.batch)
     }
 
-    /// A copy of `batch` that a thread issued is done before what `thread` does now: the one waited for it, or the other has seen the phase of
-    /// an mbarrier object over that was told of it.
+    /// Whether a copy of `batch` by `issuer` is done before what `thread` does now: either the issuer waited for it, or `thread` has seen
+    /// the end of the phase of an mbarrier object that the copy signals.
     pub fn knows_copy(&self, thread: u32, issuer: u16, batch: Epoch) -> bool {
         let (block, Some(copies)) = (self.index, self.copies.get(&issuer.into())) else { return false };
         let wait = copies.waits.iter().find(|(done, _)| *done > batch);
@@ -104,12 +104,12 @@ impl BlockOrder {
                 .is_some_and(|number| self.knows(thread, Stamp { block, thread: number, epoch: batch }))
     }
 
-    /// Exchanges what threads know of their copies with that of another state of the block.
+    /// Swaps what threads know of their copies with another state of the block.
     pub fn swap_copies(&mut self, other: &mut BlockOrder) {
         std::mem::swap(&mut self.copies, &mut other.copies);
     }
 
-    /// The first batch of copies of a thread that it has not waited for.
+    /// The first batch of copies that a thread has not waited for.
     pub fn first_pending(&self, thread: u32) -> Epoch {
         self.copies.get(&thread).and_then(|copies| copies.waits.last()).map_or(0, |&(done, _)| done)
     }
@@ -137,7 +137,7 @@ impl BlockOrder {
         }
     }
 
-    /// The stamp of a thread's latest copies, which an mbarrier object is to be told of when they are done.
+    /// The stamp of a thread's latest copies, which will signal an mbarrier object.
     pub fn copies_stamp(&mut self, thread: u32) -> Stamp {
         let (block, numbers) = (self.index, &mut self.numbers);
         let copies = self.copies.entry(thread).or_default();
@@ -147,7 +147,7 @@ impl BlockOrder {
     }
 }
 
-/// The next number of what is no thread.
+/// The next clock index beyond those of threads.
 pub(super) fn next_number(numbers: &mut u16) -> u16 {
     *numbers += 1;
     OBJECTS + *numbers - 1

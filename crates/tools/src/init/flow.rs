@@ -1,4 +1,4 @@
-//! initcheck: how values that nobody wrote pass through operations on registers.
+//! initcheck: how operations on registers propagate undefined bits.
 
 use std::collections::HashMap;
 
@@ -98,7 +98,7 @@ impl Values {
         }
     }
 
-    /// Values come from memory.
+    /// Gives the results of a load the taints of the memory that it read.
     fn load(&mut self, event: &OperationEvent, bytes: u32) {
         let loaded = std::mem::take(&mut self.loaded);
         let found: HashMap<([u32; 3], u32), (u64, Taint)> =
@@ -115,7 +115,7 @@ impl Values {
         });
     }
 
-    /// Of the lanes of a warp, whoever has something that nobody wrote.
+    /// Propagates taints through an operation on the lanes of a warp, such as a vote or a reduction.
     fn collective(&mut self, event: &OperationEvent, of: &impl Fn(usize, usize) -> Taint) {
         let (uses, words) = (event.uses.len(), event.lanes.words());
         let active = |lane: usize| words[lane / 64] >> (lane % 64) & 1 != 0;
@@ -133,7 +133,7 @@ impl Values {
         });
     }
 
-    /// Gives the results their taints, by index and lane.
+    /// Sets the taints of the results, by result index and lane.
     fn define(&mut self, event: &OperationEvent, taint: impl Fn(usize, usize) -> Taint) {
         let guards = event.guard.and_then(|guard| {
             let lanes = self.registers.get(&(event.gang, event.window, guard.slot))?;
@@ -157,7 +157,7 @@ impl Values {
             each_lane(event.lanes.words(), |lane| set(lane, taint(index, lane)));
             if let Some((all, guards)) = &guards {
                 each_lane(all.words(), |lane| {
-                    // It is executed, or not: what both ways give is defined.
+                    // The operation runs or not: bits that are the same either way are defined.
                     let guard = guards[lane];
                     if guard.is_any() {
                         let old = before.as_ref().map_or(Taint::default(), |before| before[lane]);
@@ -177,7 +177,7 @@ impl Values {
         }
     }
 
-    /// Values that nobody wrote go to memory.
+    /// A store of registers, some of which have undefined bits.
     fn store(&mut self, event: &OperationEvent, bytes: u32, of: &impl Fn(usize, usize) -> Taint) {
         let stored: HashMap<([u32; 3], u32), LaneAccess> =
             self.stored.iter().map(|lane| ((lane.block, lane.thread), *lane)).collect();
@@ -188,7 +188,7 @@ impl Values {
                 if !taint.is_any() {
                     continue;
                 }
-                // Where nobody follows what memory holds, a store is the last that is known of a value.
+                // If the checker does not follow memory, the value cannot be followed after the store.
                 let Some(access) = stored.get(&who).filter(|_| self.follows_memory) else {
                     self.matters_to(taint, Matter::Output, event.span, who, None);
                     continue;
@@ -203,7 +203,7 @@ impl Values {
         });
     }
 
-    /// Rows of memory get what the lanes of a warp have, some of which nobody wrote.
+    /// A store of matrix rows from the lanes of a warp, some of which have undefined bits.
     fn store_rows(&mut self, event: &OperationEvent, of: &impl Fn(usize, usize) -> Taint) {
         let mut warps: Vec<(([u32; 3], u32), Taint)> = Vec::new();
         each_lane(event.lanes.words(), |lane| {
@@ -231,7 +231,7 @@ impl Values {
         }
     }
 
-    /// They are combined with memory.
+    /// An atomic operation whose operands have undefined bits.
     fn combine(&mut self, event: &OperationEvent, of: &impl Fn(usize, usize) -> Taint) {
         let combined: HashMap<([u32; 3], u32), LaneAccess> =
             self.stored.iter().map(|lane| ((lane.block, lane.thread), *lane)).collect();
@@ -246,12 +246,12 @@ impl Values {
     }
 }
 
-/// A thread gives the address of a row for the warp that a thread of a block is of.
+/// Whether the row's address comes from a thread in the same warp as `thread` of `block`.
 fn is_of_warp(row: &LaneAccess, (block, thread): ([u32; 3], u32)) -> bool {
     row.block == block && row.thread / 32 == thread / 32
 }
 
-/// The result of an operation, where that can be asked for.
+/// The result of an operation, if the event can compute it.
 fn result(event: &OperationEvent, index: usize, lane: usize) -> Option<u64> {
     match event.kind {
         OperationKind::Copy { bits } => Some(event.value(0, lane) & low(bits)),

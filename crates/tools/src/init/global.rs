@@ -1,43 +1,43 @@
-//! Which bytes of the allocations of global memory somebody wrote.
+//! Which bytes of global allocations have been written.
 //!
-//! This outlives launches. A page of which all is written is a bit, and an allocation of which all is written is nothing. Host threads have
-//! copies of what is unwritten, which are joined.
+//! This state outlives launches. A fully written page takes one bit; a fully written allocation takes nothing. Each host thread
+//! works on a copy of what is unwritten; the copies are joined afterwards.
 
 use std::collections::{BTreeMap, HashMap};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Its bytes, a bit each.
+/// The bytes of a page, one bit each.
 type Words = [u64; PAGE as usize / 64];
 
-/// Which bytes of the allocations of global memory somebody wrote, over all launches of a device. Memory that is in no allocation known
-/// here counts as written.
+/// Which bytes of global allocations have been written, over all launches of a device. Memory outside of the allocations known here
+/// counts as written.
 #[derive(Clone, Default)]
 pub struct GlobalMemory {
     allocations: BTreeMap<u64, Allocation>,
-    /// Allocations of which some bytes are unwritten.
+    /// The number of allocations with unwritten bytes.
     unwritten: usize,
 }
 
 #[derive(Clone)]
 struct Allocation {
     bytes: u64,
-    /// None: all of it is written.
+    /// `None` if all of it is written.
     pages: Option<Pages>,
 }
 
-/// The bytes of an allocation that somebody wrote, by their places in it.
+/// The written bytes of an allocation, by page index.
 #[derive(Clone)]
 struct Pages {
-    /// The pages of which somebody wrote all, a bit each.
+    /// The fully written pages, one bit each.
     full: Vec<u64>,
-    /// Others of which somebody wrote some.
+    /// Partly written pages.
     parts: HashMap<u64, Box<Words>>,
-    /// Pages that are not full.
+    /// The number of pages that are not full.
     left: u64,
 }
 
-/// A bit for each of the bytes of a word from `start` on, before `end`; both count from the word's first byte.
+/// The bits of a word for the bytes from `start` to `end`, exclusive, counted from the word's first byte.
 fn bits(start: u64, end: u64) -> u64 {
     if start >= end { 0 } else { u64::MAX >> (64 - (end - start)) << start }
 }
@@ -47,7 +47,7 @@ impl Pages {
         let pages = bytes.div_ceil(PAGE);
         let mut new =
             Pages { full: vec![0; pages.div_ceil(64) as usize], parts: HashMap::new(), left: pages };
-        // What lies behind the end is not missing.
+        // The bytes of the last page after the end count as written.
         if !bytes.is_multiple_of(PAGE) {
             new.set(pages - 1, bytes % PAGE, PAGE, true);
         }
@@ -63,7 +63,7 @@ impl Pages {
         self.full.get(page as usize / 64).is_none_or(|word| word >> (page % 64) & 1 != 0)
     }
 
-    /// Of a page's bytes from `start` on, before `end`, says that they are written, or not.
+    /// Marks the bytes of a page from `start` to `end`, exclusive, as written or unwritten.
     fn set(&mut self, page: u64, start: u64, end: u64, written: bool) {
         let is_full = self.is_full(page);
         if written && is_full || !written && !is_full && !self.parts.contains_key(&page) {
@@ -97,7 +97,7 @@ impl Pages {
         }
     }
 
-    /// The same of bytes of the allocation.
+    /// Marks bytes of the allocation as written or unwritten.
     fn set_range(&mut self, start: u64, end: u64, written: bool) {
         let mut at = start;
         while at < end {
@@ -108,7 +108,7 @@ impl Pages {
         }
     }
 
-    /// The written bytes among 64 that begin at a multiple of 64.
+    /// The written bytes among the 64 at a multiple of 64.
     fn word(&self, index: u64) -> u64 {
         let page = index / (PAGE / 64);
         match self.parts.get(&page) {
@@ -118,7 +118,7 @@ impl Pages {
         }
     }
 
-    /// The first byte from `start` on, before `end`, that is written, or is not.
+    /// The first written (or unwritten) byte from `start` to `end`, exclusive.
     fn find(&self, start: u64, end: u64, written: bool) -> Option<u64> {
         let mut at = start;
         while at < end {
@@ -142,7 +142,7 @@ impl Pages {
 }
 
 impl GlobalMemory {
-    /// New memory, which nobody has written.
+    /// Adds an unwritten allocation.
     pub fn allocate(&mut self, base: u64, bytes: u64) {
         self.free(base);
         let pages = (bytes > 0).then(|| Pages::new(bytes));
@@ -150,20 +150,20 @@ impl GlobalMemory {
         self.allocations.insert(base, Allocation { bytes, pages });
     }
 
-    /// Memory that counts as written.
+    /// Adds an allocation that counts as written.
     pub fn allocate_written(&mut self, base: u64, bytes: u64) {
         self.free(base);
         self.allocations.insert(base, Allocation { bytes, pages: None });
     }
 
-    /// Memory is given back.
+    /// Removes an allocation.
     pub fn free(&mut self, base: u64) {
         if let Some(allocation) = self.allocations.remove(&base) {
             self.unwritten -= usize::from(allocation.pages.is_some());
         }
     }
 
-    /// The bytes of the allocation that begins here which nobody wrote: how many, and the first. `None` if there are none.
+    /// The unwritten bytes of the allocation at `base`: their number, and the first. `None` if there are none.
     pub fn never_written(&self, base: u64) -> Option<(u64, u64)> {
         let end = base + self.allocations.get(&base)?.bytes;
         let (mut count, mut first, mut at) = (0, None, base);
@@ -175,23 +175,23 @@ impl GlobalMemory {
         Some((count, first?))
     }
 
-    /// Where allocations begin.
+    /// The bases of all allocations.
     pub fn bases(&self) -> impl Iterator<Item = u64> + '_ {
         self.allocations.keys().copied()
     }
 
-    /// There are bytes that nobody wrote.
+    /// Whether some bytes are unwritten.
     pub fn has_unwritten(&self) -> bool {
         self.unwritten > 0
     }
 
-    /// The allocation that an address lies in: its base, and itself.
+    /// The allocation that contains an address, and its base.
     fn find(&self, address: u64) -> Option<(u64, &Allocation)> {
         let (&base, allocation) = self.allocations.range(..=address).next_back()?;
         (address - base < allocation.bytes).then_some((base, allocation))
     }
 
-    /// The parts of a range that lie in allocations: bases, starts and ends.
+    /// The parts of a range that are in allocations: base, start and end of each.
     fn parts(&self, address: u64, bytes: u64) -> Vec<(u64, u64, u64)> {
         let end = address.saturating_add(bytes);
         let first = self.find(address).map_or(address, |(base, _)| base);
@@ -201,7 +201,7 @@ impl GlobalMemory {
         self.allocations.range(first..end).map(part).filter(|(_, start, end)| start < end).collect()
     }
 
-    /// Somebody writes so many bytes.
+    /// Marks bytes as written.
     pub fn write(&mut self, address: u64, bytes: u64) {
         if !self.has_unwritten() {
             return;
@@ -218,7 +218,7 @@ impl GlobalMemory {
         }
     }
 
-    /// So many bytes hold what nobody wrote.
+    /// Marks bytes as unwritten, because they now hold unwritten values.
     pub fn forget(&mut self, address: u64, bytes: u64) {
         for (base, start, end) in self.parts(address, bytes) {
             let Some(allocation) = self.allocations.get_mut(&base) else { continue };
@@ -229,7 +229,7 @@ impl GlobalMemory {
         }
     }
 
-    /// What is said of some bytes is said of others, too.
+    /// Copies the state of some bytes to others.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u64) {
         let mut at = from;
         let end = from.saturating_add(bytes);
@@ -241,17 +241,17 @@ impl GlobalMemory {
         }
     }
 
-    /// Somebody has written all of so many bytes.
+    /// Whether all of these bytes are written.
     pub fn is_written(&self, address: u64, bytes: u64) -> bool {
         !self.has_unwritten() || self.next_unwritten(address, address.saturating_add(bytes)).is_none()
     }
 
-    /// The next bytes from an address on, before another, that nobody wrote: where they begin, and where they end.
+    /// The start and end of the first run of unwritten bytes from `address` to `end`, exclusive.
     pub fn next_unwritten(&self, address: u64, end: u64) -> Option<(u64, u64)> {
         if !self.has_unwritten() {
             return None;
         }
-        // Mostly it is within one allocation.
+        // Usually the range is within one allocation.
         let within = self.find(address).filter(|(base, allocation)| end <= base + allocation.bytes);
         let parts = match within {
             Some((base, _)) => vec![(base, address, end)],
@@ -265,7 +265,7 @@ impl GlobalMemory {
         })
     }
 
-    /// The bytes that nobody wrote, of up to 64, a bit each.
+    /// The unwritten bytes among up to 64, one bit each.
     pub fn unwritten(&self, address: u64, bytes: u64) -> u64 {
         let (mut missing, mut at, end) = (0, address, address.saturating_add(bytes.min(64)));
         while let Some((start, next)) = self.next_unwritten(at, end) {
@@ -275,7 +275,7 @@ impl GlobalMemory {
         missing
     }
 
-    /// Of allocations of which some bytes are unwritten: what is written according to another one is written here, too.
+    /// Marks what is written in another copy as written here, too, in allocations that have unwritten bytes here.
     pub(crate) fn join(&mut self, other: &GlobalMemory) {
         for (&base, of_other) in &other.allocations {
             let Some(allocation) = self.allocations.get_mut(&base) else { continue };
@@ -312,7 +312,7 @@ impl GlobalMemory {
         }
     }
 
-    /// What a part of a launch needs to know: the allocations of which some bytes are unwritten.
+    /// The state that a part of a launch needs: the allocations with unwritten bytes.
     pub(crate) fn only_unwritten(&self) -> GlobalMemory {
         let unwritten = self.allocations.iter().filter(|(_, allocation)| allocation.pages.is_some());
         let allocations = unwritten.map(|(&base, allocation)| (base, allocation.clone())).collect();
@@ -320,8 +320,8 @@ impl GlobalMemory {
     }
 }
 
-/// Bytes that nobody wrote among those of an access, or a copy, without those that look like padding of a structure: a few that follow
-/// written ones and end where an element of 2, 4 or 8 bytes can begin.
+/// Whether the unwritten bytes from `start` to `end` look like padding of a structure: there are few, they follow written ones, and
+/// they end where an element of 2, 4 or 8 bytes can begin.
 pub fn is_padding(start: u64, end: u64, follows_written: bool) -> bool {
     let align = match end - start {
         1 => 2,
@@ -336,7 +336,7 @@ pub fn is_padding(start: u64, end: u64, follows_written: bool) -> bool {
 mod tests {
     use super::*;
 
-    /// Numbers below others.
+    /// Random numbers below a bound.
     fn numbers() -> impl FnMut(u64) -> u64 {
         let mut state = 7u64;
         move |below| {

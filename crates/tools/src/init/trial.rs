@@ -1,9 +1,9 @@
-//! initcheck: which bits of a result are undefined, tried out with the operation itself.
+//! initcheck: finds the undefined bits of a result by running the operation on several inputs.
 
 use vm::OperationEvent;
 
-/// The bits of a use that nobody wrote take these values, one after the other: all zeros and ones, the least and the greatest of signed
-/// numbers of 16, 32 and 64 bits, and patterns.
+/// The values that the undefined bits of a use take in turn: all zeros, all ones, the least and greatest signed numbers of 16, 32
+/// and 64 bits, and bit patterns.
 const PATTERNS: [u64; 10] = [
     0,
     u64::MAX,
@@ -17,10 +17,10 @@ const PATTERNS: [u64; 10] = [
     0xfedc_ba98_7654_3210,
 ];
 
-/// More operands has no operation that can be asked.
+/// No operation that the event can compute has more operands.
 const MOST: usize = 8;
 
-/// Which bits of a result have changed.
+/// The bits of a result that differ between attempts.
 #[derive(Default)]
 struct Changes {
     first: Option<u64>,
@@ -33,7 +33,7 @@ impl Changes {
     }
 }
 
-/// Which bits of a result change if those bits of its uses do that nobody wrote: `undefined`, by use.
+/// The bits of a result that change with the undefined bits of its uses; `undefined`: these bits, by use.
 pub(super) fn depends(
     event: &OperationEvent,
     index: usize,
@@ -47,13 +47,13 @@ pub(super) fn depends(
     let (mut masks, mut actual, mut same) = ([0; MOST], [0; MOST], [0; MOST]);
     for source in 0..uses {
         (masks[source], actual[source]) = (undefined(source), event.value(source, lane));
-        // A register that is read twice has one value.
+        // A register that is read twice has the same value in both uses.
         same[source] =
             event.uses[..source].iter().position(|slot| *slot == event.uses[source]).unwrap_or(source);
     }
     let sources = || (0..uses).filter(|&source| masks[source] != 0 && same[source] == source);
     let mut changes = Changes::default();
-    // Each use that stands for a register gets what it is given in the bits that nobody wrote.
+    // Each distinct register takes the given value in its undefined bits.
     let mut attempt = |given: &[u64; MOST]| {
         let values: [u64; MOST] = std::array::from_fn(|source| {
             let mask = masks[source];
@@ -78,13 +78,13 @@ pub(super) fn depends(
                 attempt(&with(value));
             }
         }
-        // Beside the values of the other uses comparisons change their minds.
+        // Comparisons change their results near the values of the other uses.
         for other in (0..uses).filter(|&other| same[other] != source) {
             let value = actual[other];
             for value in [value, value.wrapping_add(1), value.wrapping_sub(1)] {
                 attempt(&with(value));
             }
-            // Both made equal wherever that can be.
+            // Makes both uses equal where their undefined bits allow it.
             let mut equal = with(value);
             equal[same[other]] = actual[source] & !masks[source] | value & masks[source];
             attempt(&equal);
@@ -93,7 +93,7 @@ pub(super) fn depends(
     changes.bits
 }
 
-/// The same of a result for all lanes of a warp that is made of a value of each: `undefined`, by lane of the warp.
+/// The same for a result that combines a value of each lane of a warp; `undefined`: undefined bits by lane of the warp.
 pub(super) fn depends_on_lanes(event: &OperationEvent, lane: usize, undefined: impl Fn(usize) -> u64) -> u64 {
     let first = lane / 32 * 32;
     let masks: [u64; 32] = std::array::from_fn(undefined);
@@ -108,7 +108,7 @@ pub(super) fn depends_on_lanes(event: &OperationEvent, lane: usize, undefined: i
     }
     for pattern in PATTERNS {
         attempt(&|_| pattern);
-        // One after the other, so that two do not make up for each other.
+        // Also one lane at a time, so that two lanes do not cancel each other out.
         attempt(&|i| if masks[..i].iter().any(|&mask| mask != 0) { actual[i] } else { pattern });
     }
     let rank = |i: usize| masks[..i].iter().filter(|&&mask| mask != 0).count() as u64;

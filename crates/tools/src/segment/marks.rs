@@ -1,4 +1,4 @@
-//! The marks of words: who has accessed them, and whether another access could race with that.
+//! The marks of words: who has accessed a word, and whether another access could race with that.
 
 use crate::block::WARP;
 
@@ -7,12 +7,12 @@ use crate::block::WARP;
 pub(crate) enum How {
     Read,
     Write,
-    /// By atomic operations, which may meet.
+    /// By atomic operations, which do not race with each other.
     Atomic,
 }
 
 impl How {
-    /// Marks a word as accessed by a thread. True if that could race with what its marks say.
+    /// Marks a word as accessed by a thread. Returns true if the access could race with what the marks record.
     #[inline(always)]
     pub(super) fn races(self, now: u32, own: u32, write: &mut u32, other: &mut u32) -> bool {
         let is_written = *write >= now && *write != own;
@@ -34,7 +34,7 @@ impl How {
         }
     }
 
-    /// The same where warps have met since the segment began.
+    /// The same, if warps have met since the segment began.
     pub(super) fn races_since(
         self,
         met: &Met,
@@ -68,16 +68,16 @@ impl How {
     }
 }
 
-/// When the warps of a block met last in a segment.
+/// When the warps of a block last met in a segment.
 pub(super) struct Met {
-    /// Marks from here on are of this segment.
+    /// Marks from this number on are of this segment.
     pub first: u32,
-    /// By warp: its marks below are of accesses that all its lanes come behind.
+    /// By warp: marks of its lanes below this number are of accesses that happen before what all its lanes do now.
     pub warps: [u32; 32],
 }
 
 impl Met {
-    /// A mark is of this segment, and of an access that is not surely before what the thread does now.
+    /// Whether a mark is of this segment, and of an access that may not happen before what the thread does now.
     fn is_apart(&self, mark: u32, thread: u32) -> bool {
         let warp = thread / WARP;
         mark >= self.first
@@ -86,7 +86,7 @@ impl Met {
     }
 }
 
-/// The warp whose lanes a mark is of, if they are of one.
+/// The warp that a mark belongs to, if all its threads are of one warp.
 fn warp_of(mark: u32) -> Option<u32> {
     match mark % MARKS {
         thread if thread < SEVERAL => Some(thread / WARP),
@@ -95,10 +95,9 @@ fn warp_of(mark: u32) -> Option<u32> {
     }
 }
 
-/// Words are marked with the number of the segment, or of its part between two meetings of warps, and one of these, or the index of a
-/// thread.
+/// A mark is the number of a segment (or of its part between two meetings of warps) plus the index of a thread, or plus one of these.
 pub(super) const SEVERAL: u32 = 1024;
 pub(super) const ATOMIC: u32 = 1025;
-/// From here on lanes of one warp.
+/// From here on: several lanes of one warp.
 const SEVERAL_OF_WARP: u32 = 1026;
 pub(super) const MARKS: u32 = 2048;

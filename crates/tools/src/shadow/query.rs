@@ -1,4 +1,4 @@
-//! Questions about the accesses of a memory, which change nothing.
+//! Queries on the accesses of a memory. They change nothing.
 
 use super::{
     APART, Cell, Context, LONE, MANY, PAGE_WORDS, PRESENT, RECENT_PAGES, ROW_BYTES, ROW_WORDS, Record,
@@ -6,7 +6,7 @@ use super::{
 use super::{SPLIT, Shadow, UNTOUCHED, WHOLE};
 
 impl Shadow {
-    /// Whether an access would race with none of those before; changes nothing.
+    /// Whether an access would race with none of the recorded ones.
     pub fn is_free(&self, address: u64, bytes: u64, context: &impl Context) -> bool {
         let end = address.saturating_add(bytes);
         let mut at = address;
@@ -22,7 +22,7 @@ impl Shadow {
         true
     }
 
-    /// Nobody has accessed any of so many bytes.
+    /// Whether no access has touched these bytes.
     pub fn is_untouched(&self, address: u64, bytes: u64) -> bool {
         let end = address.saturating_add(bytes);
         let mut at = address;
@@ -38,7 +38,7 @@ impl Shadow {
         true
     }
 
-    /// The same of some bytes of a word.
+    /// The same for some bytes of a word.
     fn is_word_free(&self, word: u64, mask: u8, context: &impl Context) -> bool {
         let number = word / PAGE_WORDS as u64;
         let (known, recent) = self.recent[number as usize % RECENT_PAGES];
@@ -54,7 +54,7 @@ impl Shadow {
         }
     }
 
-    /// The same of a word of a row, by the byte where it begins there. False, too, if its bytes have been accessed apart.
+    /// The same for a word of a row, given its first byte in the row. Also false if the elements are narrower than a word.
     fn is_element_free(&self, row: &Cell, byte: u32, context: &impl Context) -> bool {
         let is_fine = |record: &Record| {
             let of_word = record.at(byte, 0xf);
@@ -90,12 +90,12 @@ impl Shadow {
             && (cell.other.is(MANY) || is_fine(&cell.other))
     }
 
-    /// One of the accesses to the first row of so many bytes that anybody has accessed.
+    /// One of the accesses to the first accessed row in this range.
     pub fn any_access(&self, address: u64, bytes: u64) -> Option<Record> {
         const PAGE_ROWS: u64 = (PAGE_WORDS / ROW_WORDS) as u64;
         let rows = address / ROW_BYTES..(address + bytes).div_ceil(ROW_BYTES);
         let pages = rows.start / PAGE_ROWS..rows.end.div_ceil(PAGE_ROWS);
-        // Of a large piece of memory few pages may have been accessed.
+        // In a large range, few pages may have been accessed.
         let pages: Vec<u64> = match pages.end - pages.start > self.pages.len() as u64 {
             true => {
                 let mut known: Vec<u64> =

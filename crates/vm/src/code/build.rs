@@ -1,4 +1,4 @@
-//! From [`ir::Function`] to [`Function`].
+//! Builds [`Function`] from [`ir::Function`].
 
 use std::cell::{Cell, RefCell};
 
@@ -21,7 +21,7 @@ use crate::shared::SharedLayout;
 use lanes::HostPath;
 use sem::texture::{Lookup, SurfaceAccess};
 
-/// The code of a kernel for gangs of so many lanes, with its shared variables where a layout has them.
+/// Builds the code of a kernel for gangs of `lanes` lanes, with its shared variables placed by a layout.
 pub(crate) fn build(
     image: &Image,
     kernel: &Kernel,
@@ -54,13 +54,14 @@ pub(crate) fn build(
     Code { functions, callable, signatures, lanes, accesses, pure_operations, chains }
 }
 
-/// [`ir::OpKind::SelectPair`] of one lane: two pairs, and the predicates of the halves.
+/// [`ir::OpKind::SelectPair`] of one lane. The values are two pairs, and the predicates of the halves.
 fn select_pair(_: &isa::Picks, values: &[u64]) -> [u64; 2] {
     let half = |pred: u64, mask: u64| values[usize::from(pred == 0)] & mask;
     [half(values[2], 0xffff) | half(values[3], 0xffff_0000), 0]
 }
 
-/// Threads on other host threads can see it: all of a block run on one, which has its shared and local memory for itself.
+/// Whether threads on other host threads can observe the access. All threads of a block run on one host thread, and its
+/// shared and local memory are private to it.
 pub(super) fn is_strong(address: &ir::Address, semantics: ir::Semantics) -> bool {
     let reaches_others = match address.space {
         Space::Global | Space::Generic => true,
@@ -71,7 +72,7 @@ pub(super) fn is_strong(address: &ir::Address, semantics: ir::Semantics) -> bool
     semantics.is_strong() && reaches_others
 }
 
-/// What has been counted of all functions so far.
+/// Counters over all functions built so far.
 #[derive(Default)]
 pub(super) struct Counts {
     accesses: Cell<usize>,
@@ -85,7 +86,7 @@ fn next(counter: &Cell<usize>) -> usize {
     counter.replace(counter.get() + 1)
 }
 
-/// What all functions of a kernel are built for.
+/// The parameters for which all functions of a kernel are built.
 #[derive(Clone, Copy)]
 struct Context<'a> {
     image: &'a Image,
@@ -128,7 +129,7 @@ impl<'a> Builder<'a> {
             .iter()
             .enumerate()
             .map(|(index, info)| {
-                // A window whose offsets do not fit is never opened.
+                // A window whose offsets do not fit into 32 bits is never opened.
                 let slot = SlotRef::new(index as u32, u32::try_from(bytes).unwrap_or(u32::MAX), info.width);
                 bytes += array_bytes(info.width, lanes) as u64;
                 slot
@@ -254,7 +255,7 @@ impl<'a> Builder<'a> {
         Address { space: address.space, base, offset, place }
     }
 
-    /// Who watches makes no inline caches.
+    /// Addresses for observers have no inline cache.
     fn watched(&self, ir::Address { space, base, offset }: ir::Address) -> Address {
         let (base, offset) = self.base(base, offset);
         Address { space, base, offset, place: usize::MAX }
@@ -521,7 +522,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Where an aligned access within the parameters begins.
+    /// The offset of an access to the parameters. `None` unless it is aligned and in bounds.
     fn param(&self, index: u32, offset: i64, bytes: u32) -> Option<u32> {
         let start = self.context.param_offset(index).checked_add_signed(offset)?;
         let end = start.checked_add(bytes.into())?;

@@ -1,11 +1,11 @@
-//! Chains: `fma`s of a block of which each adds to the sum of the one before, which nobody else reads.
+//! Chains: `fma`s of a basic block. Each adds to the sum of the previous one, and the partial sums have no other reader.
 //!
-//! They run at the place of the last one. What they multiply stays where it is until then: values that are still in memory
-//! because memory does not change, and registers that keep their values; what must be computed earlier is found while
-//! running ([`crate::exec`]).
+//! A chain executes at the place of its last link. Its factors stay where they are until then: loaded values in memory,
+//! because memory does not change in between, and registers that keep their values. Links that must execute earlier are
+//! found at run time ([`crate::exec`]).
 //!
-//! The sum stays in the host's registers meanwhile (`lanes/chain.rs`). A factor in memory may also be rows of elements, or a single value
-//! for a whole row.
+//! The sum stays in host registers (`lanes/chain.rs`). A factor in memory may also be rows of elements, or a single
+//! value for a whole row.
 //!
 //! Narrowest tests: `tests/run`: `fma_chain`, `fma_chain_broken`; `lanes`: `tests/handlers/chain.rs`.
 
@@ -14,14 +14,14 @@ use isa::{Mod, Opcode, Type};
 
 use super::LinkIndex;
 
-/// What is known of an `fma` that could be a link of a chain.
+/// An `fma` that could be a link of a chain.
 pub(super) struct Candidate {
     /// Index of the operation in its block.
     pub at: usize,
     pub factors: [Slot; 2],
     pub sum: Slot,
     pub result: Slot,
-    /// The only operation that reads the result, if there is but one.
+    /// The operation that reads the result, if there is exactly one.
     pub reader: Option<usize>,
     /// The next operations that write the factors, the sum and the result.
     pub next_writes: [usize; 4],
@@ -30,7 +30,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// The slots of an operation that could be a link.
+    /// The factors, the addend and the result of an operation that could be a link.
     pub fn slots(op: &Op) -> Option<([Slot; 2], Slot, Slot)> {
         let OpKind::Pure { form, picks, dst: [Some(result), None], src, .. } = &op.kind else { return None };
         let plain = form.opcode == Opcode::Fma && picks.types() == [Type::F32] && picks.mods() == [Mod::Rn];
@@ -39,12 +39,12 @@ impl Candidate {
     }
 }
 
-/// Where an operation stands in a chain.
+/// The position of an operation in a chain.
 #[derive(Clone, Copy)]
 pub(super) struct ChainPosition {
     pub at: usize,
     pub index: LinkIndex,
-    /// Its factors and its sum keep their registers until the chain ends.
+    /// Whether its factors and its addend keep their registers until the chain ends.
     pub stable: [bool; 3],
     pub last: bool,
 }
@@ -52,7 +52,7 @@ pub(super) struct ChainPosition {
 /// The most links of a chain.
 const LINKS: usize = 64;
 
-/// The chains of a block's candidates, which stand in ascending order.
+/// The chains among a basic block's candidates, which are in ascending order.
 pub(super) fn find(candidates: &[Candidate]) -> Vec<ChainPosition> {
     let index_of = |at: usize| candidates.binary_search_by_key(&at, |candidate| candidate.at).ok();
     let mut taken = vec![false; candidates.len()];
@@ -89,7 +89,8 @@ pub(super) fn find(candidates: &[Candidate]) -> Vec<ChainPosition> {
     places
 }
 
-/// Nothing writes an operand's register between a link and the end of its chain, but links, which need no register before.
+/// Whether an operand's register keeps its value from a link to the end of its chain. Links of the chain may define it,
+/// since they need no register before the end.
 fn keeps(candidates: &[Candidate], links: &[usize], link: &Candidate, operand: usize) -> bool {
     let slot = [link.factors[0], link.factors[1], link.sum][operand];
     let end = links.last().map_or(0, |&last| candidates[last].at);

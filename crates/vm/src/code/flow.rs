@@ -1,4 +1,4 @@
-//! How values pass through an operation: for those who watch.
+//! How values pass through an operation, for observers.
 
 use smallvec::SmallVec;
 
@@ -11,20 +11,20 @@ use crate::registers::SlotRef;
 
 type Slots = SmallVec<[SlotRef; 6]>;
 
-/// One step of an operation: some slots are read, others get values.
+/// One step of an operation: it reads some slots and defines others.
 pub(crate) struct Flow<'c> {
     pub kind: OperationKind,
-    /// What results depend on, and stores write.
+    /// The slots that the results depend on, or that are stored.
     pub uses: Slots,
-    /// What is written; `None` for results that nobody wants.
+    /// The slots that are written. `None` for unused results.
     pub defs: SmallVec<[Option<SlotRef>; 4]>,
-    /// What decides where something happens; not its guard.
+    /// The slots that decide where something happens, without the guard.
     pub decides: Slots,
-    /// What computes the result, if that can be asked for.
+    /// The pure operation that computes the results, if there is one.
     pub pure: Option<&'c Pure>,
-    /// The vote or reduction that it is, with its member mask.
+    /// The vote or reduction of the step, with its member mask.
     pub warp: Option<(&'c WarpOp, Option<SlotRef>)>,
-    /// Only where the slot holds are those behind the first so many uses read.
+    /// The uses after the first `optional.1` are read only if the slot `optional.0` is true.
     pub optional: Option<(SlotRef, usize)>,
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
     all
 }
 
-/// The slot that an address stands in.
+/// The slot of an address.
 pub(crate) fn base(address: &Address) -> Slots {
     match address.base {
         Base::Slot(slot) => [slot].into_iter().collect(),
@@ -189,7 +189,7 @@ fn store<'c>(
     add(OperationKind::Store { bytes: store.bytes }, &store.src, &[], base(&store.address), None);
 }
 
-/// What comes from tensor memory counts as defined here: observers are told of its cells.
+/// Values from tensor memory count as defined here, since observers get separate events for its cells.
 fn tensor_memory<'c>(
     op: &TensorMemory,
     add: &mut impl FnMut(OperationKind, &[SlotRef], &[Option<SlotRef>], Slots, Option<&'c Pure>),

@@ -1,10 +1,11 @@
-//! Values that one operation of a block hands to another through memory, without a register between.
+//! Fusion: values that pass from one operation of a basic block to another through memory, without a register.
 //!
-//! A loaded value that one operation reads stays in memory until that operation, unless accesses of the block are ordered; the end of a
-//! block counts as a reader and reads registers only. A result that is only stored goes to memory without a register of its own.
+//! A loaded value that only one operation reads stays in memory until that operation, unless the basic block has
+//! ordered accesses. The terminator counts as a reader, and it reads registers only. A result that is only stored goes
+//! to memory without a register of its own.
 //!
-//! Narrowest tests (`tests/run`): `block_end_reads`, `loads_kept_apart`, `store_over_sources`, `store_own_address`; results that handlers
-//! store themselves (`exec/inline cache.rs`, `lanes/drive.rs`): `store_over_narrow_sources`.
+//! Narrowest tests (`tests/run`): `block_end_reads`, `loads_kept_apart`, `store_over_sources`, `store_own_address`; for
+//! results that handlers store themselves (`exec/inline_cache.rs`, `lanes/drive.rs`): `store_over_narrow_sources`.
 
 use ir::{OpKind, Slot, SlotKind, Touch};
 
@@ -12,26 +13,26 @@ use super::build::{Builder, is_strong};
 use super::chain::{self, Candidate};
 use super::{Access, Kind, Link, Op, PureStore};
 
-/// What the operations behind a place of a block do with the value that a slot has there.
+/// How the operations after a place in a basic block use the value that a slot has there.
 #[derive(Clone, Copy, Default)]
 struct Reads {
     /// Operations that read it.
     count: u32,
-    /// The first of them.
+    /// The first reader.
     first: usize,
     /// The next operation that writes it.
     write: Option<usize>,
 }
 
-/// Stands in an operation while it is rewritten.
+/// Takes the place of an operation while it is rewritten.
 const PLACEHOLDER: Kind = Kind::Fence(ir::Semantics::WEAK);
 
 impl Builder<'_> {
-    /// Marks loads whose value is read once, joins pure operations with the store of their result, and makes chains.
-    /// `source` are the operations that `ops` were made of, and `accesses` theirs. Returns the number of chains.
+    /// Marks loads whose value is read once, joins pure operations with the store of their result, and forms chains.
+    /// `ops` were built from `source`, and `accesses` are theirs. Returns the number of chains.
     ///
-    /// In a block with accesses that are ordered (`.volatile`, `.relaxed`, `.acquire`, `atom`, fences) every load is
-    /// done in its place.
+    /// In a basic block with ordered accesses (`.volatile`, `.relaxed`, `.acquire`, `atom`, fences) every load executes
+    /// in its place.
     pub(super) fn fuse(
         &self,
         block: &ir::Block,
@@ -41,10 +42,10 @@ impl Builder<'_> {
     ) -> usize {
         let (mut candidates, mut joins, mut kept_loads) = (Vec::new(), Vec::new(), Vec::new());
         let mut reads = vec![Reads::default(); self.slots.len()];
-        // What ends the block stands behind its last operation: it reads registers too, but never memory.
+        // The terminator is after the last operation. It reads registers, but never memory.
         let end = source.len();
         let mut terminator = block.terminator.clone();
-        // Backwards: what it writes comes after what it reads.
+        // In reverse order: its definitions come after its uses.
         for wanted in [Touch::Def, Touch::Use] {
             terminator.visit(&mut |slot, touch| note(&mut reads, end, false, *slot, touch, wanted));
         }
@@ -114,12 +115,12 @@ impl Builder<'_> {
                     [a, b].iter().position(|&factor| load.dst[0] == Some(factor)).map(|n| (index, n));
             }
         }
-        // From the last on: what stands before stays in its place.
+        // From the last to the first, so that the indices of earlier operations stay valid.
         joins.into_iter().for_each(|at| join(ops, accesses, at));
         chains.iter().map(|place| place.index.chain + 1).max().unwrap_or(0)
     }
 
-    /// The operation stores the whole of `result`, alone and always, at an address that is not it.
+    /// Whether the operation stores exactly `result`, unconditionally, at an address that does not depend on it.
     fn stores(&self, op: &ir::Op, result: Slot) -> bool {
         let OpKind::Store { address, src, bytes, semantics } = &op.kind else { return false };
         op.guard.is_none()
@@ -130,7 +131,7 @@ impl Builder<'_> {
     }
 }
 
-/// Notes that operation `i`, which stands before all that have been noted, touches a slot, if it does so as wanted.
+/// Notes a wanted kind of access to a slot by operation `i`, which is before all operations noted so far.
 fn note(reads: &mut [Reads], i: usize, guarded: bool, slot: Slot, touch: Touch, wanted: Touch) {
     let reads = &mut reads[slot.index()];
     match touch {
@@ -142,12 +143,12 @@ fn note(reads: &mut [Reads], i: usize, guarded: bool, slot: Slot, touch: Touch, 
     }
 }
 
-/// It writes memory, but only when it has read the registers of all lanes.
+/// Whether the operation writes memory only after it has read its registers in all lanes.
 fn reads_first(op: &OpKind) -> bool {
     matches!(op, OpKind::Store { .. })
 }
 
-/// Makes an operation a link of a chain.
+/// Turns an operation into a link of a chain.
 fn link(op: &mut Op, place: &chain::ChainPosition) {
     if let Kind::Pure(pure) = std::mem::replace(&mut op.kind, PLACEHOLDER) {
         let chain::ChainPosition { index, stable, last, .. } = *place;
@@ -155,13 +156,13 @@ fn link(op: &mut Op, place: &chain::ChainPosition) {
     }
 }
 
-/// Makes one operation of a pure one and the store behind it.
+/// Joins a pure operation and the store after it.
 fn join(ops: &mut Vec<Op>, accesses: &mut Vec<Box<[Access]>>, index: usize) {
     if !matches!(ops[index].kind, Kind::Pure(_)) {
         return;
     }
     let Op { kind: Kind::Store(store), span, .. } = ops.remove(index + 1) else { return };
-    // Whatever faults is the store, and it alone touches memory.
+    // Only the store accesses memory and can fault.
     accesses.remove(index);
     ops[index].span = span;
     if let Kind::Pure(pure) = std::mem::replace(&mut ops[index].kind, PLACEHOLDER) {
@@ -169,7 +170,7 @@ fn join(ops: &mut Vec<Op>, accesses: &mut Vec<Box<[Access]>>, index: usize) {
     }
 }
 
-/// Nothing in memory changes, and accesses may be moved across it.
+/// Whether memory stays unchanged and accesses may be moved across the operation.
 fn keeps_memory(op: &OpKind) -> bool {
     op.computes() || !ir::orders_memory(op) && !ir::accesses(op).iter().any(|access| access.kind.writes())
 }

@@ -1,4 +1,4 @@
-//! Values that step evenly from lane to lane: how pure instructions map them.
+//! Affine forms: how pure instructions map them.
 
 use ir::Width;
 use isa::{CmpOp, Form, Mod, Opcode, Picks, Type};
@@ -18,31 +18,31 @@ impl From<Type> for Range {
     }
 }
 
-/// What an instruction makes of sources that step evenly.
+/// The rule by which an instruction maps affine sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Linear {
-    /// Nothing that is known; only uniform sources give a uniform result.
+    /// No rule. The result is uniform if all sources are, and otherwise unknown.
     No,
     Add,
     Sub,
     /// `mul.lo` with one uniform factor.
     Mul,
-    /// `mad.lo` likewise.
+    /// `mad.lo` with one uniform factor.
     Mad,
-    /// Sources are extended from this range first.
+    /// The sources are first extended from this range.
     MulWide(Range),
     MadWide(Range),
     /// `shl` by a uniform amount below the width.
     Shl,
-    /// `shr` by a uniform amount, where what is shifted out does not carry.
+    /// `shr` by a uniform amount, if the bits that are shifted out never carry.
     Shr(Range),
-    /// `and` with ones that are the lowest bits, or all but these.
+    /// `and` with a mask whose set bits are the lowest bits, or whose clear bits are the lowest bits.
     And(Range),
-    /// `or` and `xor` of values of which no lane has a bit in common: the sum.
+    /// `or` and `xor` of values that have no set bit in common in any lane: the sum.
     Or(Range),
-    /// `setp` of integers of this range: uniform if the sources do not cross.
+    /// `setp` of integers of this range. Uniform if the comparison has the same result in all lanes.
     Compare(CmpOp, Range),
-    /// Conversion between integer types without saturation: the narrower of the two, if the result is extended.
+    /// Conversion between integer types without saturation. The range is that of the narrower type, for a result that is extended.
     Convert(Range),
 }
 
@@ -70,7 +70,7 @@ impl Linear {
                 None => Linear::No,
             },
             Opcode::Cvt if picks.types().len() == 2 && !picks.ty(1).is_float() => {
-                // A result that is wider than its source is extended from the source's type.
+                // A result that is wider than its source is extended according to the source's type.
                 let (to, from) = (ty, picks.ty(1));
                 Linear::Convert(if from.bits() <= to.bits() { from } else { to }.into())
             }
@@ -78,8 +78,8 @@ impl Linear {
         }
     }
 
-    /// The result for these sources, if it steps evenly too; an instruction reads as many of them as it has. `width` is
-    /// the result's.
+    /// The result for these sources, if it is affine as well. An instruction reads only as many of them as it has.
+    /// `width` is the width of the result.
     #[inline]
     pub fn apply(self, [&a, &b, &c]: [&Affine; 3], width: Width, rows: LaneRows) -> Option<Affine> {
         Some(match self {
@@ -136,7 +136,7 @@ fn product(a: Affine, b: Affine) -> Option<Affine> {
     if b.is_uniform() { Some(scaled(a, b.base)) } else { a.is_uniform().then(|| scaled(b, a.base)) }
 }
 
-/// The lowest bit that a lane of a value may have, and one past the highest. The value has been extended to 64 bits.
+/// The lowest bit that some lane may have set, and one past the highest. The value has been extended to 64 bits.
 fn bits_in_use(value: Affine, rows: LaneRows) -> Option<(u32, u32)> {
     let (_, greatest) = value.span(rows)?;
     let most = value.base.checked_add_signed(greatest)?;
@@ -144,8 +144,8 @@ fn bits_in_use(value: Affine, rows: LaneRows) -> Option<(u32, u32)> {
     Some(((base | step | pitch | block_stride).trailing_zeros(), u64::BITS - most.leading_zeros()))
 }
 
-/// The low `bits` bits of a value and the rest, if both step evenly: each is stepped by some of column, row and block,
-/// and the low one does not carry. The value has been extended to 64 bits.
+/// Splits a value into its low `bits` bits and the rest, if both are affine: each of the three steps belongs to one of
+/// them, and the low part never carries. The value has been extended to 64 bits.
 fn split(value: Affine, bits: u32, rows: LaneRows) -> Option<(Affine, Affine)> {
     let mask = if bits >= 64 { !0 } else { (1u64 << bits) - 1 };
     if value.is_uniform() {
@@ -163,9 +163,9 @@ fn split(value: Affine, bits: u32, rows: LaneRows) -> Option<(Affine, Affine)> {
 #[inline(always)]
 fn compare(op: CmpOp, range: Range, a: Affine, b: Affine, rows: LaneRows) -> Option<Affine> {
     let (a, b) = (extend(a, range, rows)?, extend(b, range, rows)?);
-    // The difference steps evenly too: its ends are at corners. These are their signs.
+    // The difference is affine, too, so its minimum and maximum are at corners. Compute their signs.
     let (least, greatest) = if range.bits <= 32 {
-        // Nothing here is near 64 bits.
+        // These values are far from the limits of 64 bits.
         let difference = |a: u64, b: u64| a.wrapping_sub(b) as i64;
         let (step, pitch) = (difference(a.step, b.step), difference(a.pitch, b.pitch));
         let (least, greatest) = rows.ends(step, pitch, difference(a.block_stride, b.block_stride));
@@ -182,7 +182,7 @@ fn compare(op: CmpOp, range: Range, a: Affine, b: Affine, rows: LaneRows) -> Opt
         let sign = |end: i64| (first + i128::from(end)).signum() as i64;
         (sign(least), sign(greatest))
     };
-    // What holds of the sign of the least and the greatest holds between them.
+    // A comparison with the same result at the minimum and the maximum has that result in between.
     let holds = |for_least: bool, for_greatest: bool| (for_least == for_greatest).then_some(for_least);
     let equal = match (least, greatest) {
         (0, 0) => Some(true),
@@ -201,10 +201,10 @@ fn compare(op: CmpOp, range: Range, a: Affine, b: Affine, rows: LaneRows) -> Opt
     Some(Affine::uniform(u64::from(result)))
 }
 
-/// A base and steps below this reach no end of a range of 32 bits in the lanes of a gang.
+/// With a base and steps below this, no lane of a gang leaves a range of 32 bits.
 const SMALL: u64 = 1 << 20;
 
-/// A value of this range, extended to 64 bits: possible if no lane leaves the range on the way.
+/// Extends a value of this range to 64 bits. `None` if some lane would wrap around in the range.
 #[inline]
 fn extend(value: Affine, range: Range, rows: LaneRows) -> Option<Affine> {
     let shift = 64 - range.bits.min(64);
@@ -214,7 +214,7 @@ fn extend(value: Affine, range: Range, rows: LaneRows) -> Option<Affine> {
         return Some(Affine::uniform(base));
     }
     let extended = Affine { base, ..value.map(signed) };
-    // Small numbers, stepping up: most are.
+    // Fast path: most values are small and step upwards.
     let largest = base.max(extended.step).max(extended.pitch).max(extended.block_stride);
     if largest < SMALL && range.bits >= 32 {
         return Some(extended);
@@ -238,7 +238,7 @@ fn extend(value: Affine, range: Range, rows: LaneRows) -> Option<Affine> {
 mod tests {
     use super::*;
 
-    /// A gang of one row of a block with one.
+    /// A gang of one row, for a block of one row.
     fn row(lanes: usize) -> LaneRows {
         LaneRows::of([lanes as u32, 1, 1], lanes, 1)
     }
@@ -255,7 +255,7 @@ mod tests {
         let near_top = |rows| Affine::linear(0xffff_fff0, 1, rows);
         assert_eq!(extend(near_top(row(16)), U32, row(16)), Some(near_top(row(16))));
         assert_eq!(extend(near_top(row(48)), U32, row(48)), None);
-        // The same bits are small negative numbers, and cross zero freely.
+        // The same bits as small negative numbers may cross zero.
         let got = extend(near_top(row(256)), S32, row(256)).unwrap();
         assert_eq!(lane(got, 16, row(256)), 0);
         assert_eq!(lane(got, 0, row(256)), -16i64 as u64);
@@ -270,7 +270,7 @@ mod tests {
         };
         assert_eq!(less(256, 256), Some(Affine::uniform(1)));
         assert_eq!(less(255, 256), None);
-        // Lane 0 is equal, the others are greater: less in none.
+        // Lane 0 is equal and the others are greater, so no lane is less.
         assert_eq!(less(0, 256), Some(Affine::uniform(0)));
         let tid = Affine::linear(0, 1, row(256));
         let equal = |b| Linear::Compare(CmpOp::Eq, S32).apply([&tid, &b, &b], Width::Pred, row(256));
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(lane(got, 3, row(256)), -3i64 as u64);
     }
 
-    /// Every rule against `sem`, on sources that step in all ways, near the ends of the ranges too.
+    /// Compares every rule with `sem`, for all kinds of steps, also near the ends of the ranges.
     #[test]
     fn every_rule_agrees_with_every_lane() {
         let spellings = [
@@ -400,7 +400,7 @@ mod tests {
         assert!(answered * 3 > asked, "{answered} of {asked} questions were answered");
     }
 
-    /// As the register file keeps it: every part cut to the width.
+    /// As in the register file: every part is truncated to the width.
     fn result_at(s: Affine, width: Width, lane: usize, rows: LaneRows) -> u64 {
         s.map(|part| width.truncate(part)).at(lane, rows)
     }

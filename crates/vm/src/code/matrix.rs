@@ -1,4 +1,4 @@
-//! Matrix operations with every element's place looked up: which lane holds it in which part of which register.
+//! Matrix operations with the place of every element resolved: the lane, the register and the part of the register that hold it.
 
 use ir::MatrixKind;
 use isa::matrix::{Matrix, Shape, element_bits};
@@ -12,33 +12,33 @@ use crate::registers::SlotRef;
 
 /// A matrix in the registers of a warp.
 pub(crate) struct Fragment {
-    /// `None` for `_`.
+    /// `None` for a `_` operand.
     pub registers: Vec<Option<SlotRef>>,
-    /// Bits of an element's place in its register.
+    /// Bits that each element takes in its register.
     pub bits: u32,
-    /// Elements of a register.
+    /// Elements in a register.
     pub in_register: usize,
     pub rows: usize,
     pub columns: usize,
-    /// Element `part` of register `r` of lane `l` stands at `places[(r * 32 + l) * in_register + part]` of the matrix,
-    /// which is stored row by row (one after the other, where there are several).
+    /// Element `part` of register `r` of lane `l` is element `places[(r * 32 + l) * in_register + part]` of the matrix,
+    /// in row-major order (several matrices follow each other).
     pub places: Vec<u16>,
-    /// The same as tiles, if they are some.
+    /// The same places as tiles, if they form tiles.
     pub tiles: Option<Tiles>,
 }
 
-/// A matrix that is multiplied.
+/// A factor or the addend of a product.
 pub(crate) struct MatrixFactor {
-    /// Of A of `wgmma`, those of one warp.
+    /// For A of `wgmma`, the rows of one warp.
     pub rows: usize,
     pub columns: usize,
     pub source: MatrixSource,
 }
 
-/// Where the elements of a factor are.
+/// The location of a factor's elements.
 pub(crate) enum MatrixSource {
     Registers(Fragment),
-    /// In shared memory, behind a matrix descriptor; transposed if the immediate says so.
+    /// In shared memory, behind a matrix descriptor. Transposed if the immediate is set.
     Shared {
         descriptor: SlotRef,
         transposed: Option<SlotRef>,
@@ -47,34 +47,34 @@ pub(crate) enum MatrixSource {
     },
 }
 
-/// What `mma` multiplies.
+/// The operands of `mma` or `wgmma`.
 pub(crate) struct Multiply {
     pub product: Product,
     pub a: MatrixFactor,
     pub b: MatrixFactor,
     pub c: MatrixFactor,
     pub d: Fragment,
-    /// So many products of the same size: four for `m8n8k4` of halves.
+    /// The number of products of this size: four for `m8n8k4` of halves.
     pub products: usize,
     pub sparse: Option<Sparse>,
     pub scales: Option<Scales>,
-    /// `wgmma`: whether C counts; it is zero if not.
+    /// `wgmma`: whether C is added. Otherwise it counts as zero.
     pub accumulate: Option<SlotRef>,
-    /// `wgmma`: 1 or -1, by which A and B count.
+    /// `wgmma`: 1 or -1, the signs of A and B.
     pub signs: Option<[SlotRef; 2]>,
     pub helpers: &'static MatrixHelpers,
-    /// The same as a product of tiles, if it is one.
+    /// The same product on tiles, if it can be computed that way.
     pub tiled: Option<Tiled>,
 }
 
-/// Where the stored half of A stands: `mma.sp`.
+/// `mma.sp`: which half of A is stored.
 pub(crate) struct Sparse {
     pub sparsity: Sparsity,
     pub metadata: SlotRef,
     pub selector: SlotRef,
 }
 
-/// The scales of A and of B: `mma.block_scale`.
+/// `mma.block_scale`: the scales of A and B.
 pub(crate) struct Scales {
     pub scale: BlockScale,
     pub a: ScaleData,
@@ -88,7 +88,7 @@ pub(crate) struct ScaleData {
     pub thread: SlotRef,
 }
 
-/// A matrix of 8 or 16 rows whose addresses the lanes give, in registers.
+/// A matrix of 8 or 16 rows between memory and registers. Lanes provide the addresses of the rows.
 pub(crate) struct MatrixRows {
     pub address: Address,
     pub registers: Vec<Option<SlotRef>>,
@@ -96,12 +96,12 @@ pub(crate) struct MatrixRows {
     pub format: RowFormat,
 }
 
-/// How a row of 16 bytes is made of elements.
+/// The elements in a row of 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowFormat {
     /// `.m8n8.b16`: 8 elements of 2 bytes.
     Halves,
-    /// `.m16n16.b8`, `.m8n16.b8x16.b6x16_p32` and the like: 16 elements of so many bits, each put into a byte.
+    /// `.m16n16.b8`, `.m8n16.b8x16.b6x16_p32` and the like: 16 elements of `bits` bits, each unpacked into a byte.
     Packed { bits: u32, rows: usize },
 }
 
@@ -109,7 +109,7 @@ pub(crate) enum RowFormat {
 pub(crate) struct Strided {
     pub fragment: Fragment,
     pub address: Address,
-    /// Elements from one row (column) to the next; without it they lie one after the other.
+    /// Elements from one row (column) to the next. `None`: they are consecutive.
     pub stride: Option<SlotRef>,
     pub by_column: bool,
 }
@@ -127,7 +127,7 @@ pub(crate) enum MatrixOp {
     Store(Strided),
 }
 
-/// What the builder gives: operands as slots.
+/// The operands as slots, from the builder.
 pub(crate) struct MatrixOperands {
     pub dst: Vec<Option<SlotRef>>,
     pub src: Vec<SlotRef>,
@@ -136,7 +136,7 @@ pub(crate) struct MatrixOperands {
 }
 
 impl MatrixOp {
-    /// `None` for what no engine executes.
+    /// `None` for an operation that no engine executes.
     pub fn new(
         op: &ir::MatrixOp,
         operands: MatrixOperands,
@@ -173,7 +173,7 @@ impl MatrixRows {
             () if op.picks.types().contains(&Type::B16) => RowFormat::Halves,
             () => RowFormat::Packed { bits: 8, rows },
         };
-        // Without a space the address is generic; nothing but shared memory is read all the same.
+        // Without a space the address is generic, but only shared memory can be read.
         let address = Address {
             space: if op.picks.space() == Space::Generic { Space::Generic } else { Space::Shared },
             ..address
@@ -267,11 +267,11 @@ impl Multiply {
             let bits = element_bits(ty, picks);
             match by_pairs {
                 true => Fragment::of_quad_pairs(matrix, by_column, bits, registers),
-                // What is stored of a sparse A is laid out as a matrix of half the columns.
+                // The stored part of a sparse A has the layout of a matrix with half the columns.
                 false if sparse.is_some() && matrix == Matrix::A => {
                     Fragment::new(matrix, Shape { k: shape.k / 2, ..shape }, bits, registers)
                 }
-                // Fragments of `wmma` have the layout that was named when they were loaded.
+                // Fragments of `wmma` have the layout with which they were loaded.
                 false => Fragment::new(matrix, shape, bits, registers),
             }
         };
@@ -291,7 +291,7 @@ impl Multiply {
         })
     }
 
-    /// `wgmma`: what one of the four warps computes, 16 rows of D. Its share of fragments is laid out as those of `mma`.
+    /// `wgmma`: the part of one of the four warps, 16 rows of D. Its fragments have the layout of `mma` fragments.
     fn of_group(
         op: &ir::MatrixOp,
         dst: Vec<Option<SlotRef>>,
@@ -301,13 +301,13 @@ impl Multiply {
         let (form, picks) = (op.form, &op.picks);
         let (whole, product) = (Shape::of(picks)?, Product::of(picks));
         let is_sparse = isa::matrix::is_sparse(picks);
-        // What is stored of a sparse A is laid out as a matrix of half the columns.
+        // The stored part of a sparse A has the layout of a matrix with half the columns.
         let shape = |matrix: Matrix| {
             let k = if matrix == Matrix::A && is_sparse { whole.k / 2 } else { whole.k };
             Shape { m: 16, k, ..whole }
         };
         let mut sources = src.into_iter();
-        // The operands in order; `None` where the row has none of this name.
+        // The next operand. `None` if the row has no operand with this name.
         let mut next = |name: &str| -> Option<Vec<SlotRef>> {
             let spec = form.operands.iter().find(|spec| spec.name == name)?;
             let (count, _) = spec.count(form, picks);

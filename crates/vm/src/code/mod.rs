@@ -1,8 +1,8 @@
-//! Executable code: lowered functions with every place resolved.
+//! Executable code: lowered functions with all operands resolved.
 //!
-//! Made when a kernel is first launched with gangs of some size, and kept with the loaded module: slots get byte offsets for the number
-//! of lanes of a gang, variables their addresses, pure operations their vector handler and their function in `sem`. What
-//! launches differ in (parameters, extents) is looked up when they run.
+//! The code is built when a kernel is first launched with gangs of some number of lanes, and is kept with the loaded module. Slots
+//! get byte offsets for that number of lanes, variables get addresses, and pure operations get their vector handler and their
+//! function in `sem`. What differs between launches (parameters, extents) is looked up at run time.
 
 mod build;
 mod chain;
@@ -51,19 +51,19 @@ pub(crate) struct Guard {
     pub negated: bool,
 }
 
-/// Start of an address.
+/// The base of an address.
 #[derive(Clone, Copy)]
 pub(crate) enum Base {
     Slot(SlotRef),
-    /// The offset is the address.
+    /// The offset alone is the address.
     Zero,
     /// The block's shared memory.
     Shared,
-    /// The frame of local memory of the function that is being executed.
+    /// The local-memory frame of the current function.
     Frame,
-    /// Its i-th parameter, in local memory.
+    /// The i-th parameter of the current function, in local memory.
     FrameParam(u32),
-    /// Its i-th return parameter, in local memory.
+    /// The i-th return parameter of the current function, in local memory.
     FrameReturn(u32),
 }
 
@@ -73,30 +73,30 @@ pub(crate) struct Address {
     pub space: Space,
     pub base: Base,
     pub offset: u64,
-    /// Index of the access in the code.
+    /// Index of the access in the code, which selects its inline cache.
     pub place: usize,
 }
 
-/// No pure form has more sources (tested by building every one).
+/// The most sources of a pure form. A test builds every form.
 pub(crate) const MAX_SOURCES: usize = lanes::LaneArgs::SOURCES;
 
 /// A pure operation.
 pub(crate) struct Pure {
     pub lanes: Option<LaneFn>,
     pub sem: PureFn,
-    /// One lane takes `sem` longer than sixteen a vector handler: it has no floating point but exact integers.
+    /// One lane of `sem` takes longer than sixteen lanes of a vector handler: `sem` computes floating point with exact integers.
     pub slow_sem: bool,
     pub picks: Picks,
     pub dst: [Option<SlotRef>; 2],
-    /// The first `sources` of these.
+    /// Only the first `sources` entries are used.
     pub src: [SlotRef; MAX_SOURCES],
     pub sources: usize,
-    /// Sources that are destinations too.
+    /// Whether each source is a destination as well.
     pub in_place: [bool; MAX_SOURCES],
-    /// How it maps values that step evenly from lane to lane, and the sources that it looks at.
+    /// How the operation maps affine forms, and the sources that this rule reads.
     pub linear: Linear,
     pub linear_src: [SlotRef; 3],
-    /// Index of the operation in the code.
+    /// Index of the operation in the code, which selects its inline cache.
     pub cached: usize,
 }
 
@@ -154,9 +154,9 @@ pub(crate) struct CopyAsync {
     pub dst: Address,
     pub src: Address,
     pub bytes: u32,
-    /// Bytes that are read, if not all.
+    /// Number of bytes to read, if less than `bytes`.
     pub size: Option<SlotRef>,
-    /// Nothing is read where it holds.
+    /// If true, nothing is read.
     pub ignore: Option<Guard>,
 }
 
@@ -185,7 +185,7 @@ pub(crate) struct CopyTensor {
 }
 
 impl CopyTensor {
-    /// The mbarrier object may be that of the other block of a pair.
+    /// Whether the mbarrier object may be in the other block of a pair (`.cta_group::2`).
     pub fn is_pair(&self) -> bool {
         self.picks.has(isa::Mod::CtaGroup2)
     }
@@ -199,7 +199,7 @@ pub(crate) struct TensorMapReplace {
     pub value: SlotRef,
 }
 
-/// What a bulk copy leaves out: [`ir::BulkMask`].
+/// The part that a bulk copy leaves out: [`ir::BulkMask`].
 pub(crate) enum BulkMask {
     Bytes(SlotRef),
     Blocks(SlotRef),
@@ -209,7 +209,7 @@ pub(crate) enum BulkMask {
 pub(crate) struct TryCancel {
     pub dst: Address,
     pub mbarrier: Address,
-    /// Of all blocks of the cluster.
+    /// For all blocks of the cluster.
     pub all: bool,
 }
 
@@ -235,7 +235,7 @@ pub(crate) struct Mbarrier {
     pub dst: Option<SlotRef>,
     pub report: Option<SlotRef>,
     pub value: Option<SlotRef>,
-    /// The blocks whose objects are meant, by rank.
+    /// The blocks whose objects the operation addresses: a bit mask of their ranks.
     pub blocks: Option<SlotRef>,
 }
 
@@ -246,13 +246,14 @@ pub(crate) struct Load {
     pub bytes: u32,
     pub signed: bool,
     pub order: Order,
-    /// One element, read by one operation only, before anything is written to memory: it can stay there until then.
+    /// The load has one element, and only one operation reads it, before any write to memory. So the value may stay in
+    /// memory until then.
     pub once: bool,
-    /// That operation is a link of a chain, which takes rows of memory as they are: the link, and which factor it is.
+    /// The reader is a link of a chain, which reads rows of memory in place: the link, and the index of the factor.
     pub chained: Option<(LinkIndex, usize)>,
 }
 
-/// The place of a link: which chain of the block, and which of its links.
+/// Identifies a link: the chain in the block, and the link in the chain.
 #[derive(Clone, Copy)]
 pub(crate) struct LinkIndex {
     pub chain: usize,
@@ -267,18 +268,18 @@ pub(crate) struct Store {
     pub order: Order,
 }
 
-/// A pure operation whose result goes to memory and nowhere else.
+/// A pure operation whose only use is a store.
 pub(crate) struct PureStore {
     pub pure: Pure,
     pub store: Store,
 }
 
-/// An `fma` whose sum is that of the link before, if it is not the first. The last one computes all of them, or an earlier
-/// one those before it.
+/// An `fma` whose addend is the result of the previous link, except for the first. The last link computes the whole
+/// chain; an earlier link may compute those before it.
 pub(crate) struct Link {
     pub pure: Pure,
     pub index: LinkIndex,
-    /// Both factors and the sum keep their registers until the chain ends.
+    /// Whether the two factors and the addend keep their registers until the chain ends.
     pub stable: [bool; 3],
     pub last: bool,
 }
@@ -286,7 +287,7 @@ pub(crate) struct Link {
 pub(crate) struct Atomic {
     pub op: AtomicOp,
     pub ty: Type,
-    /// As of [`ir::OpKind::Atomic`], and `vector` too.
+    /// As in [`ir::OpKind::Atomic`]. So is `vector`.
     pub flush: bool,
     pub address: Address,
     pub vector: u32,
@@ -312,7 +313,7 @@ pub(crate) struct Texel {
     pub src: SmallVec<[SlotRef; 4]>,
 }
 
-/// What it does, looked up.
+/// The work of a texture or surface instruction, with its parameters resolved.
 pub(crate) enum TexelWork {
     Fetch(Lookup),
     Query { opcode: Opcode, picks: Picks },
@@ -349,7 +350,7 @@ pub(crate) enum Kind {
         bytes: u32,
         signed: bool,
     },
-    /// An address without an access: the same for all lanes.
+    /// An address without an access, uniform in all lanes.
     AddressOf {
         dst: SlotRef,
         base: Base,
@@ -367,7 +368,7 @@ pub(crate) enum Kind {
     },
     Load(Box<Load>),
     Store(Box<Store>),
-    /// A load or store that other host threads may answer, or that answers them.
+    /// A strong load or store, which may synchronise with other host threads.
     LoadStrong(Box<Load>),
     StoreStrong(Box<Store>),
     PureStore(Box<PureStore>),
@@ -433,7 +434,7 @@ pub(crate) enum Kind {
     },
 }
 
-/// An access of an operation to memory, for those who watch: [`ir::Access`].
+/// A memory access of an operation, for observers: [`ir::Access`].
 pub(crate) struct Access {
     pub kind: AccessKind,
     pub start: Start,
@@ -442,7 +443,7 @@ pub(crate) struct Access {
     pub multicast: Option<Multicast>,
 }
 
-/// Which blocks of the cluster an access goes to: [`ir::Multicast`].
+/// The blocks of the cluster that an access goes to: [`ir::Multicast`].
 #[derive(Clone, Copy)]
 pub(crate) enum Multicast {
     Mask(SlotRef),
@@ -459,7 +460,7 @@ pub(crate) enum Start {
     Box(Address),
 }
 
-/// How much an access touches.
+/// The size of an access.
 #[derive(Clone, Copy)]
 pub(crate) enum Extent {
     Bytes(u32),
@@ -483,7 +484,7 @@ pub(crate) struct Op {
 pub(crate) enum Callee {
     /// Index into [`Code::functions`].
     Direct(u32),
-    /// The slot that holds its address, and the number of its signature.
+    /// The slot that holds the function's address, and the number of the signature.
     Indirect(SlotRef, u32),
 }
 
@@ -536,9 +537,9 @@ pub(crate) enum Terminator {
     Trap,
 }
 
-/// A warp-level operation that has its block for itself.
+/// A warp-level operation that is alone in its basic block.
 pub(crate) struct Meeting {
-    /// Slots that it reads, and that it writes.
+    /// The slots that it reads and writes.
     pub uses: Vec<SlotRef>,
     pub defs: Vec<SlotRef>,
     pub next: u32,
@@ -546,35 +547,35 @@ pub(crate) struct Meeting {
 
 pub(crate) struct Block {
     pub ops: Vec<Op>,
-    /// What each of them does to memory; nothing for parameters, which are known.
+    /// The memory accesses of each operation. Loads of parameters have none, since the values are known.
     pub accesses: Vec<Box<[Access]>>,
     pub terminator: Terminator,
     pub span: Span,
-    /// Slots live on entry, a bit each: index of the slot in its window.
+    /// Live-in slots: one bit for each slot, by its index in the window.
     pub live_in: Vec<u64>,
-    /// Starts with a warp-level operation.
+    /// Begins with a warp-level operation.
     pub warp: bool,
-    /// That is all there is in it: lanes of several calls can meet here.
+    /// Present if that operation is the whole basic block: lanes of several calls can meet here.
     pub meeting: Option<Box<Meeting>>,
-    /// What a turn of a loop through it takes from the budget, besides a unit for each block.
+    /// Additional budget that a loop iteration through this basic block takes. Every basic block takes one unit.
     pub turn_cost: i64,
-    /// Instructions that a thread executes by going through it.
+    /// Instructions of the basic block, as counted for each thread.
     pub cost: u64,
 }
 
 pub(crate) struct Function {
     pub blocks: Vec<Block>,
-    /// Size of its register window.
+    /// Size of the register window: slots and bytes.
     pub slots: u32,
     pub bytes: u64,
-    /// What slots hold on entry, in every block of the launch.
+    /// Values of slots on entry, the same in every block of the launch.
     pub constants: Vec<(SlotRef, u64)>,
     pub specials: Vec<(SlotRef, Special)>,
-    /// What they hold in one block.
+    /// Values of slots on entry that differ between blocks of the launch.
     pub block_specials: Vec<(SlotRef, Special)>,
-    /// Registers that are read before they are written: indices of slots.
+    /// Slots that may be read before they are written, by index. They are zeroed on entry.
     pub zeros: Vec<u32>,
-    /// Run once, after the slots are set.
+    /// Runs once, after the slots above are set.
     pub prologue: Vec<Op>,
     pub frame_bytes: u32,
     pub frame_align: u32,
@@ -584,17 +585,17 @@ pub(crate) struct Function {
 
 /// The functions that a kernel can reach, ready to run.
 pub(crate) struct Code {
-    /// By `FuncId`; `None` for declarations, and what the kernel cannot reach.
+    /// By `FuncId`. `None` for declarations and unreachable functions.
     pub functions: Vec<Option<Function>>,
-    /// By `FuncId`: the number of its signature; `None` for kernels, which nobody calls.
+    /// By `FuncId`: the number of the signature. `None` for kernels, which cannot be called.
     pub callable: Vec<Option<u32>>,
     pub signatures: Signatures,
     /// Lanes of a gang.
     pub lanes: usize,
-    /// Number of accesses and of pure operations.
+    /// Number of accesses, and of pure operations: one inline cache for each.
     pub accesses: usize,
     pub pure_operations: usize,
-    /// The most chains of a block.
+    /// The largest number of chains in a basic block.
     pub chains: usize,
 }
 

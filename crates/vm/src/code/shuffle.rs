@@ -7,12 +7,12 @@ use crate::mask::WARP_LANES;
 /// Which lane each lane of a warp reads.
 pub(crate) struct ShufflePattern {
     pub from: [u32; WARP_LANES],
-    /// Lanes whose source lies in their segment.
+    /// Lanes whose source is in their segment.
     pub in_range: u32,
 }
 
 impl ShufflePattern {
-    /// The pattern of a warp whose lanes have the same `b` and `c`.
+    /// The pattern of a warp with uniform `b` and `c`.
     pub fn new(mode: ShuffleMode, b: u32, c: u32) -> ShufflePattern {
         let mut pattern = ShufflePattern { from: [0; WARP_LANES], in_range: 0 };
         for (lane, from) in pattern.from.iter_mut().enumerate() {
@@ -24,8 +24,8 @@ impl ShufflePattern {
     }
 }
 
-/// The lane that `shfl` reads for lane `own`, and whether it lies within the lane's segment; if not, the lane reads
-/// itself (PTX ISA, "shfl.sync", its pseudo-code).
+/// The lane that `shfl` reads for lane `own`, and whether it is in the lane's segment. If not, the lane reads itself
+/// (PTX ISA, "shfl.sync", its pseudo-code).
 #[inline(always)]
 pub(crate) fn shuffle_source(mode: ShuffleMode, own: u32, b: u32, c: u32) -> (u32, bool) {
     let (distance, bound, segment) = (b & 0x1f, c & 0x1f, c >> 8 & 0x1f);

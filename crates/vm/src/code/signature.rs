@@ -1,4 +1,4 @@
-//! Signatures: what a call by pointer and the function that it reaches must agree in.
+//! Signatures: the properties in which an indirect call and its target must agree.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use check::module::Param;
 use ir::Width;
 
-/// How parameters and results travel: of each whether in a register, and its size in bytes there or in `.param` space.
+/// How parameters and results are passed: for each, whether in a register, and its size in bytes there or in `.param` space.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Signature {
     params: Vec<(bool, u64)>,
@@ -21,7 +21,7 @@ impl Signature {
 }
 
 fn place(param: &Param) -> (bool, u64) {
-    // Narrow values have registers of 16 bits.
+    // Narrow values take 16-bit registers.
     let register = param.in_register && param.ty.bits() <= 64;
     (param.in_register, if register { Width::of(param.ty).bytes() as u64 } else { param.bytes })
 }
@@ -48,7 +48,7 @@ impl fmt::Display for Signature {
     }
 }
 
-/// All signatures of a program: equal ones have the same number.
+/// All signatures of a program. Equal signatures have the same number.
 #[derive(Default)]
 pub(crate) struct Signatures {
     numbers: HashMap<Signature, u32>,
@@ -65,7 +65,7 @@ impl Signatures {
         })
     }
 
-    /// The signature that has a number.
+    /// The signature with this number.
     pub fn get(&self, number: u32) -> Option<&Signature> {
         self.all.get(number as usize)
     }

@@ -1,4 +1,4 @@
-//! Special registers whose values stay while a block runs.
+//! Special registers that are constant while a block runs.
 
 use isa::{SpecialRegister, SpecialValue};
 
@@ -7,7 +7,7 @@ use crate::grid::Launch;
 use crate::mask::WARP_LANES;
 use crate::shared::{RESERVED_FOR_GROUPS, RESERVED_SHARED_BYTES};
 
-/// Extents of a launch's blocks and grid, by axis.
+/// Extents of a block and of the grid, by axis.
 const BLOCK: [fn(&Launch) -> u64; 3] = [
     |launch| launch.config.block[0].into(),
     |launch| launch.config.block[1].into(),
@@ -19,7 +19,7 @@ const GRID: [fn(&Launch) -> u64; 3] = [
     |launch| launch.config.grid[2].into(),
 ];
 
-/// Extents of a cluster, and numbers of clusters in the grid, by axis.
+/// Extents of a cluster, and the numbers of clusters in the grid, by axis.
 const CLUSTER: [fn(&Launch) -> u64; 3] = [
     |launch| launch.cluster()[0].into(),
     |launch| launch.cluster()[1].into(),
@@ -31,7 +31,7 @@ const CLUSTERS: [fn(&Launch) -> u64; 3] = [
     |launch| (launch.config.grid[2] / launch.cluster()[2]).into(),
 ];
 
-/// How the value of a special register is found (PTX ISA, "Special Registers").
+/// The rule for the value of a special register (PTX ISA, "Special Registers").
 #[derive(Clone, Copy)]
 pub(crate) enum Special {
     /// `%tid`, by axis.
@@ -52,7 +52,7 @@ pub(crate) enum Special {
     LaneMask(fn(u32) -> u32),
     /// `%perctamemoryoffset`
     BlockMemory,
-    /// The same for all threads of a launch.
+    /// Uniform in a launch.
     Uniform(fn(&Launch) -> u64),
 }
 
@@ -95,7 +95,8 @@ impl Special {
             SpecialValue::Envreg(1) => Special::Uniform(|launch| launch.grid_workspace() >> 32),
             SpecialValue::Envreg(2) => Special::Uniform(|launch| launch.grid_workspace() & 0xffff_ffff),
             SpecialValue::Envreg(_) => Special::Uniform(|_| 0),
-            // One multiprocessor of one locality domain, one grid, nothing that counts, no graph that launches itself.
+            // The machine has one multiprocessor in one locality domain, one grid, no performance counters, and no
+            // graph that launches itself.
             SpecialValue::Nsmid => Special::Uniform(|_| 1),
             SpecialValue::Smid
             | SpecialValue::LocalityDomainId
@@ -110,14 +111,14 @@ impl Special {
         }
     }
 
-    /// It can differ between blocks.
+    /// Whether it can differ between blocks.
     pub fn depends_on_block(self) -> bool {
         use Special::{BlockMemory, ClusterCtaid, ClusterId, ClusterRank, Ctaid};
         matches!(self, Ctaid(_) | ClusterId(_) | ClusterCtaid(_) | ClusterRank | BlockMemory)
     }
 
-    /// Its value in all lanes of a gang, if it steps evenly. `ctaids` are those of its first and last block; `along` is the axis along which
-    /// `%ctaid` steps by one from block to block, if there is one.
+    /// Its affine form in a gang, if it has one. `ctaids` are those of the gang's first and last block. `along` is the
+    /// axis along which `%ctaid` increases by one from block to block, if there is one.
     pub fn affine(
         self,
         launch: &Launch,
@@ -134,7 +135,7 @@ impl Special {
         let by_row = |base: u64| Affine { base, step: 0, pitch: 1, block_stride: 0 };
         match self {
             Special::Uniform(of) => Some(Affine::uniform(of(launch))),
-            // Blocks of clusters of several have a gang of their own.
+            // In clusters of several blocks, each block has its own gangs.
             Special::ClusterId(axis) if launch.cluster_blocks() == 1 => {
                 Special::Ctaid(axis).affine(launch, (ctaids, along), first_thread, rows)
             }
@@ -144,7 +145,7 @@ impl Special {
             Special::Ctaid(axis) => {
                 let [first, last] = ctaids;
                 let block_stride = u64::from(along == Some(axis) && rows.blocks() > 1);
-                // Where blocks go over the ends of rows, those of a plane have the same `%ctaid.z`.
+                // If a CTA batch crosses the ends of rows, its blocks in one plane still have the same `%ctaid.z`.
                 let same =
                     launch.config.grid[axis] <= 1 || (axis..3).all(|other| first[other] == last[other]);
                 let affine = Affine { block_stride, ..Affine::uniform(first[axis].into()) };

@@ -1,4 +1,4 @@
-//! Operations on tensor memory.
+//! Operations on tensor memory, with resolved operands.
 
 use ir::{TensorMemoryKind, TensorMemoryOp};
 use isa::{Mod, Picks};
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::Address;
 use crate::registers::SlotRef;
 
-/// An operation on tensor memory: [`ir::TensorMemoryOp`]. `at` is an address there.
+/// An operation on tensor memory: [`ir::TensorMemoryOp`]. `at` is an address in tensor memory.
 pub(crate) enum TensorMemory {
     Allocate {
         address: Address,
@@ -24,7 +24,7 @@ pub(crate) enum TensorMemory {
     Load {
         at: SlotRef,
         fragment: Fragment,
-        /// Those of the fragment, and behind them what `.red` makes of these.
+        /// The registers of the fragment, followed by the result of `.red`.
         registers: Vec<Option<SlotRef>>,
         /// `.red`
         reduction: Option<Picks>,
@@ -54,22 +54,22 @@ pub(crate) struct TensorMultiply {
     pub b: SlotRef,
     /// The instruction descriptor.
     pub instruction: SlotRef,
-    /// Where the metadata of a sparse A are.
+    /// The address of the metadata of a sparse A.
     pub metadata: Option<SlotRef>,
-    /// Where the scales of A and B are.
+    /// The addresses of the scales of A and B.
     pub scales: Option<[SlotRef; 2]>,
-    /// Words of lanes whose elements of D stay as they are.
+    /// Words of a mask of lanes whose elements of D stay unchanged.
     pub disabled: SmallVec<[SlotRef; 8]>,
-    /// Whether D is added to.
+    /// Whether the product is added to D.
     pub accumulate: SlotRef,
-    /// D counts times 2 to minus this.
+    /// D is first multiplied by 2 to the power of minus this.
     pub input_scale: Option<SlotRef>,
-    /// `.ws`: which columns of B are zero.
+    /// `.ws`: the columns of B that count as zero.
     pub zero_mask: Option<SlotRef>,
     pub helpers: &'static MatrixHelpers,
 }
 
-/// Where A is.
+/// The location of A.
 pub(crate) enum TensorFactor {
     /// In shared memory, behind a matrix descriptor.
     Shared(SlotRef),
@@ -78,7 +78,8 @@ pub(crate) enum TensorFactor {
 }
 
 impl TensorMemory {
-    /// `None` for what no engine executes. `slot` finds slots, `literal` the values of those that hold literals.
+    /// `None` for an operation that no engine executes. `slot` maps slots, and `literal` returns the value of a slot
+    /// that holds a literal.
     pub fn new(
         op: &TensorMemoryOp,
         address: Option<Address>,

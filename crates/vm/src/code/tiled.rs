@@ -1,4 +1,5 @@
-//! Products whose fragments are tiles, which a vector function multiplies in the order of the registers ([`lanes::TileProduct`]).
+//! Matrix products whose fragments are tiles. A vector function multiplies them in register order
+//! ([`lanes::TileProduct`]).
 
 use isa::matrix::Matrix;
 use isa::{Rounding, Type};
@@ -9,25 +10,25 @@ use sem::matrix::Product;
 use super::{Fragment, MatrixFactor, MatrixSource, Multiply};
 use crate::registers::SlotRef;
 
-/// Bits of the elements that stand together in shared memory: those of a quad's words.
+/// Bits of the elements that are adjacent in shared memory: the words of a quad.
 const UNIT_BITS: usize = 128;
 
-/// A product of tiles.
+/// A matrix product on tiles.
 pub(crate) struct Tiled {
-    /// By whether A and B are transposed in shared memory: bits 0 and 1 of the index.
+    /// Bits 0 and 1 of the index: whether A and B are transposed in shared memory.
     products: [Option<TileProduct>; 4],
     pub a: TileSource,
     pub b: TileSource,
     pub c: Vec<SlotRef>,
     pub d: Vec<SlotRef>,
-    /// What [`TileProduct::reads_later`] says of their registers.
+    /// The result of [`TileProduct::reads_later`] for the registers of A, C and D.
     pub d_is_read: bool,
 }
 
-/// Where the registers of a factor are.
+/// The registers of a factor.
 pub(crate) enum TileSource {
     Registers(Vec<SlotRef>),
-    /// So many are made of the units behind a descriptor, for each warp.
+    /// For each warp, this many registers are filled from the units behind a descriptor.
     Shared {
         descriptor: SlotRef,
         transposed: Option<SlotRef>,
@@ -36,7 +37,7 @@ pub(crate) enum TileSource {
 }
 
 impl Tiled {
-    /// `None` if the product is not one of tiles.
+    /// `None` if the product cannot be computed on tiles.
     pub fn new(op: &Multiply) -> Option<Tiled> {
         let nearest = op.product.d != Type::F64 || op.product.rounding == Rounding::NearestEven;
         if op.sparse.is_some() || op.scales.is_some() || op.products != 1 || !nearest {
@@ -57,13 +58,13 @@ impl Tiled {
         let products = std::array::from_fn(product);
         let (a, b) = (TileSource::of(&op.a)?, TileSource::of(&op.b)?);
         let (c, d) = (slots(c_fragment)?, slots(&op.d)?);
-        // Where A is in registers there is only this one.
+        // If A is in registers, this is the only product.
         let a_slots: &[SlotRef] = if let TileSource::Registers(slots) = &a { slots } else { &[] };
         let d_is_read = products[0].as_ref()?.reads_later(a_slots, &c, &d);
         Some(Tiled { products, a, b, c, d, d_is_read })
     }
 
-    /// The product where factors in shared memory are transposed or not.
+    /// The product for factors in shared memory that are transposed or not.
     pub fn product(&self, a_transposed: bool, b_transposed: bool) -> Option<&TileProduct> {
         self.products[usize::from(a_transposed) | usize::from(b_transposed) << 1].as_ref()
     }
@@ -89,8 +90,8 @@ fn slots(fragment: &Fragment) -> Option<Vec<SlotRef>> {
     fragment.registers.iter().copied().collect()
 }
 
-/// The tiles of A or B. In shared memory eight lines of a unit each are one: the rows of A or the columns of B, or what is along k where
-/// the matrix is transposed.
+/// The tiles of A or B. In shared memory, a tile is eight lines of one unit each: the rows of A or the columns of B, or
+/// lines along k if the matrix is transposed.
 fn factor_tiles(factor: &MatrixFactor, element: MatrixElement, transposed: bool) -> Option<Tiles> {
     match &factor.source {
         MatrixSource::Registers(fragment) if !transposed => Some(fragment.tiles.as_ref()?.distinct().0),
@@ -102,7 +103,7 @@ fn factor_tiles(factor: &MatrixFactor, element: MatrixElement, transposed: bool)
     }
 }
 
-/// How elements of a type become binary32, which must hold them exactly, or binary64.
+/// The conversion of elements of a type to binary32, which must represent them exactly, or to binary64.
 fn element(product: &Product, ty: Type) -> Option<MatrixElement> {
     Some(match ty {
         Type::F16 => MatrixElement::F16,
@@ -117,7 +118,7 @@ fn element(product: &Product, ty: Type) -> Option<MatrixElement> {
         Type::E4m3 | Type::E5m2 | Type::E2m3 | Type::E3m2 => {
             MatrixElement::Small(SmallFloat::new(Format::of(ty)?, 0))
         }
-        // In the middle of its byte.
+        // The element is in the middle of its byte.
         Type::E2m1 if !product.packed => MatrixElement::Small(SmallFloat::new(Format::of(ty)?, 2)),
         _ => return None,
     })

@@ -1,7 +1,7 @@
 //! Loads and stores.
 //!
-//! Every access is checked: address, size, alignment, space and lifetime. The check is made once for all lanes
-//! where their addresses lie in one allocation, and lane by lane to find out who is at fault.
+//! Every access is checked: address, size, alignment, space and lifetime. If the addresses of all lanes lie in one
+//! allocation, one check covers them all. Otherwise each lane is checked, which also finds the lane that faults.
 
 use std::sync::PoisonError;
 
@@ -26,26 +26,26 @@ use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
 use crate::memory::resolve;
 use crate::registers::{SlotRef, lane_width};
 
-/// What is accessed: for messages and checks.
+/// What an access does, for checks and messages.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
     pub space: Space,
-    /// Bytes a lane, all elements together.
+    /// Bytes of one lane's access, all elements together.
     pub bytes: u64,
     pub write: bool,
     pub span: Span,
 }
 
-/// Where an access of one lane goes.
+/// The memory of one lane's access.
 #[derive(Clone, Copy)]
 pub(super) enum Resolved {
     Host(*mut u8),
-    /// Address in the lane's local memory.
+    /// An address in the lane's local memory.
     Local(u64),
 }
 
 impl Gang<'_> {
-    /// Addresses that step evenly; if they do not, the register that they stand in.
+    /// The addresses in affine form; as an error, the register that holds them if they have none.
     #[inline]
     pub(super) fn even(&self, address: &Address, active: &Active) -> Result<Even, SlotRef> {
         let rows = self.registers.rows();
@@ -57,7 +57,7 @@ impl Gang<'_> {
         let narrow = slot.width != Width::W64;
         let affine = self.registers.affine(active.window, slot).ok_or(slot)?;
         let even = Even::new(affine, address.offset, narrow, rows).ok_or(slot)?;
-        // Addresses of groups that have lanes of several blocks are better looked at one by one.
+        // If groups have lanes of several CTAs, addresses are better looked at one by one.
         if even.group_step().is_some() { Ok(even) } else { Err(slot) }
     }
 
@@ -69,7 +69,7 @@ impl Gang<'_> {
         }
     }
 
-    /// Addresses that stand in a register.
+    /// Addresses that are read from a register's array.
     #[inline(never)]
     fn each(&mut self, slot: SlotRef, offset: u64, active: &Active) -> Addresses {
         let narrow = slot.width != Width::W64;
@@ -78,7 +78,7 @@ impl Gang<'_> {
         Addresses::Each(Each { array, narrow, offset, pattern })
     }
 
-    /// The memory that holds all of `least .. greatest + bytes`, if it is all in one place (and not local).
+    /// The region that holds all of `least .. greatest + bytes`, if one allocation does and it is not local memory.
     pub(super) fn region(
         &self,
         shared: &Shared,
@@ -120,7 +120,8 @@ impl Gang<'_> {
         Region { storage, base, end: base + bytes, stride, passing }.holding(least, end)
     }
 
-    /// All of shared memory, for accesses that have been checked one by one, if that is where an address lies.
+    /// If the address is in shared memory: the whole shared memory of the CTA that it names, as one region. The
+    /// caller must have checked each access.
     pub(super) fn all_shared(&self, shared: &Shared, space: Space, address: u64) -> Option<Region> {
         let (space, inner) = resolve(space, address);
         let (storage, start, own) = (space == Space::Shared).then(|| shared.memory_at(inner))??;
@@ -144,14 +145,15 @@ impl Gang<'_> {
         let block = self.registers.rows().block_of(lane);
         Ok(match place {
             Resolved::Host(at) if block > 0 && shared.memory_of_first().contains(&(at as usize)) => {
-                // SAFETY: every block has memory of its own, `stride` bytes after that of the one before.
+                // SAFETY: every CTA has its own memory, `stride` bytes after that of the CTA before.
                 Resolved::Host(unsafe { at.add(block * shared.stride) })
             }
             place => place,
         })
     }
 
-    /// Where an access goes that runs over the end of shared memory, if the launch lets it ([`crate::LaunchConfig::overruns`]).
+    /// The memory of an access past the end of the CTA's shared memory, if the launch permits it
+    /// ([`crate::LaunchConfig::overruns`]).
     #[cold]
     fn overrun(&self, shared: &Shared, request: &Request, lane: usize, address: u64) -> Option<Resolved> {
         let overruns = self.launch.config.overruns.as_ref()?;
@@ -171,7 +173,7 @@ impl Gang<'_> {
         Some(Resolved::Host(memory.wrapping_add(offset as usize)))
     }
 
-    /// Checks the access of one lane of the gang's first block.
+    /// Checks the access of one lane, as a lane of the gang's first CTA.
     pub(super) fn place(
         &self,
         shared: &Shared,
@@ -201,7 +203,7 @@ impl Gang<'_> {
         }
     }
 
-    /// What is wrong with an address that no region was found for.
+    /// The kind of fault for an address for which no region was found.
     pub(super) fn why_outside(shared: &Shared, space: Space, address: u64) -> FaultKind {
         let (space, inner) = resolve(space, address);
         let ended = space == Space::Shared && shared.has_ended(inner);
@@ -226,7 +228,7 @@ impl Gang<'_> {
         self.fault(kind, request.span, Mask::single(lane), Some(access), "")
     }
 
-    /// Calls `f` with the place of every active lane's access, after all have been checked.
+    /// Checks the accesses of all active lanes, then calls `f` with the memory of each.
     pub(super) fn each_place(
         &mut self,
         shared: &Shared,
@@ -235,7 +237,7 @@ impl Gang<'_> {
         mask: Mask,
         mut f: impl FnMut(&mut Self, usize, Resolved),
     ) -> Step {
-        // `f` may write the register that the addresses stand in.
+        // `f` may write the register that holds the addresses.
         let mut all = [0; GANG_LANES];
         mask.for_each(|lane| all[lane] = address_of(addresses, lane));
         let of = |lane: usize| all[lane];
@@ -252,8 +254,9 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// The region of an access whose lanes are all aligned and in bounds. If every block has one of its own, the
-    /// addresses become those that the first block's would have if it went on.
+    /// The region of an access, if all lanes are aligned and in bounds. If each CTA has its own copy of the region,
+    /// `Region::stride` bytes apart, this stride is added to the addresses' CTA stride, so that [`Region::at`] finds
+    /// each lane's copy.
     #[inline]
     fn even_region(&self, shared: &Shared, request: &Request, even: &mut Even, mask: Mask) -> Option<Region> {
         if !even.aligned(request.bytes) {
@@ -268,14 +271,14 @@ impl Gang<'_> {
         Some(region)
     }
 
-    /// The same if lanes that are not active lie outside.
+    /// [`Gang::even_region`] if inactive lanes are out of bounds.
     #[cold]
     fn active_region(&self, shared: &Shared, request: &Request, even: &Even, mask: Mask) -> Option<Region> {
         let (least, greatest) = even.bounds_of(mask)?;
         (least, greatest).ne(&even.bounds).then(|| self.region(shared, request, least, greatest))?
     }
 
-    /// The region of an access whose lanes are all aligned and in bounds; changes even addresses as
+    /// The region of an access, if all lanes are aligned and in bounds. Changes affine addresses as
     /// [`Gang::even_region`] does.
     pub(super) fn checked_region(
         &self,
@@ -329,7 +332,8 @@ impl Gang<'_> {
             }
         }
         let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
-        // Before their destinations are written, which may hold the addresses, vectors are brought together.
+        // A destination of a vector may hold the addresses: all vectors are packed before the first destination is
+        // written.
         if self.load_vectors(op, active, &transfer) {
             return Ok(());
         }
@@ -345,7 +349,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// A load of the same elements for all lanes.
+    /// Loads the same elements for all lanes.
     #[inline]
     pub(super) fn load_uniform(
         &mut self,
@@ -376,12 +380,13 @@ impl Gang<'_> {
         Transfer { helpers, rows, region, addresses, active, bytes, stride }
     }
 
-    /// Room for vectors of all lanes of up to 16 bytes: both scratch arrays.
+    /// Buffer for a vector of up to 16 bytes for each lane: both scratch arrays.
     fn vector_room(&self) -> *mut u8 {
         self.registers.scratch(1)
     }
 
-    /// A load of vectors of up to 16 bytes that brings them together first; false if it is not one.
+    /// Loads vectors of up to 16 bytes by deinterleaving; packs them into a buffer first unless they lie at a
+    /// constant distance. Returns false if the load is not of this kind.
     fn load_vectors(&mut self, op: &Load, active: &Active, transfer: &Transfer) -> bool {
         let (count, bytes) = (op.dst.len(), op.bytes as usize);
         let as_it_is = |slot: SlotRef| slot.width.bytes() == bytes;
@@ -394,9 +399,9 @@ impl Gang<'_> {
         }
         let first = active.groups.0;
         let lanes = (active.groups.1 - first) * GROUP_LANES;
-        // In place if they step evenly; else brought together.
+        // Deinterleave in place if the vectors lie at a constant distance; else pack them.
         let (vectors, step) = transfer.even_vectors().filter(|_| bytes > 1).unwrap_or_else(|| {
-            // SAFETY: there is room for vectors of all lanes.
+            // SAFETY: the buffer has room for the vectors of all lanes.
             (unsafe { transfer.pack_vectors(self.vector_room()) }, count * bytes)
         });
         let arrays: SmallVec<[*mut u8; 4]> = op
@@ -420,14 +425,16 @@ impl Gang<'_> {
         true
     }
 
-    /// Addresses that stay while the destinations of a load are written: a single destination may be the register
-    /// that they stand in, since each lane's address is read before its value is written.
+    /// Addresses that stay valid while the destinations of a load are written. Several destinations need a copy of
+    /// the register that holds the addresses. A single destination may be this register, since each lane's address is
+    /// read before its value is written.
     pub(super) fn kept(&self, op: &Load, addresses: Addresses) -> Addresses {
         match addresses {
             Addresses::Each(each) if op.dst.len() > 1 => {
                 let copy = self.registers.scratch(1);
                 let bytes = if each.narrow { 4 } else { 8 };
-                // SAFETY: both have `lanes` elements of this size; nothing else uses the scratch array meanwhile.
+                // SAFETY: both arrays have `lanes` elements of this size; nothing else uses the scratch array
+                // meanwhile.
                 unsafe { std::ptr::copy_nonoverlapping(each.array, copy, bytes * self.lanes) }
                 Addresses::Each(Each { array: copy, ..each })
             }
@@ -435,8 +442,8 @@ impl Gang<'_> {
         }
     }
 
-    /// Where the results of an operation can be written at once, if all active lanes ([`Active::range`], from a group's first on)
-    /// store them one after the other.
+    /// Where an operation can write its results directly: the memory of a store whose active lanes are one range
+    /// ([`Active::range`]) that starts at a group's first lane, and whose elements are contiguous.
     pub(super) fn store_target(
         &mut self,
         op: &Store,
@@ -465,7 +472,7 @@ impl Gang<'_> {
         Some(unsafe { region.at(even.at(first)) })
     }
 
-    /// Lane by lane: local memory, and accesses that fault or are spread over several allocations.
+    /// Loads the lanes one by one: local memory, and accesses that fault or lie in several allocations.
     #[inline(never)]
     pub(super) fn load_each(
         &mut self,
@@ -520,7 +527,7 @@ impl Gang<'_> {
             }
             return Ok(());
         }
-        // Values may still stand in the memory that is written now: all are read before the first is written.
+        // Values may still be in the memory that is written now: all are read before the first is written.
         for slot in &op.src {
             self.registers.read(active.window, *slot);
         }

@@ -3,9 +3,10 @@
 use crate::mask::{GROUP_LANES, Mask};
 use crate::registers::{COMPACTED_LANES, Window};
 
-/// Lanes are compacted where operations have so many times as many otherwise.
+/// Lanes are compacted if compaction divides the number of lanes per operation by at least this factor.
 const LEAST_GAIN: usize = 2;
-/// And where they have run an operation for so many of them, and so many operations.
+/// Compaction starts only after the lanes have run one operation for each `LANES_BY_OPERATION` of them, and at least
+/// `LEAST_OPERATIONS`.
 const LANES_BY_OPERATION: usize = 32;
 const LEAST_OPERATIONS: usize = 8;
 
@@ -13,29 +14,29 @@ const LEAST_OPERATIONS: usize = 8;
 #[derive(Clone, Copy)]
 pub(crate) struct Active {
     pub mask: Mask,
-    /// Number of them.
+    /// Number of active lanes.
     pub count: usize,
-    /// The groups that hold them: the first, and one past the last.
+    /// The groups that hold the active lanes: the first, and one past the last.
     pub groups: (usize, usize),
     /// The first active lane and one past the last, if all between are active; else `(0, 0)`.
     pub range: (usize, usize),
-    /// All lanes of these groups are active.
+    /// All lanes of `groups` are active.
     pub whole_groups: bool,
     /// All lanes of the gang are active.
     pub all_lanes: bool,
-    /// No other path needs anything: results may be written in all lanes.
+    /// No other path needs any slot of the window: results may be written in all lanes.
     pub alone: bool,
     pub window: Window,
     /// The window and the groups, for inline caches.
     pub place: [u32; 4],
     pub frame: u32,
-    /// They are a path's, and few of a wide span.
+    /// The lanes are those of a path, and few compared to the span of their groups.
     pub few: bool,
-    /// Operations of the blocks that they have run together.
+    /// Operations of the basic blocks that these lanes have run together.
     pub operations: usize,
-    /// Pure operations have them one after the other.
+    /// Pure operations run in compacted lanes.
     pub compacts: bool,
-    /// A guard holds for some lanes of the path only: the others keep their values.
+    /// A guard holds only for some lanes of the path: the other lanes keep their values.
     pub guarded: bool,
 }
 
@@ -59,12 +60,12 @@ impl Active {
         }
     }
 
-    /// The lanes of its groups: the first, and one past the last.
+    /// The lanes of the active groups: the first, and one past the last.
     pub fn lanes(&self) -> (usize, usize) {
         (self.groups.0 * GROUP_LANES, self.groups.1 * GROUP_LANES)
     }
 
-    /// The lanes of a mask, in a gang of so many lanes.
+    /// Sets the lanes of a mask, in a gang of `lanes` lanes.
     pub fn set_mask(&mut self, mask: Mask, lanes: usize) {
         self.mask = mask;
         self.count = mask.count() as usize;
@@ -76,7 +77,7 @@ impl Active {
         self.place[2..].copy_from_slice(&[self.groups.0 as u32, self.groups.1 as u32]);
     }
 
-    /// The lanes of a path in a gang of so many lanes.
+    /// Sets the lanes of a path, in a gang of `lanes` lanes.
     pub fn set_path(&mut self, mask: Mask, lanes: usize) {
         self.set_mask(mask, lanes);
         let compacted = self.count.next_multiple_of(GROUP_LANES);
@@ -85,15 +86,15 @@ impl Active {
         (self.operations, self.compacts) = (0, false);
     }
 
-    /// They are about to run so many operations. To bring registers together pays where lanes stay together: those of a loop that
-    /// leave it one after the other do not.
+    /// Notes that the lanes are about to run a basic block of `operations` operations. Compaction pays only where
+    /// lanes stay together. It does not pay for lanes that leave a loop at different times.
     #[inline]
     pub fn expect(&mut self, operations: usize) {
         self.operations += operations;
         self.compacts = self.few && self.operations >= LEAST_OPERATIONS.max(self.count / LANES_BY_OPERATION);
     }
 
-    /// All threads of a gang.
+    /// Sets all threads of a gang.
     pub fn set_everyone(&mut self, everyone: &Everyone) {
         (self.mask, self.count, self.groups) =
             (everyone.mask, everyone.threads, (0, everyone.threads.div_ceil(GROUP_LANES)));
@@ -114,7 +115,7 @@ pub(crate) struct Everyone {
 }
 
 impl Everyone {
-    /// The first threads of so many lanes.
+    /// The first `threads` of `lanes` lanes.
     pub fn new(threads: usize, lanes: usize) -> Everyone {
         Everyone {
             mask: Mask::first(threads),

@@ -1,4 +1,4 @@
-//! The addresses of an access: evenly stepping ones, those in a register, and the memory that holds them.
+//! The addresses of an access, in affine form or from a register's array, and the memory that holds them.
 
 use std::mem::MaybeUninit;
 
@@ -11,18 +11,18 @@ use crate::pattern::Pattern;
 #[derive(Clone, Copy)]
 #[expect(clippy::large_enum_variant, reason = "it lives on the stack while one access runs")]
 pub(super) enum Addresses {
-    /// They step evenly along rows and columns.
+    /// The addresses have an affine form.
     Even(Even),
-    /// One for each lane.
+    /// One address for each lane.
     Each(Each),
 }
 
-/// Room for an address of every lane.
+/// A buffer for one address for each lane.
 pub(super) type Room = [MaybeUninit<u64>; GANG_LANES];
 pub(super) const ROOM: Room = [MaybeUninit::uninit(); GANG_LANES];
 
 impl Addresses {
-    /// Those of all lanes up to the last active group; of lanes that are not active, anything.
+    /// The addresses of all lanes up to the last active group. Entries of inactive lanes are arbitrary.
     pub fn all<'r>(&self, active: &Active, room: &'r mut Room) -> &'r [u64] {
         let room = &mut room[..active.lanes().1];
         for (group, to) in room.as_chunks_mut::<GROUP_LANES>().0.iter_mut().enumerate() {
@@ -44,15 +44,15 @@ impl Addresses {
                 }
             }
         }
-        // SAFETY: they have been written, whole groups of them.
+        // SAFETY: the loop has written whole groups, which are all entries.
         unsafe { room.assume_init_ref() }
     }
 }
 
-/// Addresses that step evenly and do not wrap.
+/// Addresses in affine form that do not wrap around.
 #[derive(Clone, Copy)]
 pub(super) struct Even {
-    /// Steps are 64 bits wide.
+    /// Steps are sign-extended to 64 bits.
     pub affine: Affine,
     pub rows: LaneRows,
     /// The least and the greatest address of all lanes, active or not.
@@ -60,7 +60,7 @@ pub(super) struct Even {
 }
 
 impl Even {
-    /// The addresses `value + offset`, if none wraps; `narrow` ones wrap at 32 bits.
+    /// The addresses `value + offset`, if none wraps around. `narrow` addresses have 32 bits.
     #[inline]
     pub fn new(value: Affine, offset: u64, narrow: bool, rows: LaneRows) -> Option<Even> {
         let base = value.base.wrapping_add(offset);
@@ -81,14 +81,14 @@ impl Even {
         self.affine.at(lane, self.rows)
     }
 
-    /// That of the first lane of a block.
+    /// The address of the first lane of a CTA.
     #[inline]
     pub fn of_block(&self, block: usize) -> u64 {
         self.affine.base.wrapping_add(self.affine.block_stride.wrapping_mul(block as u64))
     }
 
-    /// The least and the greatest address of the lanes of a mask: where addresses step evenly, those of the first and the
-    /// last lane.
+    /// The least and the greatest address of the lanes of a mask. Where addresses are linear in the lane, these are
+    /// the addresses of the first and the last lane.
     pub fn bounds_of(&self, mask: Mask) -> Option<(u64, u64)> {
         let (rows, Affine { base, step, block_stride, .. }) = (self.rows, self.affine);
         let join = |(a, b): (u64, u64), (c, d): (u64, u64)| (a.min(c), b.max(d));
@@ -120,41 +120,41 @@ impl Even {
         groups.filter(|group| group.1 != 0).map(of_group).reduce(join)
     }
 
-    /// All lanes are aligned to `bytes`, a power of two.
+    /// Whether the addresses of all lanes are aligned to `bytes`, a power of two.
     #[inline]
     pub fn aligned(&self, bytes: u64) -> bool {
         let Affine { base, step, pitch, block_stride } = self.affine;
         (base | step | pitch | block_stride) & (bytes - 1) == 0
     }
 
-    /// The step from lane to lane that all groups have.
+    /// The distance between consecutive lanes, if it is the same within all groups.
     #[inline]
     pub fn group_step(&self) -> Option<u64> {
         let Affine { step, .. } = self.affine;
         (self.rows.has_whole_groups() || self.affine.is_linear(step, self.rows)).then_some(step)
     }
 
-    /// The elements of `bytes` bytes stand one after the other in each block.
+    /// Whether the elements of `bytes` bytes are contiguous within each CTA, in the order of the lanes.
     pub fn consecutive_in_block(&self, bytes: u64) -> bool {
         self.affine.is_linear_in_block(bytes, self.rows)
     }
 
-    /// The elements of `bytes` bytes stand one after the other, in the order of the lanes.
+    /// Whether the elements of `bytes` bytes are contiguous, in the order of the lanes.
     #[inline]
     pub fn consecutive(&self, bytes: u64) -> bool {
         self.affine.is_linear(bytes, self.rows)
     }
 }
 
-/// Addresses that stand in a register, plus an offset.
+/// Addresses from a register's array, plus an offset.
 #[derive(Clone, Copy)]
 pub(super) struct Each {
     /// The register's array.
     pub array: *const u8,
-    /// Its elements have 4 bytes, and addresses wrap at 32 bits.
+    /// Elements have 4 bytes, and addresses wrap around at 32 bits.
     pub narrow: bool,
     pub offset: u64,
-    /// What is known of the register's values in the active lanes.
+    /// What the register's values in the active lanes have in common.
     pub pattern: Pattern,
 }
 
@@ -178,28 +178,28 @@ impl Each {
         Some((shifted(self.pattern.least)?, shifted(self.pattern.greatest)?))
     }
 
-    /// All active lanes are aligned to `bytes`, a power of two.
+    /// Whether the addresses of all active lanes are aligned to `bytes`, a power of two.
     pub fn aligned(&self, bytes: u64) -> bool {
         (self.pattern.least.wrapping_add(self.offset) | self.pattern.differ) & (bytes - 1) == 0
     }
 }
 
-/// Memory of the host that holds device addresses from `base` on.
+/// Host memory that backs the device addresses from `base` on.
 #[derive(Clone, Copy)]
 pub(super) struct Region {
     pub storage: *mut u8,
     pub base: u64,
     /// One past its last address.
     pub end: u64,
-    /// If every block has such memory of its own: bytes from one block's to the next. Even addresses have been changed to make
-    /// up for it.
+    /// If each CTA has its own copy of this memory: bytes from one copy to the next, else 0. Affine addresses already
+    /// include this stride.
     pub stride: usize,
-    /// It may not be there the next time: memory of another block, which may end.
+    /// The memory may be gone the next time: it belongs to another CTA, which may end.
     pub passing: bool,
 }
 
 impl Region {
-    /// If it holds the addresses from `least` to `end`, exclusive.
+    /// The region, if it holds the addresses from `least` to `end`, exclusive.
     pub fn holding(self, least: u64, end: u64) -> Option<Region> {
         (self.base <= least && end <= self.end).then_some(self)
     }
@@ -208,7 +208,7 @@ impl Region {
     /// The address must be one that the region was found for.
     #[inline]
     pub unsafe fn at(self, address: u64) -> *mut u8 {
-        // Not `add`: memory of the host is many of its objects (`Extent::resolve`).
+        // Not `add`: a region may span several allocations of the host (`Extent::resolve`).
         self.storage.wrapping_add(address.wrapping_sub(self.base) as usize)
     }
 }

@@ -1,9 +1,15 @@
 //! `atom` and `red`.
 //!
-//! Lanes come in ascending order, and each gets its old value. Common cases are done faster with the same results: one number for all lanes
-//! on one element whose old value nobody reads, all lanes on one element (one operation for other host threads), counts in the block's own
-//! memory, and few lanes. Where an operation needs attempts, the elements of a warp are all read first, so that the host waits for them at
-//! once. Narrowest tests (`tests/run`): `atomics_*`.
+//! Lanes execute in ascending order, and each receives the value before its own operation. Faster code with the same
+//! results handles common cases:
+//! - all lanes combine one operand value into one integer element, and no lane reads the old value: one combined
+//!   operation;
+//! - all lanes operate on one element: one host atomic operation, so other host threads see a single update;
+//! - counters in the CTA's own shared memory (histograms);
+//! - few active lanes.
+//!
+//! If the host needs a compare-exchange loop, the elements of a warp are all read first, so that their cache misses
+//! overlap. Narrowest tests (`tests/run`): `atomics_*`.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -24,12 +30,12 @@ use crate::fault::FaultKind;
 use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 use crate::memory::resolve;
 
-/// So few lanes are looked at one by one.
+/// Up to this many active lanes are handled one by one.
 const FEW_LANES: usize = 32;
 
 /// The operands of an atomic operation, one for each lane.
 pub(super) struct Operands {
-    /// Where the lane's element stands, from a base on.
+    /// Byte offset of the lane's element from a common base.
     offsets: [u64; GANG_LANES],
     a: [u64; GANG_LANES],
     b: [u64; GANG_LANES],
@@ -59,7 +65,7 @@ impl Gang<'_> {
         if matches!(bytes, 4 | 8)
             && let Some(region) = self.checked_region(shared, &request, &mut addresses, active.mask)
         {
-            // Shared memory is touched by this host thread alone.
+            // Only this host thread accesses shared memory.
             let own = shared.has(region.storage);
             self.atomic_in_region(op, active, &addresses, region, own);
             return Ok(());
@@ -67,7 +73,7 @@ impl Gang<'_> {
         self.atomic_each(op, active, shared, &request, &addresses)
     }
 
-    /// Checks the addresses of vectors as a whole: they are aligned, and lie in global memory.
+    /// Checks the address of each lane's whole vector: it must be aligned and lie in global memory.
     #[inline(never)]
     fn check_vector(&mut self, op: &Atomic, active: &Active, shared: &Shared, request: &Request) -> Step {
         let request = Request { bytes: op.vector.into(), ..*request };
@@ -81,7 +87,8 @@ impl Gang<'_> {
         self.each_place(shared, &request, &addresses, active.mask, |_, _, _| {})
     }
 
-    /// An operation on integers with the same number in all lanes on one element whose old value nobody reads: all at once.
+    /// Handles an integer operation with one operand value in all lanes, on one element, whose old value no lane
+    /// reads: one update of the element has the effect of all. Returns false if the operation is not of this kind.
     #[inline(never)]
     fn atomic_repeated(&self, op: &Atomic, active: &Active, shared: &Shared, request: &Request) -> bool {
         if op.dst.is_some() || op.ty.is_float() || !matches!(request.bytes, 4 | 8) {
@@ -91,7 +98,7 @@ impl Gang<'_> {
         let all = match op.op {
             AtomicOp::Add => a.wrapping_mul(active.count as u64),
             AtomicOp::And | AtomicOp::Or | AtomicOp::Min | AtomicOp::Max | AtomicOp::Exchange => a,
-            // Twice is never.
+            // An even number of XORs with one value cancels out.
             AtomicOp::Xor => a * (active.count % 2) as u64,
             AtomicOp::Inc | AtomicOp::Dec | AtomicOp::CompareAndSwap => return false,
         };
@@ -106,7 +113,7 @@ impl Gang<'_> {
         }
         let Some(region) = self.region(shared, request, address, address) else { return false };
         if region.stride > 0 && self.registers.rows().blocks() > 1 {
-            // Every block has an element of its own.
+            // Each CTA has its own element.
             return false;
         }
         // SAFETY: the region holds the element, which is aligned.
@@ -116,7 +123,8 @@ impl Gang<'_> {
         true
     }
 
-    /// The operation on memory that holds the elements of all active lanes; `own` memory is this host thread's.
+    /// The operation on a region that holds the elements of all active lanes. `own`: only this host thread accesses
+    /// the memory.
     fn atomic_in_region(
         &mut self,
         op: &Atomic,
@@ -154,7 +162,7 @@ impl Gang<'_> {
         let helpers = self.registers.helpers();
         let base = find_offsets(addresses, region, helpers, active, &mut operands.offsets);
         if let (Addresses::Each(_), 1..) = (addresses, region.stride) {
-            // Every block has memory of its own.
+            // Each CTA has its own memory.
             let blocks = operands.offsets[..end].chunks_mut(self.registers.rows().block_lanes()).enumerate();
             blocks.for_each(|(block, offsets)| {
                 offsets.iter_mut().for_each(|o| *o = o.wrapping_add((block * region.stride) as u64));
@@ -173,7 +181,7 @@ impl Gang<'_> {
         self.operands = Some(operands);
     }
 
-    /// Writes what the elements were before to the destination, if there is one.
+    /// Writes the elements' old values to the destination, if there is one.
     fn write_old_values(&mut self, op: &Atomic, active: &Active, operands: &Operands) {
         let (Some(dst), (first, end)) = (op.dst, active.lanes()) else { return };
         self.produce(dst, active, |_, target| {
@@ -184,7 +192,7 @@ impl Gang<'_> {
         });
     }
 
-    /// The operands of all lanes of the active groups, or of the active lanes if these are few.
+    /// Reads the operands of all lanes of the active groups, or only of the active lanes if these are few.
     fn take_operands(&mut self, op: &Atomic, active: &Active, operands: &mut Operands) {
         let (registers, Operands { a, b, .. }) = (&mut self.registers, operands);
         for (slot, values) in [(Some(op.a), a), (op.b, b)] {
@@ -200,7 +208,7 @@ impl Gang<'_> {
         }
     }
 
-    /// The operation in so few lanes that looking at all would take longer.
+    /// The operation for few active lanes, where reading the operands of all lanes would take longer.
     fn atomic_few(
         &mut self,
         op: &Atomic,
@@ -230,17 +238,18 @@ impl Gang<'_> {
         }
     }
 
-    /// Adds the same number for every active lane to elements of 4 bytes of this host thread's own memory.
+    /// Adds one value for every active lane to 4-byte elements in memory that only this host thread accesses.
     fn count(&self, each: &Each, region: Region, addend: u32, active: &Active) {
         let base = region.storage.wrapping_add(each.offset.wrapping_sub(region.base) as usize);
         for (block, mask) in self.parts(active.mask) {
-            // SAFETY: the array has an address for every lane, and the region holds the elements of the active ones, which are
-            // aligned.
+            // SAFETY: the array has an address for every lane, and the region holds the elements of the active ones,
+            // which are aligned.
             unsafe { add_to_each(base.wrapping_add(block * region.stride), each.array.cast(), &mask, addend) }
         }
     }
 
-    /// Lane by lane: halves, local memory, and accesses that fault or are spread over several allocations.
+    /// Handles the lanes one by one: elements of 16 bits, local memory, and accesses that fault or that lie in
+    /// several allocations.
     fn atomic_each(
         &mut self,
         op: &Atomic,
@@ -251,9 +260,9 @@ impl Gang<'_> {
     ) -> Step {
         let bytes = op.ty.bytes();
         let [update, update_own] = [op.flush, false].map(|flush| Update::new(op.op, op.ty, flush));
-        // Old values go to the destination after all lanes are done: it may be one of the sources.
+        // The destination may be one of the sources, so old values are written to it only after all lanes are done.
         let old_values = self.registers.scratch(1);
-        // Shared memory is touched by this host thread alone.
+        // Only this host thread accesses shared memory.
         let own = |at: *const u8| shared.has(at);
         self.each_place(shared, request, addresses, active.mask, |gang, lane, place| {
             let a = gang.registers.get(active.window, op.a, lane);
@@ -287,10 +296,10 @@ impl Gang<'_> {
     }
 }
 
-/// Combines `bytes` bytes of elements at `from` with those at `to`, each in one step.
+/// Combines the elements in `bytes` bytes at `from` into those at `to`, each by one atomic update.
 ///
 /// # Safety
-/// Both places must be valid for so many bytes, and aligned to an element.
+/// Both pointers must be valid for `bytes` bytes and aligned to an element.
 pub(super) unsafe fn reduce_elements(reduction: &ir::Reduction, from: *const u8, to: *mut u8, bytes: usize) {
     let &ir::Reduction { op, ty, flush } = reduction;
     let (update, size) = (Update::new(op, ty, flush), ty.bytes());
@@ -303,10 +312,11 @@ pub(super) unsafe fn reduce_elements(reduction: &ir::Reduction, from: *const u8,
     }
 }
 
-/// Adds a number to the element at `base` plus each lane's offset.
+/// Adds `addend` to the element at `base` plus each lane's offset, for each lane of the mask.
 ///
 /// # Safety
-/// There must be an offset for every lane of the mask, and an aligned element there.
+/// `offsets` must have an entry for every lane of the mask, and `base` plus that offset must be valid for an aligned
+/// element.
 #[inline(never)]
 unsafe fn add_to_each(base: *mut u8, offsets: *const u32, mask: &Mask, addend: u32) {
     mask.for_each(|lane| {
@@ -318,7 +328,7 @@ unsafe fn add_to_each(base: *mut u8, offsets: *const u32, mask: &Mask, addend: u
     });
 }
 
-/// Where the elements of the lanes stand, from the place on that is returned.
+/// Fills `offsets` with the offsets of the lanes' elements from the pointer that is returned.
 fn find_offsets(
     addresses: &Addresses,
     region: Region,
@@ -350,7 +360,7 @@ fn find_offsets(
     }
 }
 
-/// Replaces a value by what `f` makes of it, as one step for all host threads; returns the old one.
+/// Atomically replaces a value by `f` of it; returns the old value.
 ///
 /// # Safety
 /// `at` must be valid for `bytes` bytes and aligned to them.
@@ -376,14 +386,14 @@ pub(super) unsafe fn update_atomically(at: *mut u8, bytes: u32, mut f: impl FnMu
 trait Cell: Copy + Into<u64> {
     fn cut(value: u64) -> Self;
 
-    /// The element as it stands there now.
+    /// The current value of the element.
     ///
     /// # Safety
     /// `at` must be valid for an aligned element.
     unsafe fn now(at: *mut Self) -> u64;
 
-    /// Replaces a value, which is probably still `seen`, by what `f` makes of it, as one step for all host threads; returns the old
-    /// one. If that is an operation on integers that the host has, it needs no attempts.
+    /// Atomically replaces a value by `f` of it; returns the old value. The value is probably still `seen`. If `op`
+    /// is an integer operation with a host instruction, no compare-exchange loop is needed.
     ///
     /// # Safety
     /// `at` must be valid for an aligned element.
@@ -432,7 +442,8 @@ macro_rules! cell {
 }
 cell!(u32, AtomicU32; u64, AtomicU64;);
 
-/// A loop of its own, `$each`, for each operation of an [`Update`].
+/// Expands `$each`, a loop over the lanes, separately for each operation of an [`Update`], so that each loop is
+/// compiled for one operation.
 macro_rules! by_operation {
     ($update:ident, $each:ident) => { by_operation!($update, $each, And Or Xor Exchange CompareAndSwap Add Inc Dec Min Max) };
     ($update:ident, $each:ident, $($op:ident)*) => {
@@ -448,11 +459,11 @@ macro_rules! by_operation {
     };
 }
 
-/// What an atomic operation makes of the old value (PTX ISA, "atom").
+/// How an atomic operation computes the new value from the old one (PTX ISA, "atom").
 pub(super) struct Update {
     op: AtomicOp,
     ty: Type,
-    /// Modifiers of the floating-point addition, minimum or maximum that it stands for.
+    /// Modifiers of the floating-point addition, minimum or maximum that the operation performs.
     picks: Picks,
     flush: bool,
 }
@@ -467,17 +478,19 @@ impl Update {
         Update { op, ty, picks: Picks::new(&[ty], mods), flush: op == AtomicOp::Add && flush }
     }
 
-    /// The operation in all active lanes, in ascending order.
+    /// Applies the operation of each active lane, in ascending order.
     ///
     /// # Safety
-    /// `base` plus a lane's offset must be valid for an aligned element; memory that is `own` is this host thread's.
+    /// `base` plus a lane's offset must be valid for an aligned element. If `own` is set, no other host thread may
+    /// access the memory.
     unsafe fn lanes<T: Cell>(&self, operands: &mut Operands, active: &Active, base: *mut u8, own: bool) {
-        // The host's own operations are those on integers.
+        // The host has atomic instructions for integers only.
         let native = (!self.ty.is_float()).then_some(self.op);
         use AtomicOp::{Add, And, Exchange, Or, Xor};
         let attempts = !matches!(native, Some(Add | And | Or | Xor | Exchange));
         let at = |offset: u64| base.wrapping_add(offset as usize).cast::<T>();
-        // What there is to wait for is waited for at once: each step on its own has to be over before the next begins.
+        // Read all elements of a warp first: their cache misses overlap, whereas each atomic instruction must finish
+        // before the next one starts.
         let look = |operands: &mut Operands, first: usize, lanes: u32| {
             ones(lanes).for_each(|lane| {
                 // SAFETY: the caller's promise.
@@ -517,7 +530,8 @@ impl Update {
         by_operation!(self, each);
     }
 
-    /// The operations of all active lanes on one element, in ascending order: for other host threads they are one.
+    /// Applies the operations of all active lanes, in ascending order, to one element. Other host threads see a
+    /// single update.
     ///
     /// # Safety
     /// `at` must be valid for an aligned element.
@@ -531,7 +545,8 @@ impl Update {
         unsafe { update_atomically(at, bytes, all) };
     }
 
-    /// What the operations of all active lanes, in ascending order, make of a value, which stays in the host's registers meanwhile.
+    /// Applies the operations of all active lanes, in ascending order, to a value that stays in a host register
+    /// meanwhile.
     fn in_turn<T: Cell>(&self, operands: &mut Operands, active: &Active, value: u64) -> u64 {
         let mut value = T::cut(value);
         macro_rules! each {
@@ -564,13 +579,14 @@ impl Update {
 }
 
 impl Update {
-    /// `add.rn.f32`, `.ftz` if it flushes; a NaN, and subnormal numbers that it flushes, are left to `sem`.
+    /// `add.rn.f32`, with `.ftz` if `FLUSH`. NaN results, and subnormal numbers that must be flushed, are left to
+    /// `sem`.
     #[inline(always)]
     fn add_f32<const FLUSH: bool>(&self, x: u64, y: u64) -> u64 {
         let (x, y) = (x as u32, y as u32);
         let sum = f32::from_bits(x) + f32::from_bits(y);
         let is_subnormal = |bits: u32| (bits << 1).wrapping_sub(1) < 0xff_ffff;
-        // Rare, so that the next sum does not wait for this.
+        // Rare. A branch, unlike a select, does not delay the next sum.
         if sum.is_nan() || FLUSH && (is_subnormal(x) || is_subnormal(y) || is_subnormal(sum.to_bits())) {
             return self.add_by_sem(x, y);
         }
@@ -583,7 +599,7 @@ impl Update {
         sem::float::add(&self.picks, &[x.into(), y.into()])[0]
     }
 
-    /// `add.rn.f64`; a NaN is left to `sem`.
+    /// `add.rn.f64`. NaN results are left to `sem`.
     #[inline(always)]
     fn add_f64(&self, x: u64, y: u64) -> u64 {
         let sum = f64::from_bits(x) + f64::from_bits(y);
@@ -594,7 +610,7 @@ impl Update {
     }
 }
 
-/// The operation on integers, and on the bits of other types where it only moves them.
+/// The operation on integers, and on the bits of other types if it only moves bits.
 #[inline(always)]
 fn integer(op: AtomicOp, ty: Type, old: u64, a: u64, b: u64) -> u64 {
     let less = || {

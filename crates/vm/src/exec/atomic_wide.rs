@@ -35,8 +35,8 @@ impl Gang<'_> {
             let update = |old: u128| if compare.is_none_or(|compare| compare == old) { new } else { old };
             old_values[lane] = match place {
                 Resolved::Host(at) if !own(at) => {
-                    // SAFETY: the place holds 16 aligned bytes; kernel memory is only reached through raw pointers and
-                    // atomics.
+                    // SAFETY: the place holds 16 aligned bytes; kernel memory is only reached through raw pointers
+                    // and atomics.
                     let cell = unsafe { AtomicU128::from_ptr(at.cast()) };
                     let updated =
                         cell.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some(update(old)));
@@ -44,7 +44,7 @@ impl Gang<'_> {
                         Ok(old) | Err(old) => old,
                     }
                 }
-                // SAFETY: the place holds 16 bytes; shared memory is touched by this host thread alone.
+                // SAFETY: the place holds 16 bytes; only this host thread accesses shared memory.
                 Resolved::Host(at) => unsafe {
                     let old = at.cast::<u128>().read_unaligned();
                     at.cast::<u128>().write_unaligned(update(old));

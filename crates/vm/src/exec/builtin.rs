@@ -1,4 +1,4 @@
-//! Calls of functions that CUDA provides (see [`Builtin`]).
+//! Calls of device functions that CUDA provides (see [`Builtin`]).
 
 use check::module::Function;
 use diag::Span;
@@ -16,19 +16,19 @@ use crate::observer::DeviceFunction;
 use crate::printf;
 use crate::registers::Window;
 
-/// A call in progress.
+/// The call that is executed.
 #[derive(Clone, Copy)]
 struct Site<'c> {
     call: &'c Call,
     callee: &'c Function,
-    /// Where the caller's frame of local memory starts.
+    /// Local address of the caller's frame.
     base: u32,
     window: Window,
     span: Span,
 }
 
 impl Gang<'_> {
-    /// Calls a function that has no body in the module. Returns why the threads cannot go on at once.
+    /// Calls a function that has no body in the module. Returns what the threads must wait for, if anything.
     pub(super) fn call_builtin(
         &mut self,
         index: u32,
@@ -79,7 +79,7 @@ impl Gang<'_> {
                 return Err(self.assertion(&site, lane, shared)?);
             }
             Builtin::GroupHandle => {
-                // 1 is the scope of the grid, and there is no other group.
+                // 1 is the scope of the grid; no other group is supported.
                 mask.into_iter().for_each(|lane| self.set_result(&site, lane, 1));
             }
             Builtin::GridSynchronize => {
@@ -95,7 +95,7 @@ impl Gang<'_> {
                     let (handle, value) = (self.argument(&site, 0, lane), self.argument(&site, 1, lane));
                     let request = Request { space: Space::Global, bytes: 4, write: true, span };
                     match self.place(shared, &request, handle) {
-                        // SAFETY: the place holds the access.
+                        // SAFETY: the place holds all bytes of the access.
                         Ok(Resolved::Host(at)) => unsafe { memory::write(at, (value as u32).to_le_bytes()) },
                         Ok(Resolved::Local(_)) => {
                             return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, handle));
@@ -108,7 +108,8 @@ impl Gang<'_> {
         Ok(Wait::Ready)
     }
 
-    /// What threads have just called and got, one lane after the other, if it is one of CUDA's functions that observers are told of.
+    /// Calls `notify` for each lane with the CUDA function that it has just called and its result, if observers want
+    /// that function.
     pub(super) fn called(&self, call: &Call, active: &Active, mut notify: impl FnMut(usize, DeviceFunction)) {
         let Callee::Direct(index) = call.callee else { return };
         let module = &self.launch.program().module;
@@ -130,7 +131,7 @@ impl Gang<'_> {
                 }
                 Builtin::Free => DeviceFunction::Free { address: self.argument(&site, 0, lane) },
                 Builtin::GridSynchronize => DeviceFunction::GridSynchronize,
-                // What is written is the library's.
+                // These functions only write memory of the library.
                 Builtin::Printf | Builtin::AssertFail | Builtin::GroupHandle | Builtin::SetConditional => {
                     return;
                 }
@@ -219,11 +220,11 @@ impl Gang<'_> {
         Ok(self.fault(FaultKind::Assertion, site.span, Mask::single(lane), None, &note))
     }
 
-    /// Reads generic memory for one lane.
+    /// Reads from a generic address for one lane.
     fn read_generic(&self, shared: &Shared, lane: usize, address: u64, bytes: u32, span: Span) -> Step<u64> {
         let request = Request { space: Space::Generic, bytes: bytes.into(), write: false, span };
         match self.place_of(shared, &request, lane, address) {
-            // SAFETY: the place holds the access.
+            // SAFETY: the place holds all bytes of the access.
             Ok(Resolved::Host(at)) => Ok(unsafe { super::transfer::read(at, bytes, false) }),
             Ok(Resolved::Local(at)) => Ok(self.local.read(lane, at, bytes)),
             Err(kind) => Err(self.access_fault(kind, &request, lane, address)),
@@ -236,7 +237,7 @@ struct Values<'a, 'l> {
     gang: &'a Gang<'l>,
     shared: &'a Shared,
     lane: usize,
-    /// Where the next value is looked for.
+    /// The address after the last value read.
     at: u64,
     span: Span,
 }

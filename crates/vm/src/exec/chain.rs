@@ -7,17 +7,17 @@ use crate::code::Link;
 use crate::mask::GROUP_LANES;
 use crate::registers::{SlotRef, is_memory, is_rows};
 
-/// A chain under way.
+/// A chain in progress.
 #[derive(Default)]
 pub(super) struct Chain {
-    /// Where the first sum stands, and the first link that waits; if any does.
+    /// The slot of the initial addend and the first deferred link, if there is one.
     begin: Option<(SlotRef, usize)>,
-    /// By link.
+    /// Indexed by link.
     factors: Vec<[Factor; 2]>,
 }
 
 impl Chain {
-    /// Notes where a factor of a link stands.
+    /// Notes where a factor of a link is.
     #[inline]
     pub fn note(&mut self, link: usize, which: usize, factor: Factor) {
         if link >= self.factors.len() {
@@ -28,20 +28,20 @@ impl Chain {
 }
 
 impl Gang<'_> {
-    /// Notes what a link multiplies, and computes the sum if nothing can wait any longer.
+    /// Notes the factors of a link. Computes the sum if some operand cannot stay unread any longer.
     #[inline(never)]
     pub(super) fn link(&mut self, link: &Link, active: &Active) {
         let (pure, index) = (&link.pure, link.index);
         let begins = self.chains[index.chain].begin.is_none();
         if !(active.alone && active.all_lanes) || begins && self.all_affine(pure, active) {
-            // Which lanes run does not change within a block: no link waits.
+            // The active lanes do not change within a basic block, so no earlier link is deferred.
             return self.pure(pure, active);
         }
         let mut keeps = !link.last;
         for which in 0..2 {
             let slot = pure.src[which];
             let forms = self.registers.forms(active.window, slot);
-            // Of rows the load has taken note.
+            // If the factor is in rows of memory, the load has already noted it.
             if !is_rows(forms) {
                 keeps &= is_memory(forms) || link.stable[which];
                 let factor = self.registers.factor(active.window, slot);
@@ -57,13 +57,13 @@ impl Gang<'_> {
         }
     }
 
-    /// Computes the sum of the links that wait, up to this one.
+    /// Computes the sum of the deferred links, up to this one.
     fn end_chain(&mut self, link: &Link, dst: SlotRef, active: &Active) {
         let chain = &mut self.chains[link.index.chain];
         let Some((slot, begin)) = chain.begin.take() else { return };
         let products = &mut chain.factors[begin..=link.index.link];
         let mut first = self.registers.factor(active.window, slot);
-        // One group that stands for all would be lost with the first result.
+        // The first result would overwrite a group that stands for all: keep a copy.
         let mut group = [0u8; 4 * GROUP_LANES];
         let target = self.registers.array(active.window, dst);
         // SAFETY: the array has at least one group.
@@ -76,8 +76,9 @@ impl Gang<'_> {
         }
         let (groups, rows, blocks) = self.registers.rows().groups();
         let shape = Shape { groups, rows, blocks };
-        // SAFETY: factors are registers that have not been written since, or memory that the load checked and nothing in this
-        // block writes before the chain ends; both live as long as the gang. A register that is the target steps as it does.
+        // SAFETY: factors are registers that have not been written since, or memory that the load checked and that
+        // nothing in this basic block writes before the chain ends; both live as long as the gang. A register that is
+        // also the target has the target's step.
         unsafe { (self.registers.helpers().fma_chain)(target, first, products, shape) }
     }
 }

@@ -1,4 +1,4 @@
-//! Ends of blocks: branches, calls, barriers, ends of threads.
+//! Terminators of basic blocks: branches, calls, barriers, thread exit.
 
 use diag::Span;
 use ir::{BarrierReduction, Width};
@@ -15,15 +15,15 @@ use crate::mask::{GANG_LANES, GROUP_LANES, Mask, WARP_LANES};
 use crate::memory::{CODE_STRIDE, CODE_WINDOW};
 use crate::registers::{SlotRef, Window, lane_width};
 
-/// Values, each with the lanes that hold it.
+/// Distinct values, each with the lanes that hold it.
 pub(super) type Values = SmallVec<[(u64, Mask); 4]>;
 
-/// Barriers, the number of threads that each is said to wait for, and the lanes that say so.
+/// For each arrival: the barrier, the thread count that the instruction specifies, and the lanes that arrive.
 pub(super) type Arrivals = SmallVec<[(u64, Option<u32>, Mask); 2]>;
 
 impl Gang<'_> {
-    /// Does what ends a block. True if the path goes on at its new place; false if it has ended (its mask is
-    /// empty then) or must be scheduled anew.
+    /// Executes the terminator of a basic block. Returns true if the path continues at its new position. Returns
+    /// false if the path has ended (its mask is then empty) or must be scheduled anew.
     pub(super) fn terminate(
         &mut self,
         path: &mut Path,
@@ -80,7 +80,7 @@ impl Gang<'_> {
         } else if taken == otherwise {
             path.block = taken;
         } else {
-            // The lower block goes first.
+            // The lower basic block runs first.
             let (low, low_mask, high) = if taken < otherwise {
                 (taken, goes, otherwise)
             } else {
@@ -88,7 +88,7 @@ impl Gang<'_> {
             };
             self.split(path, path.mask.without(low_mask), high);
             path.block = low;
-            // Another path may stand at the new one's place, or need what this one writes.
+            // Another path may be at the same position as the new path, or may read what this one writes.
             self.needed_changed = true;
         }
         true
@@ -120,13 +120,14 @@ impl Gang<'_> {
             self.frames.retain(path.frame);
             self.put(&Path { mask, block: target, ..*path });
         }
-        // All lanes went into other paths; this one's hold on the frame goes too.
+        // All lanes have moved to other paths; release this path's reference to the frame.
         self.frames.release(path.frame);
         path.mask = Mask::EMPTY;
         Ok(false)
     }
 
-    /// The different values of a slot in the active lanes, each with the lanes that hold it, in the order of their lowest lanes.
+    /// The distinct values of a slot in the active lanes, each with the lanes that hold it, ordered by their lowest
+    /// lanes.
     pub(super) fn distinct(&self, slot: SlotRef, active: &Active) -> Values {
         if let Some(value) = self.registers.uniform(active.window, slot) {
             return [(value, active.mask)].into_iter().collect();
@@ -208,7 +209,8 @@ impl Gang<'_> {
         Ok(false)
     }
 
-    /// The function that a call by pointer reaches, which must have the signature of the call's prototype; or what is wrong.
+    /// The function at an address of an indirect call. It must have the signature of the call's prototype; otherwise
+    /// the error says why not.
     fn callee_at(&self, address: u64, signature: u32) -> Result<u32, String> {
         let (offset, Code { callable, signatures, .. }) = (address.wrapping_sub(CODE_WINDOW), self.code);
         let index = usize::try_from(offset / CODE_STRIDE).unwrap_or(usize::MAX);
@@ -277,12 +279,13 @@ impl Gang<'_> {
 
     // Barriers.
 
-    /// The warps of the blocks are those of the gang.
+    /// Whether the warps of the CTAs are warps of the gang.
     fn has_whole_warps(&self) -> bool {
         self.registers.rows().block_lanes().is_multiple_of(WARP_LANES)
     }
 
-    /// Of a set of lanes, those of a warp of the blocks, which are counted through, and need not be warps of the gang.
+    /// The lanes of `mask` in warp number `warp`, counted over the warps of all CTAs. If CTAs are no multiple of a
+    /// warp, these are not warps of the gang.
     fn warp_of_blocks(&self, mask: Mask, warp: usize) -> u32 {
         let threads = self.registers.rows().block_lanes();
         let warps = threads.div_ceil(WARP_LANES);
@@ -291,14 +294,15 @@ impl Gang<'_> {
             & (u64::from(u32::MAX) >> WARP_LANES.saturating_sub(threads - first)) as u32
     }
 
-    /// The warps of the blocks that have lanes in a set, and these lanes.
+    /// The warps of the CTAs that have lanes in a mask, with these lanes.
     fn warps_of_blocks(&self, mask: Mask) -> impl Iterator<Item = (usize, u32)> + use<'_> {
         let rows = self.registers.rows();
         let warps = rows.blocks() * rows.block_lanes().div_ceil(WARP_LANES);
         (0..warps).map(move |warp| (warp, self.warp_of_blocks(mask, warp))).filter(|&(_, lanes)| lanes != 0)
     }
 
-    /// The active lanes by the barrier that they come to, and by the number of threads that they say it waits for: each thread says so itself.
+    /// Groups the active lanes by the barrier at which they arrive and by the thread count that they specify. Each
+    /// thread has its own operands.
     pub(super) fn arrivals(&self, barrier: &Barrier, active: &Active) -> Arrivals {
         let numbers = self.distinct(barrier.barrier, active);
         let counts = match barrier.threads {
@@ -314,8 +318,9 @@ impl Gang<'_> {
         arrivals.filter(|(_, _, together)| !together.is_empty()).collect()
     }
 
-    /// Keeps the lanes of a path that complete a barrier with a count of threads, or wait there. It starts again when so many have come:
-    /// the others become a path of their own that comes to it next.
+    /// At a barrier with a thread count, keeps only the path's lanes that complete the barrier or wait there. The
+    /// barrier restarts when that many threads have arrived, so the other lanes become a path of their own, which
+    /// arrives next.
     pub(super) fn divide_at_barrier(&mut self, path: &mut Path, barrier: &Barrier, shared: &Shared) {
         let mut active = Active::new(self.frames[path.frame].window, path.frame);
         active.set_path(path.mask, self.lanes);
@@ -324,7 +329,7 @@ impl Gang<'_> {
         for (number, threads, together) in self.arrivals(barrier, &active) {
             let Some(threads) = threads.filter(|_| number < BARRIERS as u64) else { continue };
             for (block, mask) in self.parts(together) {
-                // Warps are those of the block, which need not be those of the gang.
+                // Warps of the CTA, which need not be warps of the gang.
                 let all = self.block_masks[block];
                 let (first, end) = (all.lowest().unwrap_or(0), all.highest().map_or(0, |lane| lane + 1));
                 let warps = (first..end).step_by(WARP_LANES).enumerate();
@@ -346,7 +351,7 @@ impl Gang<'_> {
         }
     }
 
-    /// Threads arrive at a barrier. True if the path goes on.
+    /// Threads arrive at a barrier. Returns true if the path continues.
     fn barrier(
         &mut self,
         path: &mut Path,
@@ -357,7 +362,7 @@ impl Gang<'_> {
     ) -> Step<bool> {
         let from = path.block;
         path.block = barrier.next;
-        // The usual case: all threads that are left are here, at one barrier, and nobody has come before them.
+        // The usual case: all threads that have not ended arrive at one barrier, and none has arrived before.
         let plain = barrier.threads.is_none() && barrier.reduction.is_none();
         if plain
             && path.mask == self.alive
@@ -410,7 +415,7 @@ impl Gang<'_> {
             waiting.iter().for_each(|path| self.finish_reduction(shared, path));
             return Ok(true);
         }
-        // The first part stays this path.
+        // The first part remains this path.
         let mut parts = waiting.into_iter();
         if let Some(first) = parts.next() {
             *path = first;
@@ -422,7 +427,8 @@ impl Gang<'_> {
         Ok(false)
     }
 
-    /// The barrier of a cluster of one block: arriving and waiting are two steps. True if the path goes on.
+    /// The barrier of a cluster of one CTA, where arrive and wait are separate steps. Returns true if the path
+    /// continues.
     fn cluster_barrier(
         &mut self,
         path: &mut Path,
@@ -441,7 +447,7 @@ impl Gang<'_> {
             shared.complete(0, CLUSTER_BARRIER);
             return true;
         }
-        // Whoever is still noted as arrived waits for the others.
+        // A lane that is still recorded as arrived waits for the others.
         let barrier = shared.barrier(0, CLUSTER_BARRIER);
         let waits = active.mask.warps().any(|(warp, lanes)| barrier.waiting(first + warp) & lanes != 0);
         if waits {
@@ -451,7 +457,7 @@ impl Gang<'_> {
         !waits
     }
 
-    /// Hands a path its share of the result of the barrier that it waited at.
+    /// Writes the result of a barrier's reduction for a path that waited there.
     pub(super) fn finish_reduction(&mut self, shared: &Shared, path: &Path) {
         let Wait::Barrier { block, index, generation, from } = path.wait else { return };
         let frame = &self.frames[path.frame];
@@ -472,11 +478,12 @@ impl Gang<'_> {
     }
 }
 
-/// The value of the lowest lane of `rest`, if it has any, and in `alike` the lanes of `rest` that hold it, which are taken out.
+/// Returns the value of the lowest lane of `rest`, if there is one. Moves all lanes of `rest` with this value to
+/// `alike`.
 ///
 /// # Safety
-/// The array must have an element of this width, no predicate, for all groups up to the last that has lanes in `rest`; the host must have
-/// the helpers' instructions.
+/// The array must have an element of this width, which must not be a predicate, for all groups up to the last one
+/// with lanes in `rest`. The host must have the helpers' instructions.
 unsafe fn take_alike(
     array: *const u8,
     width: Width,

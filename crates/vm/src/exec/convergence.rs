@@ -1,9 +1,9 @@
-//! Warp-level operations wait for the lanes that their member masks name, by whatever way these come.
+//! A warp-level operation waits for all lanes in its member mask, whatever paths they arrive on.
 //!
-//! Lanes of one call of a function that come to the operation at different times wait for each other at its block, as paths do
-//! anywhere. Lanes that called the function apart have registers in different windows: when all whom the masks name wait at the
-//! instruction, their operands are gathered in a window of its own, and the results go back to where each came from. At
-//! `bar.warp.sync` they need not even wait at the same instruction.
+//! Lanes in the same frame that reach the operation at different times wait for each other at its basic block, as
+//! paths do elsewhere. Lanes that called the function separately have their registers in different windows. When all
+//! lanes named by the masks wait at the instruction, their operands are copied to a separate window, and the
+//! results are copied back to each lane's window. At `bar.warp.sync`, lanes may wait at different instructions.
 //!
 //! Narrowest tests (`tests/run`): `warp_meets_in_calls`, `warp_meets_by_mask`.
 
@@ -32,7 +32,8 @@ struct Waiting<'c> {
     meeting: &'c Meeting,
 }
 
-/// The operation that starts a block and has a member mask, with the mask.
+/// If a basic block starts with a warp-level operation that has a member mask: the operation and the slot of the
+/// mask.
 fn operation(block: &Block) -> Option<(&Op, &WarpOp, SlotRef)> {
     let op = block.ops.first()?;
     match &op.kind {
@@ -42,8 +43,8 @@ fn operation(block: &Block) -> Option<(&Op, &WarpOp, SlotRef)> {
 }
 
 impl Gang<'_> {
-    /// Keeps the lanes of a path whose warps are complete for the operation that starts `block`; the others wait.
-    /// False if none is left. Faults if a lane is not among its own members.
+    /// Keeps the lanes of a path whose members have all arrived at the operation that starts `block`; the other lanes
+    /// wait. Returns false if no lane is left. Faults if a lane is not in its own member mask.
     pub(super) fn gather_warps(
         &mut self,
         path: &mut Path,
@@ -83,13 +84,14 @@ impl Gang<'_> {
         Ok(!ready.is_empty())
     }
 
-    /// Notes the member masks of some lanes.
+    /// Reads the member masks of some lanes.
     fn read_masks(&self, lanes: Mask, window: Window, members: SlotRef, masks: &mut MemberMasks) {
         lanes.for_each(|lane| masks[lane] = self.registers.get(window, members, lane) as u32);
     }
 
-    /// The lanes of `together` whose members, those that have not ended, are all among them with the same member mask. Lanes that
-    /// stand at one instruction with different masks came to it by different ways, or in different turns of a loop.
+    /// The lanes of `together` whose members, except those that have ended, are all in `together` with the same
+    /// member mask. Lanes at one instruction with different masks arrived by different paths, or in different
+    /// iterations of a loop.
     fn complete(&self, together: Mask, masks: &MemberMasks) -> Mask {
         let mut complete = Mask::EMPTY;
         for (warp, lanes) in together.warps() {
@@ -111,7 +113,8 @@ impl Gang<'_> {
         complete
     }
 
-    /// A path has begun to wait: whoever is complete with its lanes executes the operation and goes on behind it.
+    /// Called when a path has begun to wait. The lanes whose members have now all arrived execute the operation and
+    /// continue after it.
     fn meet(&mut self, arrived: &Path, shared: &mut Shared, observer: &mut impl Observer) -> Step {
         let place = |gang: &Self, path: &Path| {
             let frame = &gang.frames[path.frame];

@@ -1,10 +1,10 @@
-//! `cp.async`: copies that are done when their thread waits for them.
+//! `cp.async`: copies that complete only when their thread waits for them.
 //!
-//! The source is read when the copy is issued, the destination written when the thread waits for the copy's group
-//! (or ends, or hands its copies to an mbarrier): whoever reads it too early finds what was there before.
+//! Issuing a copy reads the source. The destination is written when the thread waits for the copy's group, ends, or
+//! hands its copies to an mbarrier. So a kernel that reads the destination too early finds the old contents.
 //!
-//! Copies wait in batches, one for each instruction, and are written by whole rows where their places are rows. Bulk copies are done at
-//! once.
+//! Pending copies form batches, one for each executed instruction. A batch whose destinations are contiguous is
+//! written by one copy. Bulk copies complete at once.
 //!
 //! Narrowest tests (`tests/run`): `cp_async_rows`, `cp_async_own_groups`.
 
@@ -25,35 +25,35 @@ use crate::fault::FaultKind;
 use crate::mask::{GANG_LANES, Mask};
 use crate::memory::{map_shared, rank_of_address};
 
-/// Bytes of the longest copy.
+/// Bytes of the largest copy.
 const LONGEST: usize = 16;
-/// What `st.bulk` fills begins at a multiple of so many bytes, and has so many of them (PTX ISA, "st.bulk").
+/// `st.bulk` needs an address and a size that are multiples of this (PTX ISA, "st.bulk").
 const FILL_ALIGN: u64 = 8;
 
-/// The copies that the lanes issued by one instruction.
+/// The copies that lanes issued by executing one instruction.
 struct Batch {
     lanes: Mask,
-    /// Lanes whose copy is not done.
+    /// Lanes whose copy is still pending.
     left: Mask,
-    /// The commits of a lane before: the number of its group.
+    /// How often each lane had committed before: the number of the copy's group.
     groups: Commits,
-    /// Of each copy.
+    /// Bytes of each copy.
     bytes: usize,
     copies: Data,
 }
 
-/// What is copied, of each lane of a batch in ascending order.
+/// The data of a batch's copies and where it goes, in ascending order of lanes.
 #[derive(Default)]
 struct Data {
-    /// The bytes, one copy after the other.
+    /// The bytes of all copies, contiguous.
     bytes: Vec<u8>,
-    /// Where to.
+    /// The destinations.
     places: Places,
 }
 
-/// Where copies go to.
+/// The destinations of copies.
 enum Places {
-    /// One after the other, from here on.
+    /// Contiguous from this address on.
     Row(*mut u8),
     Each(Vec<*mut u8>),
 }
@@ -67,7 +67,7 @@ impl Default for Places {
 /// How often each lane has committed.
 #[derive(Clone)]
 enum Commits {
-    /// All so often.
+    /// All lanes equally often.
     All(u32),
     Each(Box<[u32; GANG_LANES]>),
 }
@@ -80,7 +80,7 @@ impl Commits {
         }
     }
 
-    /// Once more for these lanes; `all`: no other lane is left.
+    /// Counts a commit of these lanes. `all` says that no other lane is alive.
     fn add(&mut self, lanes: Mask, all: bool) {
         match self {
             Commits::All(count) if all => *count += 1,
@@ -92,7 +92,7 @@ impl Commits {
         }
     }
 
-    /// The lanes that have committed at least `more` times since.
+    /// The lanes among `lanes` that have committed at least `more` times since these counts.
     fn behind(&self, now: &Commits, more: u32, lanes: Mask) -> Mask {
         let due = |lane| self.of(lane).checked_add(more).is_some_and(|due| due <= now.of(lane));
         match (self, now) {
@@ -113,16 +113,18 @@ impl Commits {
 }
 
 impl Data {
-    /// Reads what the active lanes copy, and notes where to.
+    /// Reads the data of the active lanes' copies and notes the destinations.
     ///
     /// # Safety
-    /// The regions of the transfers must hold the copies of all active lanes, and those of `to` be the block's shared memory.
+    /// The regions of the transfers must hold the copies of all active lanes, and the region of `to` must be the
+    /// CTA's shared memory.
     unsafe fn take(&mut self, from: &Transfer, to: &Transfer) {
         let (count, bytes) = (from.active.count, from.bytes as usize);
         self.bytes.clear();
         self.bytes.reserve(count * bytes);
         let room = self.bytes.as_mut_ptr();
-        // SAFETY: the caller's promise; there is room for all copies, which are written one after the other.
+        // SAFETY: the caller's promise; `bytes` and `places` have room for all copies, which are written one after
+        // the other.
         unsafe {
             match (from.consecutive(), bytes) {
                 (Some((start, ..)), _) => room.copy_from_nonoverlapping(start, count * bytes),
@@ -153,7 +155,7 @@ impl Data {
 }
 
 impl Batch {
-    /// Does the copies of these lanes, in ascending order.
+    /// Writes the copies of these lanes, in ascending order.
     fn write(&mut self, lanes: Mask) {
         match self.bytes {
             4 => self.write_lanes::<4>(lanes),
@@ -163,12 +165,13 @@ impl Batch {
         self.left = self.left.without(lanes);
     }
 
-    /// The same for copies of `N` bytes.
+    /// [`Batch::write`] for copies of `N` bytes.
     fn write_lanes<const N: usize>(&self, lanes: Mask) {
         let whole = lanes == self.lanes;
         let data = self.copies.bytes.as_ptr().cast::<[u8; N]>();
-        // SAFETY (of all accesses here): the places were checked for so many bytes when the copies were issued. They are the block's
-        // shared memory, which this host thread alone touches, and which lives longer than the gang. Of every lane there is data.
+        // SAFETY (of all accesses here): the destinations were checked for `N` bytes when the copies were issued.
+        // They are in the CTA's shared memory, which only this host thread accesses, and which outlives the gang. The
+        // batch has data for every one of its lanes.
         match &self.copies.places {
             Places::Row(start) => {
                 let start = start.cast::<[u8; N]>();
@@ -194,7 +197,7 @@ impl Batch {
         }
     }
 
-    /// Calls `f` with the position of the copy of each of these lanes.
+    /// Calls `f` with the index in the batch of each of these lanes' copies.
     fn each(&self, lanes: Mask, mut f: impl FnMut(usize)) {
         let mut next = 0;
         self.lanes.for_each(|lane| {
@@ -206,13 +209,13 @@ impl Batch {
     }
 }
 
-/// The copies of a gang's threads, in the order in which they were issued.
+/// The pending copies of a gang's threads, in the order in which they were issued.
 pub(super) struct Copies {
     pending: Vec<Batch>,
     commits: Commits,
-    /// There were copies or commits in this block.
+    /// Threads of this CTA have issued copies or committed groups.
     used: bool,
-    /// Room for copies.
+    /// Buffers of finished batches, for reuse.
     spare: Vec<Data>,
 }
 
@@ -223,7 +226,7 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// As at the start of a block.
+    /// Resets the state for the start of a CTA.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.used) {
             self.pending.clear();
@@ -231,23 +234,24 @@ impl Copies {
         }
     }
 
-    /// Issues copies of so many bytes each: one for each of the lanes.
+    /// Issues one copy of `bytes` bytes for each of the lanes.
     fn issue(&mut self, lanes: Mask, bytes: usize, copies: Data) {
         self.used = true;
         self.pending.push(Batch { lanes, left: lanes, groups: self.commits.clone(), bytes, copies });
     }
 
-    /// Room for the copies of an instruction, which may hold what was copied earlier.
+    /// A buffer for the copies of one instruction. It may still hold earlier copies.
     fn room(&mut self) -> Data {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Does all copies of these lanes.
+    /// Completes all copies of these lanes.
     pub fn finish(&mut self, lanes: Mask) {
         self.finish_groups(lanes, None);
     }
 
-    /// Does the copies of these lanes but those of the latest `keep` groups and of no group yet; without a number, all.
+    /// Completes the copies of these lanes, except those of the latest `keep` groups and those not yet committed.
+    /// `None` completes all.
     fn finish_groups(&mut self, lanes: Mask, keep: Option<u32>) {
         let Copies { pending, commits, spare, .. } = self;
         pending.retain_mut(|batch| {
@@ -267,7 +271,8 @@ impl Copies {
     }
 }
 
-/// The ranks of the blocks whose bits are set; without a mask there is but the place that the address names.
+/// The ranks of the CTAs whose bits are set. Without a mask, the only destination is the one that the address names
+/// (`None`).
 pub(super) fn ranks(blocks: Option<u64>) -> SmallVec<[Option<u32>; 16]> {
     match blocks {
         None => [None].into_iter().collect(),
@@ -329,7 +334,7 @@ impl Gang<'_> {
             };
             let mut data = [0; LONGEST];
             if read > 0 {
-                // Aligned to the size of the copy, whatever part of it is read.
+                // The address must be aligned to the size of the copy, even if only a part is read.
                 let address = address_of(&sources, lane);
                 let fault = |kind| self.access_fault(kind, &from, lane, address);
                 if !address.is_multiple_of(bytes) {
@@ -338,7 +343,7 @@ impl Gang<'_> {
                 for i in 0..read {
                     let byte = Request { bytes: if read == bytes { bytes } else { 1 }, ..from };
                     match self.place(shared, &byte, address + i) {
-                        // SAFETY: the place holds so many bytes.
+                        // SAFETY: the place holds `bytes` bytes of the request.
                         Ok(Resolved::Host(at)) => unsafe {
                             let to = data.as_mut_ptr().add(i as usize);
                             std::ptr::copy_nonoverlapping(at, to, byte.bytes as usize);
@@ -359,7 +364,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// `cp.async.bulk`: done at once.
+    /// `cp.async.bulk`: completes at once.
     #[inline(never)]
     pub(super) fn copy_bulk(
         &mut self,
@@ -382,7 +387,7 @@ impl Gang<'_> {
                 Some(BulkMask::Blocks(mask)) => blocks = Some(self.registers.get(active.window, mask, lane)),
                 None => {}
             }
-            // What lies at the ends and need not be there is not copied.
+            // Bytes that the instruction ignores at either end are not copied and need not be in bounds.
             let [left, right] =
                 op.ends.map_or([0; 2], |ends| ends.map(|slot| self.registers.get(active.window, slot, lane)));
             let skipped = left.min(bytes);
@@ -400,7 +405,7 @@ impl Gang<'_> {
                         self.bulk_place(shared, &write, lane, to, (0, bytes))?.wrapping_add(skipped as usize);
                     let from = self.bulk_place(shared, &read, lane, from[lane], part)?;
                     let (bytes, copy) = (part.1 as usize, self.registers.helpers().copy);
-                    // SAFETY: both places hold so many bytes; without ends they are aligned to 16.
+                    // SAFETY: both places hold `bytes` bytes; without ignored ends they are aligned to 16.
                     unsafe {
                         match &op.reduction {
                             Some(reduction) => reduce_elements(reduction, from, to, bytes),
@@ -414,8 +419,9 @@ impl Gang<'_> {
                         }
                     }
                     if let Some((report, (space, object))) = op.report.zip(object) {
-                        // What has been copied, which nobody else changes.
-                        // SAFETY: the place holds so many bytes of shared memory, which this host thread alone touches.
+                        // Read the copied bytes back: no other thread can change them meanwhile.
+                        // SAFETY: the place holds `bytes` bytes of shared memory, which only this host thread
+                        // accesses.
                         let data = unsafe { std::slice::from_raw_parts(to, bytes) };
                         if sem::validity::is_found(report, skipped, data) {
                             self.apply_mbarrier(MbarrierOp::Report, 0, space, object, lane, shared, span)?;
@@ -430,12 +436,13 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// An address, or the one in the shared memory of the block of a rank that corresponds to it.
+    /// The address itself, or the corresponding address in the shared memory of the CTA with this rank.
     pub(super) fn in_block(&self, address: u64, space: Space, rank: Option<u32>) -> u64 {
         rank.map_or(address, |rank| map_shared(address, rank, space == Space::Generic))
     }
 
-    /// Tells an mbarrier object that bytes have come, which must lie where they went to: in the memory of the same block.
+    /// Completes transactions of `bytes` bytes at an mbarrier object. The object must be in the shared memory of the
+    /// CTA that received the data.
     pub(super) fn complete_copy(
         &self,
         bytes: u64,
@@ -455,7 +462,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// `st.bulk`: zeros in the block's own shared memory.
+    /// `st.bulk`: writes zeros to the CTA's own shared memory.
     #[inline(never)]
     pub(super) fn store_bulk(
         &mut self,
@@ -484,13 +491,13 @@ impl Gang<'_> {
             if !shared.has(at) {
                 return fault(FaultKind::OutOfBounds);
             }
-            // SAFETY: the region has so many bytes from there on, which this host thread alone touches.
+            // SAFETY: the region has `bytes` bytes from there on, which only this host thread accesses.
             unsafe { at.write_bytes(0, bytes as usize) }
         }
         Ok(())
     }
 
-    /// `st.async`, `red.async`: done at once.
+    /// `st.async`, `red.async`: complete at once.
     #[inline(never)]
     pub(super) fn store_async(
         &mut self,
@@ -529,7 +536,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// `clusterlaunchcontrol.try_cancel`: refused at once.
+    /// `clusterlaunchcontrol.try_cancel`: completes at once with a refusal.
     #[inline(never)]
     pub(super) fn try_cancel(
         &mut self,
@@ -549,7 +556,7 @@ impl Gang<'_> {
                 let bytes = ir::RESPONSE_BYTES;
                 let write = Request { space: to_space, bytes: bytes.into(), write: true, span };
                 let place = self.bulk_place(shared, &write, lane, to, (0, write.bytes))?;
-                // SAFETY: the place holds so many bytes.
+                // SAFETY: the place holds `bytes` bytes of the request.
                 unsafe { memory::write(place, [0u8; ir::RESPONSE_BYTES as usize]) }
                 self.complete_copy(bytes.into(), (space, object), (to_space, to), lane, shared, span)?;
             }
@@ -557,8 +564,9 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// Where a bulk copy goes or comes from: aligned to 16 bytes, a multiple of 16 bytes long. Of it the part that begins so many bytes behind
-    /// the address, and has so many.
+    /// The host address of a bulk copy's source or destination, which must be aligned to 16 bytes and a multiple of
+    /// 16 bytes long. The result points to the part of `bytes` bytes that starts `skipped` bytes after the address;
+    /// only this part must be in bounds.
     fn bulk_place(
         &self,
         shared: &Shared,

@@ -1,8 +1,9 @@
-//! Activation records: kernels and function calls in progress.
+//! Frames (activation records) of kernels and of function calls in progress.
 //!
-//! A call costs the same at every depth. Its registers lie behind those of all other calls in progress, or in a hole if calls have ended in
-//! another order (`windows.rs`). The local memory of a thread is a stack, of which every call takes at least 16 bytes; it is zero at the
-//! start of a block and of a call. A call by pointer compares numbers of signatures (`code/signature.rs`).
+//! A call costs the same at every depth. The window of its registers lies after those of all other calls in progress,
+//! or in a hole if calls have ended out of order (`windows.rs`). A thread's local memory is a stack. Each call takes
+//! at least 16 bytes of it; this memory is zero at the start of a CTA and of a call. An indirect call compares
+//! signature numbers (`code/signature.rs`).
 //!
 //! Narrowest tests (`tests/run`): `call_depth`, `call_results`, `local_uninitialized`, `fault_prototype`.
 
@@ -23,30 +24,30 @@ use crate::registers::{REGISTER_LIMIT, SlotRef, Window};
 
 /// Local memory that a thread may have, in bytes: what GPUs allow.
 pub(super) const LOCAL_LIMIT: u64 = 512 * 1024;
-/// What a call takes of it at least, and how it is aligned at least.
+/// The least local memory of a call, and its least alignment.
 const LEAST_FRAME: u64 = 16;
 
 /// One call in progress. Lanes of several paths may be in it.
 pub(crate) struct Frame {
     /// Index of the function.
     pub function: u32,
-    /// Its registers.
+    /// The window of its registers.
     pub window: Window,
-    /// Where its variables start in local memory.
+    /// Local address of its variables.
     pub local_base: u32,
-    /// Addresses of its parameters in local memory.
+    /// Local addresses of its parameters.
     pub params: SmallVec<[u32; 8]>,
-    /// Addresses of its return parameters in local memory.
+    /// Local addresses of its return parameters.
     pub returns: SmallVec<[u32; 2]>,
-    /// The caller.
+    /// The caller's frame.
     pub parent: Option<u32>,
-    /// Where the caller goes on.
+    /// The caller's basic block that follows the call.
     pub return_block: u32,
-    /// Where the caller wants results that come in registers.
+    /// The caller's slots for results that are returned in registers.
     pub return_slots: SmallVec<[Option<SlotRef>; 2]>,
-    /// Number of callers.
+    /// Number of callers up to the kernel.
     pub depth: u32,
-    /// Paths and callees that refer to it.
+    /// Number of paths and callees that refer to this frame.
     users: u32,
 }
 
@@ -78,12 +79,12 @@ impl Frames {
         }
     }
 
-    /// One more path stands in it.
+    /// Counts one more path that refers to the frame.
     pub fn retain(&mut self, id: u32) {
         self[id].users += 1;
     }
 
-    /// One path less stands in it; the frame goes when none is left.
+    /// Counts one path fewer that refers to the frame. Frees it, and then possibly its callers, when no user is left.
     pub fn release(&mut self, id: u32) {
         let mut next = Some(id);
         while let Some(id) = next {
@@ -100,7 +101,7 @@ impl Frames {
         }
     }
 
-    /// Nobody but one path refers to it.
+    /// Whether only one path refers to the frame.
     pub fn is_own(&self, id: u32) -> bool {
         self[id].users == 1
     }
@@ -120,7 +121,7 @@ impl IndexMut<u32> for Frames {
     }
 }
 
-/// What a call hands over.
+/// What a caller passes to [`Gang::enter`].
 pub(crate) struct CallRecord<'c> {
     pub parent: u32,
     pub return_block: u32,
@@ -130,7 +131,7 @@ pub(crate) struct CallRecord<'c> {
 }
 
 impl Gang<'_> {
-    /// The frame of the kernel; everything starts in it.
+    /// Creates the kernel's frame, in which all threads start.
     pub(super) fn enter_kernel(&mut self, shared: &mut Shared) -> Step<u32> {
         let index = self.launch.kernel.entry.0;
         let span =
@@ -167,7 +168,7 @@ impl Gang<'_> {
         if !self.prepared {
             self.prepared = true;
             let mut active = Active::new(window, frame);
-            // All lanes, of fewer blocks too.
+            // All lanes, even if this CTA batch is smaller: later batches rely on the result.
             active.set_mask(Mask::first(self.lanes), self.lanes);
             active.alone = true;
             for op in &function.prologue {
@@ -177,14 +178,15 @@ impl Gang<'_> {
         Ok(frame)
     }
 
-    /// Makes a frame for a call by the lanes of `mask`; the caller moves its path into it.
+    /// Creates a frame for a call by the lanes of `mask`. The caller of this function moves its path into it.
     pub(super) fn enter(&mut self, index: u32, call: CallRecord, mask: Mask) -> Step<u32> {
         let Some(function) = self.function(index) else {
             let name = self.launch.function_name(index);
             let note = format!("`{name}` is declared, but the module has no body for it");
             return Err(self.fault(FaultKind::UndefinedFunction, call.span, mask, None, &note));
         };
-        // Behind the caller's frame. Other threads may have theirs at the same place: each has its own memory.
+        // The frame follows the caller's. Other threads may use the same local addresses: each thread has its own
+        // memory.
         let parent = &self.frames[call.parent];
         let (parent_base, depth) = (parent.local_base, parent.depth + 1);
         let parent_bytes = self.function(parent.function).map_or(0, |f| f.frame_bytes);
@@ -192,7 +194,7 @@ impl Gang<'_> {
             .next_multiple_of(u64::from(function.frame_align).max(LEAST_FRAME));
         let local_end = local_base + u64::from(function.frame_bytes);
         self.check_local(local_end, call.span, mask)?;
-        // The same in every run.
+        // Uninitialised values must be the same in every run.
         self.local.clear(&mask, local_base, local_end);
         let window = self.open_window(index, call.span, mask)?;
         self.initialise(function, window);
@@ -210,7 +212,7 @@ impl Gang<'_> {
             local_base: local_base as u32,
             params: call.params,
             returns: returns.collect(),
-            // The path's hold on its caller becomes this frame's.
+            // The path's reference to its caller becomes this frame's reference.
             parent: Some(call.parent),
             return_block: call.return_block,
             return_slots: return_slots.collect(),
@@ -219,7 +221,7 @@ impl Gang<'_> {
         }))
     }
 
-    /// A window for registers of a function that nobody uses.
+    /// Opens an unused window for the registers of a function.
     pub(super) fn open_window(&mut self, index: u32, span: Span, mask: Mask) -> Step<Window> {
         let Some(function) = self.function(index) else { return Ok(Window::default()) };
         let Some(window) = self.frames.windows.open(function.slots, function.bytes) else {
@@ -243,7 +245,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// Sets the slots of a window that hold something on entry.
+    /// Sets the slots of a window that have a value on entry.
     fn initialise(&mut self, function: &Function, window: Window) {
         for &(slot, value) in &function.constants {
             self.registers.set_affine(window, slot, Affine::uniform(value));
@@ -254,12 +256,12 @@ impl Gang<'_> {
         self.initialise_block(function, window);
     }
 
-    /// Sets those that hold something else in every block, or nothing yet.
+    /// Sets the slots whose values differ between CTAs, and clears those that are read before they are written.
     fn initialise_block(&mut self, function: &Function, window: Window) {
         for &(slot, special) in &function.block_specials {
             self.set_special(window, slot, special);
         }
-        // The same in every run.
+        // Uninitialised values must be the same in every run.
         for &index in &function.zeros {
             self.registers.reset(window, index);
         }

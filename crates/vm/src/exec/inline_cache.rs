@@ -1,8 +1,9 @@
-//! What an operation found out when it ran last, so that it need not again: most run in the same way every time.
+//! Inline caches: what an operation found out when it last ran. Most operations run in the same way every time.
 //!
-//! An access notes which memory it used, a pure operation which arrays, and both run so again if the forms of their registers are the same:
-//! a few comparisons find that out. No inline cache is made of memory that may be gone the next time: the device heap, and shared memory of another
-//! block of the cluster.
+//! An access caches its memory region and the steps of its addresses ([`AccessCache`]); a pure operation caches the
+//! arrays of its operands ([`PureCache`]). A cache hit requires that the registers still have the same forms, which
+//! takes a few comparisons. Memory that may be gone the next time is never cached: the device heap, and shared memory
+//! of another CTA of the cluster.
 //!
 //! Narrowest tests (`tests/run`): `fault_in_loop`, `device_heap`, `teams_with_strides`.
 
@@ -16,29 +17,29 @@ use crate::mask::GROUP_LANES;
 use crate::memory::HEAP_BASE;
 use crate::registers::{Groups, SlotRef, is_memory, lane_width, without_pattern};
 
-/// An access of all lanes of a gang at evenly stepping addresses: which steps, which memory.
+/// Inline cache of an access by all lanes of a gang whose addresses have an affine form: the steps and the memory.
 pub(super) struct AccessCache {
     step: u64,
     pitch: u64,
     block_stride: u64,
-    /// Bits that an address has.
+    /// Mask of the address's width, 32 or 64 bits.
     bits: u64,
-    /// Bits that must be zero in a base.
+    /// Bits that must be zero in the base address.
     align: u64,
-    /// The least base for which all accesses lie in the memory, and how much greater others may be.
+    /// The least base address for which all accesses lie in the region, and by how much a base may exceed it.
     least: u64,
     max_distance: u64,
-    /// Where the first lane's element stands for the least base; null if there is no inline cache.
+    /// Host address of the first lane's element for the least base; null if the cache is empty.
     first: *mut u8,
-    /// The rows of one block, or of all if these go on from block to block.
+    /// The rows of one CTA, or of all CTAs if the addresses continue from CTA to CTA.
     rows: lanes::MemoryRows,
     blocks: usize,
-    /// Bytes from block to block: in memory, modulo 2^64, and in an array.
+    /// Bytes from one CTA to the next: in memory, modulo 2^64, and in a register's array.
     between_blocks: (usize, usize),
     broadcast: bool,
-    /// The elements of a block's lanes stand one after the other.
+    /// The elements of each CTA are contiguous.
     joined: bool,
-    /// All lanes' elements do.
+    /// The elements of all lanes are contiguous.
     consecutive: bool,
 }
 
@@ -60,8 +61,8 @@ impl AccessCache {
         consecutive: false,
     };
 
-    /// The inline cache of an access of `bytes` bytes that has been checked: if all lanes are active, and each row has its
-    /// elements one after the other, or the same.
+    /// The inline cache for an access of `bytes` bytes that has been checked. `None` unless all lanes are active and
+    /// the elements of each row are contiguous or at one address.
     pub fn new(
         even: &Even,
         region: Region,
@@ -75,7 +76,7 @@ impl AccessCache {
         if !active.all_lanes || !(broadcast || affine.step == bytes) {
             return None;
         }
-        // The device heap gives memory back while a kernel runs: look it up each time.
+        // Memory of the device heap may be freed while a kernel runs: it is looked up each time.
         if region.base >= HEAP_BASE || region.passing {
             return None;
         }
@@ -105,7 +106,7 @@ impl AccessCache {
             align: bytes - 1,
             least,
             max_distance: region.end - end + (start - region.base),
-            // The first lane's element is that of the base.
+            // The base is the address of the first lane's element.
             first: region.storage.wrapping_add(least.wrapping_sub(region.base) as usize),
             rows,
             blocks,
@@ -116,36 +117,36 @@ impl AccessCache {
         })
     }
 
-    /// All lanes' elements stand one after the other.
+    /// Whether the elements of all lanes are contiguous.
     pub fn is_consecutive(&self) -> bool {
         self.consecutive
     }
 }
 
-/// So many lanes' elements one after the other, as rows of one group.
+/// The contiguous elements of `lanes` lanes, as rows of one group.
 fn joined_rows(lanes: usize, bytes: u64) -> lanes::MemoryRows {
     lanes::MemoryRows { count: lanes / GROUP_LANES, groups: 1, pitch: bytes as usize * GROUP_LANES }
 }
 
-/// Groups whose results are computed before they are stored, where handlers cannot store them themselves.
+/// Groups whose results are computed before they are stored, if the handler cannot write to the target itself.
 const PART_GROUPS: usize = 16;
 
-/// Bytes of 16 lanes of the widest registers that are operands.
+/// Bytes of 16 lanes of the widest operand registers.
 const MOST_GROUP_BYTES: usize = 8 * GROUP_LANES;
 
-/// A pure operation on registers in certain forms.
+/// Inline cache of a pure operation: the handler's arguments, and the forms of the registers for which they hold.
 pub(super) struct PureCache {
     args: LaneArgs,
     handler: LaneFn,
     /// The window and the groups.
     place: [u32; 4],
-    /// The forms that the sources had ([`without_pattern`]).
+    /// The forms of the sources when the cache was filled ([`without_pattern`]).
     forms: [u8; 4],
-    /// The sources, the first one again where there are fewer than four: their places in the register file.
+    /// Indices of the sources in the register file. If there are fewer than four, the first one is repeated.
     src: [u32; 4],
-    /// The destinations, one of them twice if there is but one.
+    /// Indices of the destinations. A single one is repeated.
     dst: [u32; 2],
-    /// Some sources stand in memory, which is elsewhere every time.
+    /// Some sources are still in memory, at a different address each time.
     memory: bool,
 }
 
@@ -158,7 +159,7 @@ impl PureCache {
             lanes: 0,
         },
         handler: LaneFn::NOTHING,
-        // No window lies there.
+        // No window has this index: the cache never hits.
         place: [u32::MAX; 4],
         forms: [0; 4],
         src: [0; 4],
@@ -168,7 +169,7 @@ impl PureCache {
 }
 
 impl Gang<'_> {
-    /// The inline cache of an access and where its first lane's element stands, if it holds for what the registers contain.
+    /// On a cache hit, the inline cache of an access and the host address of the first lane's element.
     #[inline(always)]
     pub(super) fn cached(&self, address: &Address, active: &Active) -> Option<(&AccessCache, *mut u8)> {
         let Base::Slot(slot) = address.base else { return None };
@@ -187,8 +188,9 @@ impl Gang<'_> {
         fits.then(|| (cached, cached.first.wrapping_add(distance as usize)))
     }
 
-    /// Loads one element a lane as cached; false if the inline cache does not hold, the register does not hold the element as
-    /// it is, or other paths need it.
+    /// Loads one element for each lane through the inline cache. Returns false if the cache misses, if the register's
+    /// width differs from the element's (except bytes in 16-bit registers), or if another path needs the register's
+    /// inactive lanes.
     #[inline(always)]
     pub(super) fn load_cached(&mut self, op: &Load, active: &Active) -> bool {
         let [Some(slot)] = op.dst[..] else { return false };
@@ -223,8 +225,9 @@ impl Gang<'_> {
         }
         let array = self.registers.overwrite(active.window, slot);
         let helpers = self.registers.helpers();
-        // SAFETY: the rows are all lanes of the gang, and their addresses were found within the inline cache's memory, which lives as long
-        // as the gang (no inline cache is made of the device heap). Other host threads may write there meanwhile, as kernels race.
+        // SAFETY: the rows are all lanes of the gang, and `cached` checked that their addresses lie within the cached
+        // region. The region lives as long as the gang, because memory of the device heap is not cached. Other host
+        // threads may write there meanwhile, as kernels race.
         unsafe {
             match is_bytes {
                 true => {
@@ -246,8 +249,8 @@ impl Gang<'_> {
         true
     }
 
-    /// Stores one element a lane as cached; false if the inline cache does not hold, or the register does not hold the element as
-    /// it is.
+    /// Stores one element for each lane through the inline cache. Returns false if the cache misses, or if the
+    /// register's width differs from the element's.
     #[inline(always)]
     pub(super) fn store_cached(&mut self, op: &Store, active: &Active) -> bool {
         let [slot] = op.src[..] else { return false };
@@ -263,7 +266,7 @@ impl Gang<'_> {
             let bytes = self.lanes / blocks * slot.width.bytes();
             for block in 0..blocks {
                 let to = start.wrapping_add(block.wrapping_mul(between.0));
-                // SAFETY: the lanes' elements lie within the inline cache's memory, one after the other.
+                // SAFETY: the elements of a CTA's lanes are contiguous and lie within the cached region.
                 unsafe { copy(to, array.add(block * bytes), bytes) }
             }
             return true;
@@ -272,7 +275,8 @@ impl Gang<'_> {
         for block in 0..blocks {
             for row in 0..rows.count {
                 let offset = block.wrapping_mul(between.0).wrapping_add(row.wrapping_mul(rows.pitch));
-                // SAFETY: the rows are all lanes of the gang, and their addresses were found within the inline cache's memory.
+                // SAFETY: the rows are all lanes of the gang, and `cached` checked that their addresses lie within
+                // the cached region.
                 unsafe {
                     let from = array.add(block * between.1 + row * bytes);
                     copy(start.wrapping_add(offset), from, bytes);
@@ -282,7 +286,8 @@ impl Gang<'_> {
         true
     }
 
-    /// Runs a pure operation as it ran last, if its registers are as they were.
+    /// Runs a pure operation through its inline cache. Returns false if the cache misses, or if another path needs a
+    /// destination's inactive lanes.
     #[inline(never)]
     pub(super) fn pure_planned(&mut self, op: &Pure, active: &Active) -> bool {
         if !self.plan_fits(op, active) {
@@ -295,8 +300,9 @@ impl Gang<'_> {
             self.find_memory(op, active);
         }
         let cached = &self.pure_caches[op.cached];
-        // SAFETY: as when the inline cache was made: the forms and places of the operands are the same, the register file has not moved
-        // since (all inline caches are forgotten when it does), and what stands in memory was found anew.
+        // SAFETY: as when the inline cache was filled: the forms and places of the operands are the same, the
+        // register file has not moved since (moving it clears all inline caches), and `find_memory` updated the
+        // sources that are in memory.
         unsafe { cached.handler.call(&cached.args) }
         let [first, second] = cached.dst;
         self.registers.set_array(first);
@@ -304,7 +310,7 @@ impl Gang<'_> {
         true
     }
 
-    /// The operation has a inline cache, and its sources have the forms that they had then.
+    /// Whether the inline cache of the operation hits: its sources have the forms for which the cache was filled.
     #[inline(always)]
     pub(super) fn plan_fits(&self, op: &Pure, active: &Active) -> bool {
         let cached = &self.pure_caches[op.cached];
@@ -318,7 +324,7 @@ impl Gang<'_> {
         without_pattern(differs) == 0
     }
 
-    /// Finds the sources of a inline cache that stand in memory.
+    /// Updates the cached pointers of the sources that are still in memory.
     #[inline(never)]
     fn find_memory(&mut self, op: &Pure, active: &Active) {
         let cached = &mut self.pure_caches[op.cached];
@@ -331,11 +337,12 @@ impl Gang<'_> {
         }
     }
 
-    /// Runs a pure operation whose inline cache fits, and stores its results one after the other in memory that others may read
-    /// ([`lanes::memory`]).
+    /// Runs a pure operation whose inline cache hits, and stores its results contiguously in memory that other host
+    /// threads may read ([`lanes::memory`]).
     ///
     /// # Safety
-    /// The target must have room for the active lanes, which are one range from a group's first on, of `group_bytes` for 16.
+    /// `target` must have space for the active lanes, `group_bytes` for each group of 16. The active lanes must be
+    /// one range that starts at a group's first lane.
     pub(super) unsafe fn pure_planned_store(
         &mut self,
         op: &Pure,
@@ -349,8 +356,9 @@ impl Gang<'_> {
         let PureCache { args, handler, memory, .. } = &self.pure_caches[op.cached];
         let groups = args.lanes / GROUP_LANES;
         let all = (active.range.1 - active.range.0) * (group_bytes / GROUP_LANES);
-        // Sources may stand in memory where the target is. Handlers read 16 lanes before they write their results, so each lane's own
-        // place may be written at once, others not before all are read.
+        // A source may be in memory that overlaps the target. Handlers read 16 lanes before they write the results of
+        // these lanes. So a result may overwrite its own lane's source at once. If sources and target overlap in any
+        // other way, all sources must be read first.
         let overlaps = |i: usize| {
             let (src, step) = (args.src[i], args.step[i]);
             let ahead = target.addr().wrapping_sub(src.addr());
@@ -360,13 +368,13 @@ impl Gang<'_> {
         };
         let overlaps = *memory && (0..op.sources.min(4)).any(overlaps);
         let helpers = self.registers.helpers();
-        // Of a group of which only some lanes are active, the others' places are not the target's.
+        // If only some lanes of a group are active, the memory of the other lanes does not belong to the target.
         if helpers.path.shares_results() && !overlaps && all == groups * group_bytes {
             let args = LaneArgs { dst: [target, args.dst[1]], ..*args };
             // SAFETY: as above; the caller's promise.
             return unsafe { handler.call(&args) };
         }
-        // Some are computed while others are on their way to memory.
+        // Working in parts overlaps computation with stores of earlier results.
         let part = if overlaps { groups } else { PART_GROUPS };
         let results = self.registers.scratch(0);
         let mut first = 0;
@@ -375,7 +383,7 @@ impl Gang<'_> {
             let src = std::array::from_fn(|i| args.src[i].wrapping_add(first * args.step[i]));
             let part =
                 LaneArgs { dst: [results, args.dst[1]], src, step: args.step, lanes: count * GROUP_LANES };
-            // SAFETY: as above, of some of the groups; the caller's promise; scratch arrays have room for all lanes.
+            // SAFETY: as above, for some of the groups; the caller's promise; scratch arrays have room for all lanes.
             unsafe {
                 handler.call(&part);
                 let done = first * group_bytes;
@@ -389,7 +397,8 @@ impl Gang<'_> {
         slot.is_none_or(|slot| self.whole(active, slot))
     }
 
-    /// The forms of the sources for [`Gang::plan_pure`]. A destination may be a source: it has another one afterwards.
+    /// The forms of the sources for [`Gang::plan_pure`]. They must be read before the operation runs, because a
+    /// destination may also be a source and its form changes.
     pub(super) fn forms(&self, op: &Pure, active: &Active) -> [u8; 4] {
         let form = |slot: &SlotRef| without_pattern(self.registers.forms(active.window, *slot));
         let mut forms = [op.src().first().map_or(0, form); 4];
@@ -397,8 +406,8 @@ impl Gang<'_> {
         forms
     }
 
-    /// Notes how an operation ran that has a handler. False if there is no inline cache of it: it has more sources than a inline cache has room for, or no
-    /// destination.
+    /// Fills the inline cache of an operation that ran by a handler. Returns false if it cannot be cached: it has
+    /// more sources than the cache has room for, or no destination.
     pub(super) fn plan_pure(&mut self, op: &Pure, active: &Active, args: LaneArgs, forms: [u8; 4]) -> bool {
         let (Some(handler), [dst @ Some(_), other] | [other, dst]) = (op.lanes, op.dst) else { return false };
         let Some(dst) = dst.filter(|_| op.sources <= forms.len()) else { return false };

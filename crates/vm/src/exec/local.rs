@@ -1,6 +1,7 @@
-//! Accesses of local memory by all active lanes at once.
+//! Accesses to local memory by all active lanes at once.
 //!
-//! Nearly always they are at one address, and then a word of all lanes is a row of memory ([`crate::memory::LocalMemory`]).
+//! Nearly always all lanes use one local address. The lanes' words at one address are a row of memory
+//! ([`crate::memory::LocalMemory`]).
 //!
 //! Narrowest tests (`tests/run`): `local_memory`, `vector_memory`.
 
@@ -17,16 +18,17 @@ use crate::code::{Load, Store};
 use crate::memory::resolve_generic;
 use crate::registers::{SlotRef, lane_width};
 
-/// Where all active lanes access their local memory.
+/// The local addresses of the active lanes.
 enum Place {
-    /// All at one address.
+    /// All lanes at one address.
     One(u64),
-    /// At the address that each has, less so much: some have this one then.
+    /// Each lane at its own address minus the first number, the start of the local window. The second number is the
+    /// least local address.
     Each(u64, u64),
 }
 
 impl Gang<'_> {
-    /// Where an access goes, if it is to local memory, aligned and in bounds in all active lanes.
+    /// The local addresses of an access, if it is to local memory, aligned and in bounds in all active lanes.
     fn local_place(&self, request: &Request, addresses: &Addresses, active: &Active) -> Option<Place> {
         if !matches!(request.space, Space::Local | Space::Generic) || !request.bytes.is_power_of_two() {
             return None;
@@ -50,7 +52,7 @@ impl Gang<'_> {
         Some(if least == greatest { Place::One(first) } else { Place::Each(window, first) })
     }
 
-    /// A load from local memory; false if it is not one, or a lane is at fault.
+    /// Loads from local memory. Returns false if the access is to other memory or a lane faults.
     pub(super) fn load_local(
         &mut self,
         op: &Load,
@@ -70,7 +72,7 @@ impl Gang<'_> {
             }
             Place::Each(window, first) => (window, first),
         };
-        // Addresses may stand in a register that is loaded.
+        // The register that holds the addresses may be a destination: copy them first.
         let mut room = ROOM;
         let all = addresses.all(active, &mut room);
         for (i, slot) in op.dst.iter().enumerate() {
@@ -95,11 +97,11 @@ impl Gang<'_> {
         true
     }
 
-    /// Loads the element at an address of all lanes.
+    /// Loads the element at one local address for all lanes.
     fn load_row(&mut self, slot: SlotRef, address: u64, op: &Load, active: &Active) {
         let lanes = self.lanes;
         let (bytes, signed, shift) = (op.bytes, op.signed, address % 4 * 8);
-        // Both from one borrow: another one would end the first.
+        // Both words come from one borrow: a second borrow would end the first.
         let (words, base) = self.local.words(address);
         let word = |address: u64| words[((address - base) / 4) as usize * lanes..][..lanes].as_ptr();
         let low = word(address & !3);
@@ -115,7 +117,7 @@ impl Gang<'_> {
                 (4, _) if signed => extend_words(lanes::Extend::S32),
                 (4, _) => extend_words(lanes::Extend::U32),
                 (8, Width::W64) => {
-                    // SAFETY: all three have an element for every lane.
+                    // SAFETY: all three arrays have an element for every lane.
                     unsafe {
                         let words = [low.cast::<u8>(), high.cast()];
                         (registers.helpers().interleave)(target, &words, LaneWidth::B4, lanes);
@@ -138,7 +140,7 @@ impl Gang<'_> {
         });
     }
 
-    /// A store to local memory; false if it is not one, or a lane is at fault.
+    /// Stores to local memory. Returns false if the access is to other memory or a lane faults.
     pub(super) fn store_local(
         &mut self,
         op: &Store,
@@ -170,16 +172,16 @@ impl Gang<'_> {
         true
     }
 
-    /// Stores the element at an address of all active lanes.
+    /// Stores the element at one local address for all active lanes.
     fn store_row(&mut self, slot: SlotRef, array: *const u8, address: u64, bytes: u32, active: &Active) {
         let (lanes, shift) = (self.lanes, address % 4 * 8);
-        // An element of 8 bytes for every lane.
+        // The scratch array has 8 bytes for every lane.
         let scratch = self.registers.scratch(0).cast::<u32>();
         let parts = if bytes == 8 { 2 } else { 1 };
         let halves = [scratch, scratch.wrapping_add(lanes)].map(|half| half.cast::<u8>());
         let split = bytes == 8 && slot.width == Width::W64;
         if split {
-            // SAFETY: all have an element for every lane.
+            // SAFETY: all arrays have an element for every lane.
             unsafe { (self.registers.helpers().deinterleave)(&halves, array, 8, LaneWidth::B4, lanes) }
         }
         for part in 0..parts {

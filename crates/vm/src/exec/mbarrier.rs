@@ -1,6 +1,6 @@
 //! mbarrier objects: barriers in shared memory (PTX ISA, "mbarrier").
 //!
-//! Waiting is trying again: `test_wait` and `try_wait` give the thread's turn away when the phase is not over.
+//! A wait is a retry: if the phase is not complete, the thread yields after `test_wait` or `try_wait`.
 
 use diag::Span;
 use ir::MbarrierOp;
@@ -20,34 +20,36 @@ use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 const BYTES: u64 = 8;
 /// The greatest number of arrivals of a phase.
 const MOST_ARRIVALS: u64 = (1 << 20) - 1;
-/// The same of an object that keeps reports.
+/// The greatest number of arrivals of a phase of an object with reports.
 const MOST_ARRIVALS_WITH_REPORTS: u64 = (1 << 9) - 1;
 /// The greatest number of bytes that a phase can wait for.
 const MOST_TRANSACTIONS: i64 = (1 << 20) - 1;
-/// How often every thread of a block tries in vain, while no mbarrier object changes, before the block counts as stuck.
+/// How often every thread of a CTA may test in vain, while no mbarrier object changes, before the CTA counts as
+/// stuck.
 const PATIENCE: u32 = 1 << 12;
 
-/// The state of an object as it lies in memory: opaque to kernels, but for the count that `pending_count` takes out.
+/// The state of an object. Its representation in memory is opaque to kernels, except for the count that
+/// `pending_count` extracts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
-    /// Arrivals that a phase waits for; 0 in what is no object.
+    /// Arrivals that a phase waits for; 0 if the memory holds no object.
     expected: u64,
-    /// Arrivals that are missing.
+    /// Arrivals that are still missing.
     pending: u64,
-    /// Bytes that are missing; negative while more have come than were expected.
+    /// Bytes that are still missing; negative while more bytes have arrived than were expected.
     transactions: i64,
-    /// Number of the phase, cut to 3 bits.
+    /// Number of the phase, modulo 8.
     phase: u64,
-    /// What asynchronous operations report, of `.layout::v1`.
+    /// Reports of asynchronous operations; only objects of `.layout::v1` have them.
     reports: Option<Reports>,
 }
 
-/// What asynchronous operations have reported to an object: whether there was something.
+/// Whether asynchronous operations have reported something to an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reports {
-    /// In this phase.
+    /// Something was reported in this phase.
     current: bool,
-    /// In the one before.
+    /// Something was reported in the previous phase.
     last: bool,
     /// Parity of the conditional phase.
     conditional: u64,
@@ -59,8 +61,10 @@ impl State {
         State { expected: count, pending: count, transactions: 0, phase: 0, reports }
     }
 
-    /// What lies in memory: 20 bits of expected arrivals, 20 of pending ones, 21 of pending bytes, 3 of the phase. An object that keeps
-    /// reports has 9 bits of arrivals, and the others for these; it looks as if more arrivals were pending than are expected, which they never are.
+    /// The representation in memory: 20 bits of expected arrivals, 20 of pending arrivals, 21 of pending bytes, 3 of
+    /// the phase. In an object with reports, 9 bits hold each count of arrivals and other bits hold the reports. Its
+    /// pending field looks greater than its expected field, which cannot happen otherwise and so identifies the
+    /// layout.
     fn unpack(word: u64) -> State {
         let (expected, pending) = (word & MOST_ARRIVALS, word >> 20 & MOST_ARRIVALS);
         let reports = (pending >> 19 > expected >> 19).then_some(Reports {
@@ -86,12 +90,12 @@ impl State {
         self.expected | self.pending << 20 | reports | transactions << 40 | self.phase << 61
     }
 
-    /// There is an object.
+    /// Whether the memory holds an object.
     fn exists(&self) -> bool {
         self.expected != 0 || self.pending != 0
     }
 
-    /// The phase ends when nothing is missing any more.
+    /// Completes the phase if no arrivals and no bytes are missing.
     fn advance(&mut self) {
         if self.pending == 0 && self.transactions == 0 {
             self.pending = self.expected;
@@ -104,33 +108,33 @@ impl State {
     }
 }
 
-/// What an operation on an object will do.
+/// The predicted effect of an operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Foreseen {
-    /// There is an object.
+    /// Whether the memory holds an object.
     pub exists: bool,
-    /// Its phase ends.
+    /// The operation completes the phase.
     pub completes: bool,
-    /// The phase that is looked at is over.
+    /// The tested phase is complete.
     pub over: bool,
-    /// So many later ones are, too.
+    /// How many later phases are complete, too.
     pub later: u32,
 }
 
-/// Threads that wait at mbarrier objects in vain.
+/// Detects a CTA whose threads all wait at mbarrier objects in vain.
 #[derive(Default)]
 pub(crate) struct Waiting {
-    /// By warp, the lanes that have tried in this round. A round is over when every thread has tried, or waits at a
-    /// barrier.
+    /// For each warp, the lanes that have tested in this round. A round is over when every thread has tested in vain
+    /// or waits at a barrier.
     lanes: Vec<u32>,
-    /// Rounds since any object changed.
+    /// Complete rounds since an object last changed.
     rounds: u32,
-    /// The fault of a thread, if nobody helps the block: all its threads have tried for long.
+    /// The fault to report if no other CTA helps: all threads of the CTA have tested in vain for long.
     pub stuck: Option<Box<Fault>>,
 }
 
 impl Waiting {
-    /// An object has changed, or a thread has gone on.
+    /// Must be called when an object has changed or a thread has made progress.
     pub fn reset(&mut self) {
         self.lanes.clear();
         self.rounds = 0;
@@ -159,7 +163,7 @@ impl Gang<'_> {
         if let MbarrierOp::ArriveAfterCopies { counted } = op.op {
             self.copies.finish(active.mask);
             if counted {
-                // The arrival is one more than the phase waits for, and makes up for itself at once.
+                // Without `.noinc`, the instruction adds one pending arrival and then arrives: no net effect.
                 return Ok(());
             }
         }
@@ -196,7 +200,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// Does an operation on the object at an address; returns its result.
+    /// Performs an operation on the object at an address and returns its result.
     #[allow(clippy::too_many_arguments)] // an operation, its operands, and who asks for it
     pub(super) fn apply_mbarrier(
         &self,
@@ -215,8 +219,8 @@ impl Gang<'_> {
             Ok(_) => return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, address)),
             Err(kind) => return Err(self.access_fault(kind, &request, lane, address)),
         };
-        // SAFETY: the place holds 8 bytes of shared memory of the cluster, which this host thread alone touches; no reference
-        // points there.
+        // SAFETY: the place holds 8 bytes of shared memory of the cluster, which only this host thread accesses; no
+        // reference points there.
         let word = unsafe { place.read_unaligned() };
         match apply(op, word, value) {
             Ok((new, result)) => {
@@ -233,7 +237,8 @@ impl Gang<'_> {
         }
     }
 
-    /// What an operation would do to the object at an address of a lane's shared memory: nothing if it would fault.
+    /// Predicts the effect of an operation on the object at an address, without changing it. `words` holds the state
+    /// of each object after the operations predicted so far. `None` if the access would fault.
     pub(super) fn foresee_mbarrier(
         &self,
         op: MbarrierOp,
@@ -248,7 +253,8 @@ impl Gang<'_> {
             None => {
                 let request = Request { space, bytes: BYTES, write: false, span: Span::default() };
                 let Ok(Resolved::Host(at)) = self.place(shared, &request, address) else { return None };
-                // SAFETY: the place holds 8 bytes of memory, of the block or of a live allocation; no reference points there.
+                // SAFETY: the place holds 8 bytes of the CTA's memory or of a live allocation; no reference points
+                // there.
                 words.push((address, unsafe { at.cast::<u64>().read_unaligned() }));
                 words.len() - 1
             }
@@ -262,7 +268,7 @@ impl Gang<'_> {
         let after = State::unpack(word);
         let changes = !matches!(op, MbarrierOp::Init { .. } | MbarrierOp::Invalidate);
         let over = matches!(op, MbarrierOp::Test { .. }) && result & OVER != 0;
-        // A state names its phase, a parity always the latest that is over.
+        // A state identifies its phase. A parity always refers to the latest complete phase.
         let later = match op {
             MbarrierOp::Test { parity: false, .. } if over => {
                 before.phase.wrapping_sub(value >> 61).wrapping_sub(1) & 7
@@ -279,7 +285,7 @@ impl Gang<'_> {
         }
     }
 
-    /// Notes that these lanes have tried in vain. Have all threads of the block, for long?
+    /// Notes that these lanes have tested in vain. Returns whether all threads of the CTA have done so for long.
     pub(super) fn waits_for_long(&self, shared: &mut Shared, lanes: Mask) -> bool {
         let warps = shared.alive.len();
         let blocked: Vec<u32> = (0..warps).map(|warp| shared.at_barriers(warp)).collect();
@@ -298,10 +304,11 @@ impl Gang<'_> {
     }
 }
 
-/// Bit of the result of a test: the phase is over. The next one: something was reported in the last that is.
+/// Bit of the result of a test: the phase is complete. The next higher bit: something was reported in the last
+/// complete phase.
 const OVER: u64 = 1;
 
-/// What an operation makes of an object, and its result; or what is wrong.
+/// Computes the new state of an object and the operation's result, or the reason for a fault.
 fn apply(op: MbarrierOp, word: u64, value: u64) -> Result<(u64, u64), &'static str> {
     match op {
         MbarrierOp::Init { reports: false } if !(1..=MOST_ARRIVALS).contains(&value) => {
@@ -358,7 +365,7 @@ fn apply(op: MbarrierOp, word: u64, value: u64) -> Result<(u64, u64), &'static s
         MbarrierOp::CheckLayout { reports } => {
             return Ok((word, (state.reports.is_some() == reports).into()));
         }
-        // Neither needs an object.
+        // These need no object and are handled elsewhere.
         MbarrierOp::Init { .. } | MbarrierOp::PendingCount => {}
     }
     Ok((state.pack(), before))

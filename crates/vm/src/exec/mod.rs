@@ -1,21 +1,23 @@
-//! The block-vectorised interpreter.
+//! The interpreter executes each instruction for a whole gang of threads before it starts the next one.
 //!
-//! A [`Gang`] holds threads of a block, or of several blocks, and runs each instruction for all of them before the next.
-//! Threads that took different ways are different [`Path`]s: a place and a set of lanes. The gang runs the path
-//! that stands deepest in calls and lowest in layout order, so that others meet it where their ways join
-//! (see [`ir::Function::blocks`]).
+//! A [`Gang`] holds threads of one CTA, or all threads of several CTAs. Threads that diverged belong to different
+//! [`Path`]s. A path is a position in the program and a set of lanes. The gang runs the path with the deepest call;
+//! among paths of equal depth it runs the one at the lowest basic block in layout order. Diverged lanes therefore
+//! meet again where their control flow joins (see [`ir::Function::blocks`]).
 //!
-//! A gang has up to 1024 lanes. An operation under a partial mask writes all lanes of a slot, unless the slot is live where another path
-//! waits; only then are its results merged. So one handler serves full and partial masks.
+//! A gang has up to 1024 lanes. An operation under a partial mask may write all lanes of its destination slot, unless
+//! the slot is live-in to another path or a guard is false for some lanes of the path. Only in these two cases does
+//! the gang merge results under the mask. So one handler serves full and partial masks.
 //!
-//! A path gives its turn to the others of its gang on a backward branch when its budget is used up, and at once if the loop may wait for
-//! another thread: if it has atomics, fences or volatile loads. Gangs of a block and blocks of a grid (`grid.rs`) take turns in the same
-//! way, so spin locks make progress between lanes, gangs and blocks. Each further block in flight needs registers and memory of the host,
-//! which costs more than many turns. So a gang whose loop may wait gives its turn away after 32 turns of the loop, and only after 1024 if
-//! all that the loop has is `red`, which tells it nothing.
+//! A path yields to the other paths of its gang on a backward branch once its budget is used up. If the loop may wait
+//! for another thread (it contains atomics, fences or volatile loads), the path yields on every backward branch.
+//! Gangs of a CTA and CTAs of a grid (`grid.rs`) take turns in the same way, so spin locks make progress between
+//! lanes, gangs and CTAs. Each further CTA in flight needs host memory for its registers, which costs more than many
+//! iterations of a loop. So a gang in a loop that may wait yields only after 32 iterations. It yields after 1024
+//! iterations if `red` is the only such operation of the loop, because `red` returns no value.
 //!
-//! Narrowest tests (`tests/run`): partial masks `second_result_waits`, `loop_divergent`, `call_waits`; lanes of the last guard
-//! `predication`, `guard_in_calls`; turns `blocks_wait_weakly`, `spin_lock`.
+//! Narrowest tests (`tests/run`): partial masks `second_result_waits`, `loop_divergent`, `call_waits`; reuse of the
+//! lanes of the last guard `predication`, `guard_in_calls`; turns `blocks_wait_weakly`, `spin_lock`.
 
 mod access;
 mod active;
@@ -75,97 +77,100 @@ pub(crate) use watch::Watcher;
 /// Result of running something that may fault.
 pub(crate) type Step<T = ()> = Result<T, Box<Fault>>;
 
-/// What a gang's turn came to.
+/// How a gang's turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// All its threads have ended.
+    /// All threads of the gang have ended.
     Done,
-    /// All its threads wait.
+    /// All remaining threads wait.
     Blocked,
-    /// The launch ends: [`Gang::stopped`].
+    /// The launch must end; [`Gang::stopped`] says why.
     Stopped,
-    /// Its budget is used up.
+    /// The budget is used up.
     OutOfBudget {
-        /// By a loop that may wait for another thread.
+        /// A loop that may wait for another thread used it up.
         spinning: bool,
     },
 }
 
-/// Extra budget that a turn of a loop costs when it may wait for another thread: 32 such turns use a budget up.
+/// Extra budget that one iteration of a loop costs if the loop may wait for another thread: 32 iterations use up a
+/// budget.
 pub(crate) const SPIN_COST: i64 = BUDGET / 32;
-/// The same if it learns of others by weak loads at most: 1024 turns. Whoever gives his turn away has other blocks start, which need
-/// registers and memory of their own.
+/// The same for a loop that observes other threads at most by weak loads: 1024 iterations use up a budget. A gang
+/// that yields lets further CTAs start, which need registers and memory of their own.
 pub(crate) const REDUCTION_COST: i64 = BUDGET / 1024;
-/// Blocks that a gang runs before it gives its turn away.
+/// Basic blocks that a gang runs before it yields.
 pub(crate) const BUDGET: i64 = 1 << 16;
 
-/// Threads of a block, or all threads of several blocks, with their registers and private memory.
+/// Threads of one CTA, or all threads of several CTAs, with their registers and private memory.
 pub(crate) struct Gang<'l> {
     launch: &'l Launch,
     code: &'l Code,
     registers: Registers,
     local: LocalMemory,
     frames: Frames,
-    /// Paths other than the one that runs.
+    /// All paths but the running one.
     paths: Vec<Path>,
     /// Lanes that have not ended.
     pub alive: Mask,
-    /// It has all threads of its blocks.
+    /// The gang has all threads of its CTAs.
     whole_blocks: bool,
-    /// Linear index in the block of lane 0.
+    /// Linear index of lane 0's thread in its CTA.
     pub first_thread: u32,
-    /// Number of lanes that computations cover: the threads, rounded up to whole groups.
+    /// Number of lanes that vector operations cover: the threads, rounded up to whole groups.
     lanes: usize,
     everyone: Everyone,
-    /// The lanes of each block.
+    /// The lanes of each CTA.
     block_masks: Vec<Mask>,
-    /// Its blocks, or the one that it has a part of.
+    /// The gang's CTAs, or the one CTA that it holds a part of.
     batch: CtaBatch,
-    /// `%ctaid` of the first and of the last block.
+    /// `%ctaid` of the first and of the last CTA.
     ctaids: [[u32; 3]; 2],
-    /// The axis along which `%ctaid` steps by one from block to block; none where blocks follow each other over the ends of rows.
+    /// The axis along which `%ctaid` steps by one from CTA to CTA; `None` if the batch continues past the end of a
+    /// grid row.
     along: Option<usize>,
-    /// Where the block's shared memory begins among the addresses of `.shared::cluster`.
+    /// Address in `.shared::cluster` where the CTA's shared memory begins.
     shared_base: u64,
-    /// Slots of the running path's window that other paths need, a bit each. Empty when nobody waits.
+    /// Bitset of the slots in the running path's window that other paths still read. Empty if no other path waits.
     needed: Vec<u64>,
-    /// Other paths have changed since these were found.
+    /// Other paths have changed since `needed` was computed.
     needed_changed: bool,
-    /// Window 0 holds already what is the same in all blocks.
+    /// Window 0 already holds the values that are the same in all CTAs.
     prepared: bool,
-    /// By [`crate::code::Address::place`].
+    /// Indexed by [`crate::code::Address::place`].
     access_caches: Vec<AccessCache>,
-    /// By [`crate::code::Pure::inline cache`].
+    /// Indexed by [`crate::code::Pure::cached`].
     pure_caches: Vec<PureCache>,
-    /// By [`crate::code::Link::chain`].
+    /// The sums in progress, by the number of their chain in the code.
     chains: Vec<chain::Chain>,
-    /// Thread-instructions executed, and those of them that have been reported.
+    /// Thread-instructions executed. `reported` is how many of them [`Gang::take_instructions`] has returned.
     pub instructions: u64,
-    /// Nanoseconds that warps slept, which the clock of cycles counts as well.
+    /// Nanoseconds that warps slept. The cycle clock counts them, too.
     slept: u64,
     reported: u64,
-    /// It looks whether it may go on where the budget has none of these bits.
+    /// The gang checks the launch's limits whenever `budget & look_mask == 0`.
     look_mask: i64,
-    /// Why and where it stopped.
+    /// Why and where the gang stopped.
     pub stopped: Option<(Stop, Place)>,
-    /// Asynchronous copies that nobody has waited for.
+    /// Asynchronous copies that no thread has waited for yet.
     copies: Copies,
-    /// The lanes of the guard that has last held for some.
+    /// Active lanes of the last guard that held for only some lanes; reused if the next one selects the same lanes.
     guarded: Option<Box<Active>>,
-    /// Room for the operands of atomic operations.
+    /// Buffer for the operands of atomic operations.
     operands: Option<Box<atomic::Operands>>,
-    /// Room for the matrices of a product.
+    /// Buffer for the matrices of a product.
     matrices: Option<Box<matrix::Matrices>>,
-    /// Bytes that each lane has taken by `alloca`; empty if none has.
+    /// Bytes that each lane has allocated with `alloca`; empty if no lane has.
     stacks: Vec<u32>,
-    /// Its blocks have started, and nothing has run.
+    /// The CTAs have started and no instruction has run yet.
     begins: bool,
     printed: print::Printed,
     put_off: Option<print::PutOff>,
 }
 
 impl<'l> Gang<'l> {
-    /// A gang of so many threads of blocks of a rank in their cluster, or of fewer threads where there are fewer blocks.
+    /// A gang of `threads` threads from CTAs with cluster rank `rank`. A later CTA batch may be smaller and leave
+    /// lanes unused.
     pub fn new(
         launch: &'l Launch,
         code: &'l Code,
@@ -224,7 +229,7 @@ impl<'l> Gang<'l> {
         self.code.functions.get(index as usize)?.as_ref()
     }
 
-    /// Starts the blocks of a CTA batch, or part of one: all threads at the kernel's entry.
+    /// Starts a CTA batch (or this gang's part of one CTA) with all threads at the kernel's entry.
     pub fn start(&mut self, batch: CtaBatch, shared: &mut Shared) -> Step {
         self.batch = batch;
         self.ctaids = [self.launch.ctaid(batch.first); 2];
@@ -247,7 +252,7 @@ impl<'l> Gang<'l> {
         Ok(())
     }
 
-    /// Runs until all threads have ended or wait, or about `budget` blocks have run.
+    /// Runs until all threads have ended or wait, or until about `budget` basic blocks have run.
     pub fn turn(
         &mut self,
         shared: &mut Shared,
@@ -260,7 +265,7 @@ impl<'l> Gang<'l> {
         {
             observer.start(self, path.frame, path.mask);
         }
-        // Paths are large: it stays where it is.
+        // A `Path` is large: `pick` fills this one in place.
         let mut path = Path { mask: Mask::EMPTY, frame: 0, block: 0, wait: Wait::Ready, yields: 0 };
         while self.pick(shared, &mut path) {
             let result = self.run_path(&mut path, shared, budget, &mut spinning, observer);
@@ -286,7 +291,8 @@ impl<'l> Gang<'l> {
         Ok(if self.alive.is_empty() { Turn::Done } else { Turn::Blocked })
     }
 
-    /// Writes to `slot` may spill over into lanes that do not execute.
+    /// Whether a write to `slot` may change lanes that are not active: no other path reads the slot and no guard
+    /// protects them.
     #[inline]
     fn whole(&self, active: &Active, slot: SlotRef) -> bool {
         if active.alone {
@@ -301,7 +307,7 @@ impl<'l> Gang<'l> {
         }
     }
 
-    /// Runs a path until it ends, waits, meets others, or gives its turn away (returns true then).
+    /// Runs a path until it ends, waits, meets other paths, or yields. Returns true if it yielded.
     fn run_path<O: Observer>(
         &mut self,
         path: &mut Path,
@@ -311,12 +317,12 @@ impl<'l> Gang<'l> {
         observer: &mut O,
     ) -> Step<bool> {
         let mut turn_cost = 0;
-        // Calls and returns end the run of a path: its frame stays the same here.
+        // Calls and returns end this function, so the frame is constant here.
         let frame = &self.frames[path.frame];
         let (index, window) = (frame.function, frame.window);
         let Some(function) = self.function(index) else { return Ok(false) };
         let mut active = Active::new(window, path.frame);
-        // The path may have other lanes than `active`.
+        // `path.mask` may differ from `active.mask`.
         let mut changed = true;
         loop {
             let block = &function.blocks[path.block as usize];
@@ -335,7 +341,7 @@ impl<'l> Gang<'l> {
                 changed = true;
                 self.divide_at_barrier(path, barrier, shared);
             }
-            // It does nothing but lead to another.
+            // An empty basic block that only jumps needs no active lanes.
             let passes =
                 !O::WATCHES && block.ops.is_empty() && matches!(block.terminator, Terminator::Jump(_));
             if !passes && std::mem::take(&mut changed) && active.mask != path.mask {
@@ -390,13 +396,13 @@ impl<'l> Gang<'l> {
                 return Ok(false);
             }
             if O::GIVES_WAY && block.turn_cost > REDUCTION_COST && self.launch.config.cooperative {
-                // Those who wait at a barrier of the grid see it over before the last one to come goes on, or what they do next would
-                // always be ordered behind that.
+                // Waiters at a grid barrier must see it complete before the last arriving thread continues. Otherwise
+                // the observer would always see the waiters' next accesses ordered after that thread's.
                 (*budget, *spinning) = (0, true);
                 return Ok(path.block <= from && !self.paths.is_empty());
             }
             if path.block <= from {
-                // A turn of a loop.
+                // A backward branch.
                 if turn_cost > 0 {
                     *budget -= std::mem::take(&mut turn_cost);
                     *spinning = true;
@@ -416,7 +422,7 @@ impl<'l> Gang<'l> {
         }
     }
 
-    /// Looks whether a path may execute a block. If not, the launch ends.
+    /// Checks whether a path may execute a basic block. If not, records why the launch ends and returns true.
     #[cold]
     #[inline(never)]
     fn look(&mut self, path: &Path, block: &Block) -> bool {
@@ -447,7 +453,7 @@ impl<'l> Gang<'l> {
         if mask == active.mask {
             return self.execute(op, active, shared);
         }
-        // In a loop they are often those of the last guard.
+        // In a loop, a guard often selects the same lanes as the last one.
         let mut some =
             self.guarded.take().unwrap_or_else(|| Box::new(Active::new(active.window, active.frame)));
         if some.mask != mask || some.window != active.window {
@@ -530,7 +536,7 @@ impl<'l> Gang<'l> {
         self.fault(FaultKind::Unsupported, span, active.mask, None, &note)
     }
 
-    /// A fault of the lowest lane of `mask`.
+    /// A fault attributed to the lowest lane of `mask`.
     fn fault(
         &self,
         kind: FaultKind,
@@ -552,38 +558,38 @@ impl<'l> Gang<'l> {
         })
     }
 
-    /// `%ctaid` of a lane's block.
+    /// `%ctaid` of a lane's CTA.
     pub fn block_of(&self, lane: usize) -> [u32; 3] {
         self.ctaid_of(self.registers.rows().block_of(lane))
     }
 
-    /// `%ctaid` of one of the gang's blocks.
+    /// `%ctaid` of the gang's CTA number `block`.
     fn ctaid_of(&self, block: usize) -> [u32; 3] {
-        // Divisions are slow.
+        // `Launch::ctaid` divides, which is slow.
         let Some(along) = self.along else { return self.launch.ctaid(self.batch.block(block)) };
         let mut ctaid = self.ctaids[0];
         ctaid[along] += block as u32;
         ctaid
     }
 
-    /// A lane's linear index in its block.
+    /// Linear index of a lane's thread in its CTA.
     pub fn thread_of(&self, lane: usize) -> usize {
         let rows = self.registers.rows();
         if rows.blocks() > 1 { lane % rows.block_lanes() } else { self.first_thread as usize + lane }
     }
 
-    /// The blocks of the gang that have lanes in a mask, and these lanes.
+    /// The CTAs of the gang that have lanes in a mask, each with these lanes.
     fn parts(&self, mask: Mask) -> impl Iterator<Item = (usize, Mask)> + use<'_> {
         let parts = self.block_masks.iter().map(move |&block| mask & block).enumerate();
         parts.filter(|(_, part)| !part.is_empty())
     }
 
-    /// Places where threads of this gang wait, for the report of a deadlock.
+    /// The paths of this gang and where they wait, for the report of a deadlock.
     pub fn waiting(&self) -> Vec<(Path, Span)> {
         self.paths.iter().filter_map(|p| self.span(p).map(|s| (*p, s))).collect()
     }
 
-    /// The instruction that a path waits at, or executes next.
+    /// The instruction at which a path waits, or which it executes next.
     fn span(&self, path: &Path) -> Option<Span> {
         let blocks = &self.function(self.frames[path.frame].function)?.blocks;
         Some(match path.wait {
@@ -595,14 +601,14 @@ impl<'l> Gang<'l> {
         })
     }
 
-    /// Where the lowest thread of a path stands.
+    /// The position of the lowest thread of a path.
     fn place_of_path(&self, path: &Path) -> Option<Place> {
         let lane = path.mask.lowest().unwrap_or(0);
         let thread = self.launch.thread(self.thread_of(lane));
         Some(Place { span: self.span(path)?, block: self.block_of(lane), thread })
     }
 
-    /// Where some thread stands, if any is left.
+    /// The position of some thread, if any is left.
     pub fn any_place(&self) -> Option<Place> {
         self.place_of_path(self.paths.first()?)
     }

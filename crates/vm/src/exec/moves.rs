@@ -1,4 +1,4 @@
-//! Copies, compaction, addresses as values, special registers.
+//! Operations that move values: copies, resizing, packing and unpacking; addresses as values; special registers.
 
 use ir::{Clock, Width};
 use isa::Space;
@@ -16,12 +16,13 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn copy(&mut self, dst: SlotRef, src: SlotRef, active: &Active) {
         let whole = self.whole(active, dst);
-        let moves = !whole || !self.registers.has_scalar(active.window, src);
+        let moves = !whole || !self.registers.has_affine(active.window, src);
         if active.compacts && moves && dst.width != Width::Pred {
             let bytes = usize::from(dst.group_bytes);
             return self.produce_compacted(dst, src, active, |_, target, source, lanes| {
                 for group in 0..lanes / GROUP_LANES {
-                    // SAFETY: both have so many groups, or the source one that stands for all; they are the same or do not overlap.
+                    // SAFETY: both have `lanes / GROUP_LANES` groups, or the source has one group that stands for
+                    // all; they are identical or do not overlap.
                     unsafe { std::ptr::copy(source.at_group(group), target.add(group * bytes), bytes) }
                 }
             });
@@ -29,7 +30,8 @@ impl Gang<'_> {
         self.move_between(dst, active.window, src, active.window, active.mask, whole);
     }
 
-    /// Copies a slot of one window to a slot of the same width of another.
+    /// Copies a slot of one window to a slot of the same width in another window. `whole`: lanes outside `mask` may
+    /// change, too.
     pub(super) fn move_between(
         &mut self,
         dst: SlotRef,
@@ -84,7 +86,8 @@ impl Gang<'_> {
         }
         if active.compacts {
             return self.produce_compacted(dst, src, active, |registers, target, source, lanes| {
-                // SAFETY: they have so many elements of their widths, and scratch has no fewer.
+                // SAFETY: source and target have `lanes` elements of their widths, and scratch arrays have at least
+                // as many.
                 unsafe {
                     registers.resize((target, dst.width), (source.array, src.width), bits, signed, lanes)
                 }
@@ -162,7 +165,7 @@ impl Gang<'_> {
                         (Width::W64, Width::W32) => {
                             insert(array, target, lanes, first, |v: u32| u64::from(v) << shift);
                         }
-                        // Two bytes in a 16-bit register.
+                        // Two bytes into a 16-bit register.
                         _ => insert(array, target, lanes, first, |v: u16| u16::from(v as u8) << shift),
                     }
                 }
@@ -220,7 +223,8 @@ impl Gang<'_> {
         }
     }
 
-    /// Lets `f` fill the array of a slot, or a scratch array whose active lanes are merged into it.
+    /// Lets `f` fill the array of a slot. If inactive lanes must keep their values, `f` fills a scratch array, and
+    /// its active lanes are then merged into the slot.
     pub(super) fn produce(&mut self, dst: SlotRef, active: &Active, f: impl FnOnce(&Registers, *mut u8)) {
         let merge = !self.whole(active, dst);
         let target =
@@ -231,7 +235,7 @@ impl Gang<'_> {
         }
     }
 
-    /// Lets `f` write a slot in the compacted lanes, so many of them, from another.
+    /// Lets `f` compute a slot from another one in the compacted lanes, whose number is its last argument.
     fn produce_compacted(
         &mut self,
         dst: SlotRef,
@@ -246,7 +250,7 @@ impl Gang<'_> {
         self.registers.set_compacted(active.window, dst, whole);
     }
 
-    /// Start of an address that does not come from a slot.
+    /// The base of an address whose base is not a slot.
     pub(super) fn fixed_base(&self, base: Base, frame: u32) -> u64 {
         let frame = &self.frames[frame];
         match base {
@@ -290,7 +294,7 @@ impl Gang<'_> {
         });
     }
 
-    /// The object of `tcgen05.commit`.
+    /// The address of the mbarrier object of `tcgen05.commit`.
     #[inline(never)]
     pub(super) fn shared_object(&mut self, dst: SlotRef, src: SlotRef, active: &Active) {
         self.write_lanes(dst, active, |gang, lane| {
@@ -317,7 +321,7 @@ impl Gang<'_> {
         self.registers.set_all(active.window, dst, value, active.mask, whole);
     }
 
-    /// `nanosleep`: warps that sleep side by side take as long as the one that sleeps longest.
+    /// `nanosleep`: the gang's warps sleep at the same time, so the longest duration counts.
     #[inline(never)]
     pub(super) fn sleep(&mut self, duration: SlotRef, active: &Active) {
         let durations = active.mask.into_iter().map(|lane| self.registers.get(active.window, duration, lane));
@@ -329,7 +333,7 @@ impl Gang<'_> {
         self.write_warps(dst, None, active, |_, lanes| lanes.into());
     }
 
-    /// A part of the kernel's parameters, which the code has checked to be within them.
+    /// A value from the kernel's parameters. The compiled code has checked that it lies within them.
     #[inline]
     pub(super) fn param(&self, offset: u32, bytes: u32, signed: bool) -> u64 {
         let (start, bytes) = (offset as usize, bytes as usize);

@@ -1,4 +1,5 @@
-//! What an observer from outside is told of accesses of whole blocks, of operations on registers, and of ends.
+//! Reports to an external observer: accesses of whole CTAs, operations on registers, function entries, and thread
+//! exits.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +20,7 @@ use crate::observer::{
 };
 use crate::registers::SlotRef;
 
-/// The lanes from one on, as if that were the first.
+/// The lanes from `first` on, shifted so that `first` becomes lane 0.
 fn lanes_from(lanes: &Mask, first: usize) -> [u64; 16] {
     if first.is_multiple_of(64) {
         let words = &lanes.0[first / 64..];
@@ -33,7 +34,7 @@ fn lanes_from(lanes: &Mask, first: usize) -> [u64; 16] {
 }
 
 impl Watcher {
-    /// Tells of an access block by block. Returns the lanes of blocks whose lanes are to be told of.
+    /// Reports an access CTA by CTA. Returns the lanes of CTAs whose accesses must be reported lane by lane.
     pub(super) fn notify_blocks(
         &mut self,
         gang: &Gang,
@@ -98,7 +99,7 @@ impl Watcher {
         };
         let mut rest = Mask::EMPTY;
         let are_whole = blocks > 1 && mask.count() as usize == block_lanes * blocks;
-        // The lanes of the block of which it has said that the run ends.
+        // The lanes of the CTA for which the observer requested a stop.
         let mut stopped = None;
         let mut footprint = self.footprint.take();
         let notify = |observer: &mut dyn LaunchObserver| {
@@ -114,7 +115,7 @@ impl Watcher {
                 let first = block * block_lanes;
                 let threads = match block {
                     0 => lanes.0,
-                    // All blocks have as many.
+                    // All CTAs have the same number of threads.
                     _ if lanes == all => gang.block_masks[0].0,
                     _ => lanes_from(&lanes, first),
                 };
@@ -173,7 +174,8 @@ impl Watcher {
         Ok(rest)
     }
 
-    /// Tells of a step of an operation, which lanes of `mask` execute: of those that come to it, where it has a guard.
+    /// Reports a step of an operation that the lanes of `mask` execute. If the operation has a guard, `active` has
+    /// all lanes that reach it.
     pub(super) fn notify_operation(
         &mut self,
         gang: &Gang,
@@ -240,7 +242,7 @@ impl Watcher {
         self.notify_and_ask(|observer| observer.operation(&event));
     }
 
-    /// Tells that lanes begin a function.
+    /// Reports that lanes enter a function.
     pub(super) fn notify_enter(&mut self, gang: &Gang, frame: u32, mask: Mask) {
         let frame = &gang.frames[frame];
         let program = gang.launch.program();

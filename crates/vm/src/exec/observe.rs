@@ -1,7 +1,8 @@
-//! Who watches the interpreter: nobody, the profiler, or an observer from outside (`watch.rs`).
+//! Observers of the interpreter: none, the profiler, or an external observer (`watch.rs`).
 //!
-//! What runs a gang is generic over who watches it ([`Observer`]). Nobody, `()`, costs nothing. The profiler counts and measures by block
-//! and operation, and sorts its counts by instruction (`profile.rs`) when its host thread is done.
+//! The code that runs a gang is generic over its [`Observer`]. The observer `()` compiles to nothing. The profiler
+//! counts and measures for each basic block and operation; when its host thread ends, it sums its counts by
+//! instruction (`profile.rs`).
 
 use diag::Span;
 use isa::Space;
@@ -15,19 +16,20 @@ use crate::memory::resolve_generic;
 use crate::profile::{Accesses, Counts, Profile};
 use crate::stopwatch::Stopwatch;
 
-/// Sees everything that a host thread executes, and may end the run with a fault. Whoever does nothing costs nothing.
+/// Is called for everything that a host thread executes, and may end the run with a fault. The empty default methods
+/// cost nothing.
 pub(crate) trait Observer {
-    /// Somebody watches.
+    /// Whether this is more than the empty observer.
     const WATCHES: bool = true;
-    /// Blocks of a cooperative launch give their turns away wherever they may tell others something.
+    /// CTAs of a cooperative launch yield after each basic block that may communicate with other threads.
     const GIVES_WAY: bool = false;
-    /// Blocks begin: a gang has its threads at the entry of the kernel, in this frame.
+    /// CTAs begin: the gang's threads are at the entry of the kernel, in this frame.
     #[inline(always)]
     fn start(&mut self, _gang: &Gang, _frame: u32, _mask: Mask) {}
-    /// A path comes to a block.
+    /// A path enters a basic block.
     #[inline(always)]
     fn enter(&mut self, _function: u32, _block: u32, _mask: Mask) {}
-    /// An operation of the block, by its number, is about to run.
+    /// Operation number `_op` of the basic block is about to run.
     #[inline(always)]
     fn before(
         &mut self,
@@ -42,18 +44,18 @@ pub(crate) trait Observer {
     /// Lanes meet at `bar.warp.sync` from different places, each with its member mask.
     #[inline(always)]
     fn warp_sync(&mut self, _gang: &Gang, _span: Span, _mask: Mask, _members: impl Fn(usize) -> u32) {}
-    /// It has run.
+    /// The operation has run.
     #[inline(always)]
     fn after(&mut self) {}
-    /// It has faulted.
+    /// The operation has faulted.
     #[inline(always)]
     fn fault(&mut self) {}
-    /// The block is about to end.
+    /// The terminator of the basic block is about to run.
     #[inline(always)]
     fn before_end(&mut self, _gang: &Gang, _shared: &Shared, _block: &Block, _active: &Active) -> Step {
         Ok(())
     }
-    /// It has ended.
+    /// The terminator has run.
     #[inline(always)]
     fn after_end(&mut self, _gang: &Gang, _shared: &Shared, _block: &Block, _active: &Active) -> Step {
         Ok(())
@@ -70,18 +72,18 @@ pub(crate) struct Recorder<'l> {
     code: &'l Code,
     start: Stopwatch,
     start_ticks: u64,
-    /// What reading the clock adds to a measurement.
+    /// The time that reading the clock adds to a measurement.
     clock_cost: u64,
-    /// By function and block.
+    /// Indexed by function and basic block.
     blocks: Vec<Vec<BlockRecord>>,
-    /// The block that runs, and how many of its operations have run.
+    /// The running basic block, and how many of its operations have run.
     function: usize,
     block: usize,
     op: usize,
-    /// Warps and threads in it.
+    /// Warps and threads that execute it.
     warps: u64,
     threads: u64,
-    /// When the last operation began.
+    /// When the current operation began.
     began: u64,
 }
 
@@ -90,7 +92,7 @@ struct BlockRecord {
     executions: u64,
     threads: u64,
     diverged: u64,
-    /// Of its end.
+    /// Time of the terminator.
     time: Time,
     ops: Vec<OpRecord>,
 }
@@ -100,14 +102,14 @@ struct OpRecord {
     time: Time,
     guarded_off: u64,
     accesses: Accesses,
-    /// Warps and threads that came no further, since it faulted.
+    /// Warps and threads that stopped here because the operation faulted.
     faulted: (u64, u64),
-    /// The first operation of its instruction that has a guard, and that accesses memory.
+    /// Whether this is the first operation of its instruction with a guard, and the first that accesses memory.
     has_guard: bool,
     has_access: bool,
 }
 
-/// How long something took, in ticks.
+/// Time measurements, in ticks.
 #[derive(Clone, Copy, Default)]
 struct Time {
     sum: u64,
@@ -115,7 +117,7 @@ struct Time {
 }
 
 impl Time {
-    /// Adds a measurement. One that is far off the others was interrupted by the host, and counts as they do.
+    /// Adds a measurement. One far above the mean was interrupted by the host and counts as the mean.
     fn add(&mut self, ticks: u64) {
         let mean = self.sum / self.count.max(1);
         let interrupted = self.count >= 8 && ticks > 100 * mean.max(100);
@@ -145,12 +147,12 @@ impl<'l> Recorder<'l> {
         }
     }
 
-    /// Time since the last operation began.
+    /// Time since the current operation began.
     fn elapsed(&self) -> u64 {
         ticks(&self.start).saturating_sub(self.began).saturating_sub(self.clock_cost)
     }
 
-    /// Adds everything up, by instruction.
+    /// Adds all counts to a profile, by instruction.
     pub fn add_to(self, profile: &mut Profile) {
         let ticks = ticks(&self.start).saturating_sub(self.start_ticks).max(1);
         let tick = self.start.elapsed().as_secs_f64() / ticks as f64;
@@ -184,7 +186,7 @@ impl BlockRecord {
         let mut faulted =
             block.ops.iter().zip(&self.ops).filter(|(_, record)| record.faulted.0 > 0).peekable();
         for &span in instructions {
-            // Nobody came to what stands behind a fault.
+            // Threads that faulted did not reach the instructions after the fault.
             while let Some((_, record)) = faulted.next_if(|(op, _)| op.span < span) {
                 executions -= record.faulted.0;
                 threads -= record.faulted.1;
@@ -223,7 +225,7 @@ impl Observer for Recorder<'_> {
                 record.guarded_off += u64::from(active.mask.count() - mask.count());
             }
         }
-        // Of a copy the source.
+        // For a copy, this is the source.
         if record.has_access
             && let Some(access) = block.accesses[index].first()
         {
@@ -259,16 +261,16 @@ impl Observer for Recorder<'_> {
 }
 
 impl Gang<'_> {
-    /// Counts the accesses of the warps of `mask` by kind. Changes nothing in the registers, so that an observed
-    /// operation runs as it does unobserved.
+    /// Counts the accesses of the warps of `mask` by kind. Changes no registers, so that an observed operation runs
+    /// exactly as an unobserved one.
     fn classify(&self, access: &Access, mut mask: Mask, active: &Active, counts: &mut Accesses) {
         let address = match &access.start {
             Start::Address(address) => address,
-            // The warp reads a matrix as a whole.
+            // The warp reads the matrix as a whole.
             Start::Descriptor(_) => return counts.vector += mask.warps().count() as u64,
-            // Texels lie in several rows.
+            // The texels lie in several rows.
             Start::Texels => return counts.gather += mask.warps().count() as u64,
-            // A copy is done by one thread, however long it is.
+            // One thread executes the copy, however long it is.
             Start::Tensor | Start::Box(_) => return counts.vector += mask.warps().count() as u64,
         };
         let bytes = match access.extent {
@@ -300,7 +302,7 @@ impl Gang<'_> {
                     same &= distance == 0;
                     consecutive &= distance == ((lane - lowest) as u64).wrapping_mul(bytes);
                 }
-                // Every thread has local memory of its own, and a GPU lays those of a warp side by side.
+                // Each thread has its own local memory; a GPU interleaves the local memory of a warp's threads.
                 own |= match address.space {
                     Space::Generic => resolve_generic(first).0 == Space::Local,
                     space => space == Space::Local,
@@ -315,7 +317,7 @@ impl Gang<'_> {
         }
     }
 
-    /// Warps whose active threads leave a block for different places.
+    /// The number of warps whose active threads leave a basic block for different targets.
     fn diverging_warps(&self, block: &Block, active: &Active) -> u64 {
         let ways: Vec<Mask> = match &block.terminator {
             Terminator::Branch { pred, taken, otherwise, .. } if taken != otherwise => {
@@ -342,7 +344,7 @@ impl Gang<'_> {
 /// Bytes of a row of a matrix whose address one lane gives.
 pub(super) const ROW_BYTES: u64 = 16;
 
-/// Ticks of the fastest clock that the host has.
+/// Ticks of the host's cheapest clock.
 fn ticks(start: &Stopwatch) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {

@@ -1,10 +1,10 @@
-//! The paths of a gang: lanes that are at the same place, who runs next, and what the others need.
+//! The paths of a gang: lanes at the same position, which path runs next, and which slots the other paths need.
 //!
-//! Ready paths at the same place become one. What the others need is found when an operation runs, not for blocks that only lead to
-//! another.
+//! Ready paths at the same position merge. The slots that other paths need are computed only when an operation runs,
+//! not for basic blocks that only jump.
 //!
-//! Narrowest tests: `tests/run`: `divergence_nested`, `call_waits`, `barrier_guarded`, `barrier_and_others`; unit tests of `affine.rs` (the
-//! block of a lane).
+//! Narrowest tests: `tests/run`: `divergence_nested`, `call_waits`, `barrier_guarded`, `barrier_and_others`; unit
+//! tests of `affine.rs` (the CTA of a lane).
 
 use super::Gang;
 use crate::cta::Shared;
@@ -13,38 +13,38 @@ use crate::mask::Mask;
 /// Why a path does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// It could.
+    /// It does not wait: it can run.
     Ready,
-    /// At barrier `index` of a block of the gang, until its generation is no longer `generation`.
+    /// At barrier `index` of CTA `block` of the gang, until its generation differs from `generation`.
     Barrier {
         block: u8,
         index: u8,
         generation: u32,
-        /// The block of code that ends with it, and says where a reduction goes.
+        /// The basic block that ends with the barrier; it says where a reduction's result goes.
         from: u32,
     },
-    /// At the start of a block whose warp-level operation needs more lanes.
+    /// At the start of a basic block whose warp-level operation needs more lanes.
     Warp,
-    /// At the barrier of the grid, until its generation is over.
+    /// At the grid barrier, until this generation is complete.
     Grid { generation: u64 },
 }
 
-/// Lanes that are at the same place.
+/// Lanes at the same position in the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub mask: Mask,
-    /// Activation record: index into [`Frames`].
+    /// Index into [`Frames`](super::frame::Frames).
     pub frame: u32,
-    /// Next block of the frame's function.
+    /// The next basic block of the frame's function.
     pub block: u32,
     pub wait: Wait,
-    /// How often it gave its turn away.
+    /// How often the path has yielded.
     pub yields: u32,
 }
 
 impl Gang<'_> {
-    /// Adds a path to the others: to one that is ready at the same place, if it is too. Those that wait at a guarded barrier stand where
-    /// those go on for which the guard does not hold.
+    /// Adds a path to the others. If it is ready, it merges with a ready path at the same position. Lanes that wait
+    /// at a guarded barrier stay apart: their position is where the lanes whose guard is false continue.
     pub(super) fn put(&mut self, path: &Path) {
         let is_twin = |p: &&mut Path| {
             p.frame == path.frame && p.block == path.block && p.yields == path.yields && p.wait == Wait::Ready
@@ -58,7 +58,7 @@ impl Gang<'_> {
         }
     }
 
-    /// Takes the path that runs next, joined by all others that stand at the same place; false if all wait.
+    /// Takes the path that runs next, merged with all others at the same position; false if all wait.
     pub(super) fn pick(&mut self, shared: &Shared, path: &mut Path) -> bool {
         if let [only] = &self.paths[..]
             && only.wait == Wait::Ready
@@ -70,8 +70,9 @@ impl Gang<'_> {
             return true;
         }
         self.wake(shared);
-        // The least of these numbers runs first: who gave its turn away less often, stands deeper, stands lower. Where lanes diverge, paths
-        // are many, in no order that a host would foresee, and this is done for each of them: a minimum without branches.
+        // The path with the least rank runs first: fewest yields, then the deepest call, then the lowest basic block.
+        // Diverged lanes mean many paths, in an order that the host's branch predictor cannot foresee, and this loop
+        // runs for each of them. So it computes the minimum without branches.
         let (mut best, mut least, mut depth_of) = (usize::MAX, u128::MAX, (u32::MAX, 0));
         for (i, p) in self.paths.iter().enumerate() {
             if !matches!(p.wait, Wait::Ready) {
@@ -105,16 +106,16 @@ impl Gang<'_> {
         true
     }
 
-    /// Takes a path out; the last takes its place.
+    /// Removes a path; the last path takes its index.
     fn remove_path(&mut self, index: usize) {
-        // Not `swap_remove`, which calls a function to move it.
+        // Not `swap_remove`, which calls a function to move the path.
         if let Some(last) = self.paths.last().copied() {
             self.paths[index] = last;
             self.paths.truncate(self.paths.len() - 1);
         }
     }
 
-    /// Makes paths ready whose barrier is complete, and hands them their share of its reduction.
+    /// Makes paths whose barrier is complete ready, and writes the results of its reduction for them.
     fn wake(&mut self, shared: &Shared) {
         for i in 0..self.paths.len() {
             if let Wait::Barrier { block, index, generation, .. } = self.paths[i].wait
@@ -132,7 +133,7 @@ impl Gang<'_> {
         }
     }
 
-    /// Notes which slots of the running path's window the other paths will read.
+    /// Finds the slots of the running path's window that other paths will read.
     pub(super) fn find_needed(&mut self, path: &Path) {
         self.needed.clear();
         self.needed_changed = false;
@@ -142,7 +143,8 @@ impl Gang<'_> {
         let depth = self.frames[path.frame].depth;
         let Some(function) = self.function(self.frames[path.frame].function) else { return };
         for other in &self.paths {
-            // Each other path needs what is live where it stands, and its callers what is live where it returns.
+            // Another path needs the live-in slots at its position, and its callers need the live-in slots where it
+            // will return.
             let (mut frame, mut block) = (other.frame, other.block);
             loop {
                 if frame == path.frame {
@@ -151,12 +153,12 @@ impl Gang<'_> {
                     for (word, live) in self.needed.iter_mut().zip(live) {
                         *word |= live;
                     }
-                    // Its callers are those of the path.
+                    // Its callers are also the running path's callers.
                     break;
                 }
                 let f = &self.frames[frame];
                 match f.parent {
-                    // Its caller may be the path's frame only if it is called from there.
+                    // Only a deeper frame can have been called from the running path's frame.
                     Some(parent) if f.depth > depth => (frame, block) = (parent, f.return_block),
                     _ => break,
                 }
@@ -164,7 +166,7 @@ impl Gang<'_> {
         }
     }
 
-    /// Another path should run before this one goes on at `block`.
+    /// Whether another path should run before this one continues at `block`.
     pub(super) fn should_stop(&self, path: &Path, block: u32) -> bool {
         let depth = self.frames[path.frame].depth;
         self.paths.iter().any(|p| match p.wait {

@@ -1,38 +1,38 @@
-//! What blocks print that run together: it comes out as if they had run one after the other.
+//! Output of CTAs that run together. It appears in the order in which the CTAs would print if each ran alone.
 //!
-//! The lowest block of a CTA batch that has not ended prints at once; what the others print waits for it. Where a block faults in a path of its
-//! own, the blocks below it go on to their ends before the fault is reported, and what those above have printed is forgotten. Narrowest
-//! test (`tests/run`): `print_of_teams`.
+//! The lowest CTA of a batch that has not ended prints at once; the output of the others is held back until it is
+//! their turn. If a CTA faults in a path that has no lanes of lower CTAs, the lower CTAs run to their ends before the
+//! fault is reported, and held output of higher CTAs is discarded. Narrowest test (`tests/run`): `print_of_teams`.
 
 use super::{Gang, Path, Step};
 use crate::fault::Fault;
 use crate::mask::Mask;
 
-/// Bytes that may wait until the blocks below have ended.
+/// The most bytes that may be held back.
 const MOST_WAITING: usize = 16 << 20;
-/// Turns, in which they wait for others, that blocks below one that has faulted get to end.
+/// How many turns the CTAs below a faulted one may end in a waiting loop before the fault is reported anyway.
 const GRACE: u32 = 64;
 
-/// What the blocks of a gang have printed.
+/// The output of a gang's CTAs.
 #[derive(Default)]
 pub(super) struct Printed {
-    /// By block: what waits for blocks below.
+    /// For each CTA, the held output.
     waiting: Vec<Vec<u8>>,
-    /// Bytes of all of it.
+    /// Bytes of all held output.
     bytes: usize,
-    /// The lowest block that has not ended: what it prints comes out at once.
+    /// The lowest CTA that has not ended: its output is written at once.
     first: usize,
 }
 
-/// A fault that is reported when the blocks below have ended.
+/// A fault that will be reported when the lower CTAs have ended.
 pub(super) struct PutOff {
     fault: Box<Fault>,
-    /// Turns that are left to them.
+    /// Waiting turns that the lower CTAs have left.
     grace: u32,
 }
 
 impl Gang<'_> {
-    /// A thread of a block has printed some text.
+    /// Prints text of a thread of CTA `block`.
     pub(super) fn print_text(&mut self, block: usize, text: &[u8]) {
         let output = &self.launch.config.output;
         let printed = &mut self.printed;
@@ -47,13 +47,13 @@ impl Gang<'_> {
         }
     }
 
-    /// The blocks of the gang start.
+    /// Resets the state when the gang's CTAs start.
     pub(super) fn begin_printing(&mut self) {
         self.printed.first = 0;
         self.put_off = None;
     }
 
-    /// What waits for blocks that have ended comes out.
+    /// Writes held output up to the lowest CTA that has not ended.
     pub(super) fn print_ended(&mut self) {
         if !self.launch.kernel.prints {
             return;
@@ -64,14 +64,14 @@ impl Gang<'_> {
         self.printed.first = first;
     }
 
-    /// What blocks have printed that faulted, or stand below one that did, comes out; what those above have printed is forgotten.
+    /// Writes the held output of the CTA that faulted and of all lower ones; discards that of higher CTAs.
     pub fn print_until(&mut self, fault: &Fault) {
         let block = self.block_at(fault.block).unwrap_or(0);
         self.forget_above(block);
         self.hand_out(block + 1);
     }
 
-    /// What blocks above this one have printed is forgotten.
+    /// Discards held output of CTAs above this one.
     fn forget_above(&mut self, block: usize) {
         for text in self.printed.waiting.iter_mut().skip(block + 1) {
             self.printed.bytes -= text.len();
@@ -79,7 +79,7 @@ impl Gang<'_> {
         }
     }
 
-    /// What the blocks below `end` have printed comes out.
+    /// Writes the held output of the CTAs below `end`.
     fn hand_out(&mut self, end: usize) {
         for text in self.printed.waiting.iter_mut().take(end).filter(|text| !text.is_empty()) {
             self.launch.config.output.write(text);
@@ -88,13 +88,14 @@ impl Gang<'_> {
         }
     }
 
-    /// The block of the gang with this `%ctaid`.
+    /// The gang's CTA with this `%ctaid`.
     fn block_at(&self, ctaid: [u32; 3]) -> Option<usize> {
         (0..self.batch.blocks).find(|&block| self.ctaid_of(block) == ctaid)
     }
 
-    /// What to do about a fault in a path: the blocks from that of the fault on end. Those below go on, and the fault is reported when they
-    /// have ended, if it did not come in the midst of what they were doing, too.
+    /// Handles a fault in a path. If the path has lanes of lower CTAs, or no lower CTA is still running, returns the
+    /// fault. Otherwise ends the faulting CTA and all higher ones; lower CTAs continue, and the fault is reported
+    /// when they have ended.
     pub(super) fn end_blocks(&mut self, fault: Box<Fault>, path: &mut Path) -> Step {
         let block = if self.launch.kernel.prints { self.block_at(fault.block).unwrap_or(0) } else { 0 };
         let below = match block {
@@ -104,7 +105,7 @@ impl Gang<'_> {
         if !(path.mask & below).is_empty() || (self.alive & below).is_empty() {
             return Err(fault);
         }
-        // Frames keep their users until the next blocks start.
+        // The frames of the removed lanes stay in use until the next CTAs start.
         path.mask = Mask::EMPTY;
         self.forget_above(block);
         self.alive &= below;
@@ -116,7 +117,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// The fault that was put off, once the blocks below have ended, or waited for others for long.
+    /// Reports the deferred fault once the lower CTAs have ended or have waited for others for long.
     pub(super) fn report_put_off(&mut self, waits: bool) -> Step {
         let Some(put_off) = &mut self.put_off else { return Ok(()) };
         put_off.grace -= u32::from(waits);
@@ -128,9 +129,9 @@ impl Gang<'_> {
 }
 
 impl Drop for Gang<'_> {
-    /// Its blocks end because the launch does.
+    /// Writes all held output, because the launch ends.
     fn drop(&mut self) {
-        // A second panic would end the process: an output may be what panicked.
+        // The output may be what panicked, and a second panic would abort the process.
         if !std::thread::panicking() {
             self.hand_out(self.block_masks.len());
         }

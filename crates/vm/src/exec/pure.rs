@@ -1,7 +1,7 @@
-//! Pure operations: in affine form where the sources allow it, else by a vector handler, else lane by lane.
+//! Pure operations. They run on affine forms if the sources allow it, else by a vector handler, else lane by lane.
 //!
-//! Uniform sources are computed once for all lanes, floating point by one lane of the handler. Narrowest test (`tests/run`):
-//! `uniform_numbers`.
+//! If all sources are uniform, the operation runs once for all lanes; slow floating-point operations run in one lane
+//! of the handler. Narrowest test (`tests/run`): `uniform_numbers`.
 
 use std::mem::MaybeUninit;
 
@@ -33,7 +33,7 @@ impl Gang<'_> {
         }
     }
 
-    /// The operation in the compacted lanes.
+    /// Runs the operation in the compacted lanes.
     #[inline(never)]
     fn pure_compacted(&mut self, op: &Pure, handler: LaneFn, active: &Active) {
         if self.all_affine(op, active) && self.pure_scalar(op, active) {
@@ -52,8 +52,8 @@ impl Gang<'_> {
             let source = self.registers.compacted_source(window, slot);
             (args.src[i], args.step[i]) = (source.array, source.step);
         }
-        // SAFETY: every operand has so many groups of the widths of the form's operands, or one that stands for all; compacted forms
-        // are each other's or do not overlap; the handler was looked up for this host.
+        // SAFETY: every operand has `groups` groups of the width that the form requires, or one group that stands for
+        // all. Compacted arrays are identical or do not overlap. The handler was looked up for this host.
         unsafe { handler.call(&args) }
         for slot in op.dst.into_iter().flatten() {
             let whole = self.whole(active, slot);
@@ -61,7 +61,8 @@ impl Gang<'_> {
         }
     }
 
-    /// Computes the operation on affine forms, if its sources have them and step in a way that the operation keeps.
+    /// Computes the operation on affine forms. Returns false if a source has no affine form, if the result would have
+    /// none, or if another path needs the destination's inactive lanes.
     #[inline(never)]
     fn pure_linear(&mut self, op: &Pure, active: &Active) -> bool {
         let [Some(dst), None] = op.dst else { return false };
@@ -69,13 +70,13 @@ impl Gang<'_> {
         let [a, b, c] = op.linear_src;
         let affine = |slot| registers.affine_if_known(active.window, slot);
         let (Some(a), Some(b)) = (affine(a), affine(b)) else { return false };
-        // Half of all: no need to look at more.
+        // Half of all linear operations are additions, which have no third source.
         let result = match op.linear {
             Linear::Add => Some(a.plus(b)),
             _ => affine(c).and_then(|c| op.linear.apply([a, b, c], dst.width, registers.rows())),
         };
         let Some(result) = result else { return false };
-        // Only where the result may spill over into all lanes: merging would need the arrays anyway.
+        // An affine result covers all lanes. A merge under the mask would need the arrays anyway.
         let whole = active.alone || self.whole(active, dst);
         if whole {
             self.registers.set_affine(active.window, dst, result);
@@ -91,9 +92,9 @@ impl Gang<'_> {
         let Some(handler) = op.lanes else { return self.pure_lanes(op, active) };
         let mut args = self.lane_args(op, active);
         let first = active.groups.0;
-        // Before the destinations get their new forms: one may be a source.
+        // Read the forms before the destinations change theirs: a destination may be a source.
         let forms = self.forms(op, active);
-        // Results that must leave other lanes alone go to scratch arrays first.
+        // Results that must not change inactive lanes go to scratch arrays first.
         let mut merged = [None; 2];
         for which in [0, 1] {
             let Some(slot) = op.dst[which] else { continue };
@@ -107,9 +108,9 @@ impl Gang<'_> {
             // widest slots.
             args.dst[which] = unsafe { array.add(group_offset(slot, first)) };
         }
-        // SAFETY: `lane_args` made the sources, and destinations are arrays of the widths of the form's operands (the
-        // lowering made them so) with room for `lanes` lanes; a destination is a source's array or another; the
-        // handler was looked up for this host.
+        // SAFETY: `lane_args` made the sources. Destinations are arrays of the widths that the form requires (the
+        // lowering made them so) with room for `lanes` lanes. A destination is a source's array or does not overlap
+        // it. The handler was looked up for this host.
         unsafe { handler.call(&args) }
         if merged == [None; 2] {
             self.plan_pure(op, active, args, forms);
@@ -122,13 +123,13 @@ impl Gang<'_> {
         }
     }
 
-    /// All sources have affine forms.
+    /// Whether all sources have affine forms.
     #[inline]
     pub(super) fn all_affine(&self, op: &Pure, active: &Active) -> bool {
-        op.src().iter().all(|&slot| self.registers.has_scalar(active.window, slot))
+        op.src().iter().all(|&slot| self.registers.has_affine(active.window, slot))
     }
 
-    /// The sources of an operation for a vector handler; no destinations yet.
+    /// The arguments for a vector handler, with sources but without destinations.
     #[inline]
     fn lane_args(&mut self, op: &Pure, active: &Active) -> LaneArgs {
         let (first, end) = active.groups;
@@ -141,7 +142,7 @@ impl Gang<'_> {
         for (i, &slot) in op.src().iter().enumerate() {
             let mut source = self.registers.source(active.window, slot);
             if op.in_place[i] && source.step == 0 {
-                // One group that stands for all would be overwritten by the first result.
+                // The first result would overwrite the one group that stands for all.
                 self.registers.read(active.window, slot);
                 source = self.registers.source(active.window, slot);
             }
@@ -151,9 +152,9 @@ impl Gang<'_> {
         args
     }
 
-    /// Computes the operation once for all lanes, if its sources, which have affine forms, are uniform.
+    /// Computes the operation once for all lanes, if its sources are uniform. All sources must have affine forms.
     fn pure_scalar(&mut self, op: &Pure, active: &Active) -> bool {
-        // Only where the result may spill over into all lanes: merging would need the arrays anyway.
+        // An affine result covers all lanes. A merge under the mask would need the arrays anyway.
         if !active.alone && op.dst.iter().flatten().any(|&slot| !self.whole(active, slot)) {
             return false;
         }
@@ -175,8 +176,8 @@ impl Gang<'_> {
         true
     }
 
-    /// A pure operation and the store of its result, which needs no register where all lanes of some groups store one
-    /// after the other.
+    /// A pure operation and the store of its result. If the active lanes store contiguously, the result goes directly
+    /// to memory and no register is written.
     #[inline(never)]
     pub(super) fn pure_store(
         &mut self,
@@ -204,7 +205,7 @@ impl Gang<'_> {
         self.store(&op.store, active, shared, span)
     }
 
-    /// Plans a pure operation that has not run yet. False if there is no inline cache of it.
+    /// Fills the inline cache of a pure operation that has not run yet. Returns false if it cannot be cached.
     fn plan_store(&mut self, pure: &Pure, active: &Active, result: SlotRef) -> bool {
         let mut args = self.lane_args(pure, active);
         let forms = self.forms(pure, active);
@@ -213,7 +214,7 @@ impl Gang<'_> {
         self.plan_pure(pure, active, args, forms)
     }
 
-    /// The operation by `sem`, one lane after the other.
+    /// Runs the operation by `sem`, lane by lane.
     #[inline(never)]
     fn pure_lanes(&mut self, op: &Pure, active: &Active) {
         let src: SmallVec<[(*const u8, SlotRef); 5]> =
@@ -261,7 +262,7 @@ impl Gang<'_> {
     }
 }
 
-/// The results of one lane by a vector handler: the first of a group.
+/// Computes one result by a vector handler, in the first lane of a group.
 fn one_lane(op: &Pure, handler: LaneFn, values: &[u64; MAX_SOURCES]) -> [u64; 2] {
     type Group = [u64; GROUP_LANES];
     let mut sources = [const { MaybeUninit::<Group>::uninit() }; MAX_SOURCES];
@@ -273,7 +274,8 @@ fn one_lane(op: &Pure, handler: LaneFn, values: &[u64; MAX_SOURCES]) -> [u64; 2]
         lanes: GROUP_LANES,
     };
     for (i, (source, &value)) in sources.iter_mut().zip(values).enumerate().take(op.sources) {
-        // Little-endian: the first lane of any width. What the others have does not matter.
+        // On a little-endian host, the first element holds the first lane for every width. The other lanes' values do
+        // not matter.
         let group = source.write([0; GROUP_LANES]);
         group[0] = value;
         args.src[i] = group.as_ptr().cast();

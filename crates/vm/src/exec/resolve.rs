@@ -1,4 +1,4 @@
-//! Which addresses an access goes to, lane by lane: for those who watch. Nothing here changes registers.
+//! The addresses of an access, lane by lane, for observers. Nothing here changes registers.
 
 use ir::Width;
 use isa::Space;
@@ -12,17 +12,18 @@ use crate::code::{
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::map_shared;
 
-/// No more bytes of a bulk access are told. One end of it is in shared memory, which is smaller, so that a longer one faults.
+/// The most bytes reported for a bulk access. One side of it is in shared memory, which is smaller, so a longer
+/// access faults.
 const MOST_BULK: u64 = 1 << 20;
 
 impl Gang<'_> {
-    /// The lanes where a guard lets an operation execute, of all.
+    /// The lanes of the gang in which a guard holds.
     pub(super) fn holds(&self, guard: Guard, active: &Active) -> Mask {
         let predicate = self.registers.predicate(active.window, guard.slot);
         if guard.negated { !predicate } else { predicate }
     }
 
-    /// The address of a lane in the instruction's space. Changes nothing in the registers.
+    /// A function from a lane to its address in the instruction's space. Changes no registers.
     pub(super) fn lane_addresses(
         &self,
         address: &Address,
@@ -38,8 +39,8 @@ impl Gang<'_> {
         }
     }
 
-    /// Calls `f` with the lane, the address in the instruction's space and the size of every part of an access. Changes
-    /// nothing in the registers, so that an observed operation runs as it does unobserved.
+    /// Calls `f` with lane, address in the instruction's space and size of every part of an access. Changes no
+    /// registers, so that an observed operation runs exactly as an unobserved one.
     pub(super) fn resolve_access(
         &self,
         op: &Op,
@@ -101,7 +102,7 @@ impl Gang<'_> {
         }
     }
 
-    /// Calls `f` with the addresses that a lane's address stands for, in the blocks of the cluster that receive the data.
+    /// Calls `f` with the addresses in the CTAs of the cluster that receive a multicast to a lane's address.
     pub(super) fn each_receiver(
         &self,
         multicast: Multicast,
@@ -119,7 +120,8 @@ impl Gang<'_> {
         ranks(Some(mask)).into_iter().flatten().for_each(|rank| f(map_shared(at, rank, generic)));
     }
 
-    /// The same for a factor of `wgmma`, or what `tcgen05` reads, in shared memory: 16 bytes after the other.
+    /// [`Gang::resolve_access`] for a matrix behind a descriptor (a factor of `wgmma`, or what `tcgen05` reads):
+    /// calls `f` for each 16 bytes.
     fn each_unit(
         &self,
         op: &Op,

@@ -1,7 +1,7 @@
 //! `alloca`, `stacksave`, `stackrestore` (PTX ISA, "Stack Manipulation Instructions").
 //!
-//! What a thread takes lies in a part of its local memory of its own, behind all frames; each lane has its own end.
-//! Functions give back what they took when they return: that is lowered to a save on entry and a restore before it.
+//! A thread's allocations have their own part of its local memory, after all frames; each lane has its own end. A
+//! function frees its allocations on return: it is lowered to a save on entry and a restore before each return.
 
 use diag::Span;
 use ir::StackOp;
@@ -34,7 +34,7 @@ impl Gang<'_> {
                     (start, start.saturating_add(value))
                 }
                 StackOp::Save => (end, end),
-                // What is no end of a stack wraps to far beyond the limit.
+                // An address below the stack wraps around to a value far beyond the limit.
                 StackOp::Restore => (0, value.wrapping_sub(STACK_BASE)),
             };
             if end > LOCAL_LIMIT {

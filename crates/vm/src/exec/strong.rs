@@ -1,14 +1,15 @@
-//! Strong accesses: `.relaxed`, `.acquire`, `.release` and `.volatile` loads and stores of memory that other host threads
-//! see, and fences (PTX ISA 8.4, "Operation types").
+//! Strong accesses and fences (PTX ISA 8.4, "Operation types"): `.relaxed`, `.acquire`, `.release` and `.volatile`
+//! loads and stores of memory that other host threads see.
 //!
-//! Each lane's access is one atomic access of the host, all elements of a vector together, in ascending order of lanes; one of 32
-//! bytes is two. The memory model has an access for each element, but GPUs make one of up to 16 bytes at once, and NVIDIA's libraries
-//! keep a flag and its value in such a vector. What acquires is followed by a fence of the host for all lanes together, and what
-//! releases stands behind one: on x86-64 these cost nothing but order for the compiler.
-//! `atom` and `red` need none: the host's operations that do them are sequentially consistent.
+//! Each lane's access, with all elements of a vector, is one relaxed atomic access of the host; an access of 32 bytes
+//! is two. Lanes execute in ascending order. The memory model has a separate access for each element. GPUs, however,
+//! make one access of up to 16 bytes, and NVIDIA's libraries keep a flag and its value in one such vector. One host
+//! fence for all lanes follows an acquire, and one precedes a release; on x86-64 these fences only restrict the
+//! compiler. `atom` and `red` need no fence, because the host operations that implement them are sequentially
+//! consistent.
 //!
-//! Accesses of a block's own memory are weak to the host (`code/build.rs`, `is_strong`), since all threads of a block run on one host
-//! thread.
+//! Accesses to a CTA's own memory are weak for the host (`code/build.rs`, `is_strong`), since all threads of a CTA
+//! run on one host thread.
 //!
 //! Narrowest tests: `ir`: `tests/semantics.rs`; `tests/run`: `strong_*`, `grid_barrier`; `litmus`; `ptxvm`: `lookback`.
 
@@ -66,7 +67,7 @@ impl Gang<'_> {
         if let Addresses::Even(even) = &addresses
             && even.affine.is_uniform()
         {
-            // All lanes look at one place: looking once is as good as looking for each at the same time.
+            // All lanes load from one address. One load is indistinguishable from simultaneous loads by all lanes.
             // SAFETY: the region holds all elements of the access.
             self.load_uniform(op, active, unsafe { region.at(even.affine.base) }, read_strong);
             return Ok(());
@@ -88,7 +89,8 @@ impl Gang<'_> {
             });
             return Ok(());
         }
-        // A lane's address is read before its elements are written, one of which may go where the address stands.
+        // Each lane's address is read before its elements are written: a destination may be the register that holds
+        // the addresses.
         let targets: SmallVec<[Option<(*mut u8, SlotRef)>; 8]> = op
             .dst
             .iter()
@@ -116,7 +118,8 @@ impl Gang<'_> {
         shared: &mut Shared,
         span: Span,
     ) -> Step {
-        // Values may still stand in memory: they are read before the fence, and before anything is written.
+        // Values may still be in memory (a load that has not been copied to the register). Read them before the fence
+        // and before the first write.
         for slot in &op.src {
             self.registers.read(active.window, *slot);
         }
@@ -147,7 +150,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// A store lane by lane: local memory, and accesses that fault or are spread over several allocations.
+    /// Stores the lanes one by one: local memory, and accesses that fault or lie in several allocations.
     pub(super) fn store_each(
         &mut self,
         op: &Store,
@@ -176,7 +179,7 @@ impl Gang<'_> {
     }
 }
 
-/// The elements of one lane's access side by side, the first one lowest: up to 32 bytes.
+/// The elements of one lane's access, contiguous, the first one in the lowest bits: up to 32 bytes.
 pub(super) type Words = [u64; 4];
 
 /// An element of an access, extended to 64 bits.
@@ -186,7 +189,7 @@ pub(super) fn element(words: &Words, index: usize, bytes: u32, signed: bool) -> 
     extend(words[at / 8] >> (at % 8 * 8) & u64::MAX >> (64 - 8 * bytes), bytes, signed)
 }
 
-/// So many values side by side, of each so many bytes.
+/// Packs `count` values of `bytes` bytes each.
 #[inline]
 fn side_by_side(count: usize, bytes: u32, value: impl Fn(usize) -> u64) -> Words {
     let mut words = [0; 4];
@@ -197,14 +200,14 @@ fn side_by_side(count: usize, bytes: u32, value: impl Fn(usize) -> u64) -> Words
     words
 }
 
-/// The address is a multiple of what one access of the host moves. Only `.const` memory and parameters may lie otherwise, at a
-/// generic address: nobody writes them meanwhile, so that any access reads them whole.
+/// Whether the address is aligned for one host access. Only `.const` memory and parameters, at a generic address, may
+/// be unaligned: no thread writes them meanwhile, so any access reads them whole.
 #[inline]
 fn is_aligned(at: *const u8, bytes: u32) -> bool {
     at.addr().is_multiple_of(bytes.min(16) as usize)
 }
 
-/// Reads so many bytes as one access of the host; 32 as two, in ascending order.
+/// Reads `bytes` bytes as one host access; 32 bytes as two, in ascending order.
 ///
 /// # Safety
 /// `at` must be valid for `bytes` bytes: 1, 2, 4, 8, 16 or 32.
@@ -235,7 +238,7 @@ unsafe fn read_strong(at: *const u8, bytes: u32) -> Words {
 /// Reads 16 bytes as one access of the host.
 ///
 /// # Safety
-/// `at` must be valid for them and aligned to them.
+/// `at` must be valid for 16 bytes and aligned to 16.
 #[inline]
 unsafe fn read_16(at: *mut u8) -> [u64; 2] {
     // SAFETY: the caller's promise.
@@ -243,7 +246,7 @@ unsafe fn read_16(at: *mut u8) -> [u64; 2] {
     [value as u64, (value >> 64) as u64]
 }
 
-/// Writes so many bytes as one access of the host; 32 as two, in ascending order.
+/// Writes `bytes` bytes as one host access; 32 bytes as two, in ascending order.
 ///
 /// # Safety
 /// As for [`read_strong`].
@@ -271,7 +274,7 @@ unsafe fn write_strong(at: *mut u8, bytes: u32, words: &Words) {
     }
 }
 
-/// Reads so many bytes for a weak access.
+/// Reads `bytes` bytes for a weak access.
 ///
 /// # Safety
 /// As for [`read_strong`].
@@ -291,7 +294,7 @@ pub(super) unsafe fn read_words(at: *const u8, bytes: u32) -> Words {
     words
 }
 
-/// Writes so many bytes for a weak access.
+/// Writes `bytes` bytes for a weak access.
 ///
 /// # Safety
 /// As for [`read_strong`].
@@ -314,11 +317,12 @@ mod tests {
 
     use super::*;
 
-    /// A place that two host threads share.
+    /// Memory that two host threads share.
     #[repr(align(32))]
     struct Place([AtomicU8; 32]);
 
-    /// One host thread writes values whose bytes are all the same, another one reads them, until it has seen enough of them.
+    /// One host thread writes values whose bytes are all equal; another thread reads until it has seen enough of
+    /// them.
     #[test]
     fn accesses_of_up_to_16_bytes_are_whole() {
         for bytes in [2, 4, 8, 16, 32] {

@@ -1,7 +1,9 @@
-//! Copies of boxes of tensors: `sem` says which bytes of the tensor are which bytes of shared memory. They are done at once.
+//! Tensor copies: they move a box of a tensor between global and shared memory, and complete at once. `sem` maps the
+//! bytes of the tensor to the bytes of shared memory.
 //!
-//! A tensor map is 128 bytes in memory (`sem::tensormap`), which both engines read when a copy is made, so that kernels can make maps, too.
-//! docs/tensors.md says what is open. Narrowest tests: `ptxvm`: `tensor`; `tests/run`: `tensor_*`.
+//! A tensor map is 128 bytes in memory (`sem::tensormap`). Both engines read it when a copy is issued, so kernels can
+//! also create maps. docs/tensors.md lists the open questions. Narrowest tests: `ptxvm`: `tensor`; `tests/run`:
+//! `tensor_*`.
 
 use diag::Span;
 use ir::{MbarrierOp, TensorKind};
@@ -20,12 +22,12 @@ use crate::fault::{Fault, FaultKind};
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::{rank_of_address, resolve};
 
-/// Boxes begin at a multiple of this in shared memory (9.7.9.25.5.2 cp.async.bulk.tensor).
+/// Alignment of a box in shared memory (9.7.9.25.5.2 cp.async.bulk.tensor).
 const BOX_ALIGN: u64 = 128;
-/// Tensor maps do in memory (CUDA Driver API, `cuTensorMapEncodeTiled`).
+/// Alignment of a tensor map in memory (CUDA Driver API, `cuTensorMapEncodeTiled`).
 const MAP_ALIGN: u64 = 64;
 
-/// A line of a box, aligned for any element.
+/// A buffer for one row of a box, aligned for any element.
 struct Line(Vec<u64>);
 
 impl Line {
@@ -38,12 +40,12 @@ impl Line {
     }
 }
 
-/// What a copy of one lane is about.
+/// One lane's tensor copy.
 struct Transfer<'a> {
     op: &'a CopyTensor,
     map: TensorMap,
     place: Place,
-    /// What elements are combined as.
+    /// Element type of a reduction.
     ty: Option<Type>,
     lane: usize,
     span: Span,
@@ -78,7 +80,7 @@ impl Gang<'_> {
                 let Some((space, object)) = object else { continue };
                 let rank = rank_of_address(to, op.shared.space == Space::Generic);
                 let object = match op.is_pair() {
-                    // Of the pair of blocks that receives the data, the one that the object's address names.
+                    // The object is in the pair of CTAs that receives the data; its address says in which of the two.
                     true => {
                         let of_pair = rank_of_address(object, space == Space::Generic) & 1;
                         self.in_block(object, space, Some(rank & !1 | of_pair))
@@ -100,7 +102,7 @@ impl Gang<'_> {
         self.fault(FaultKind::TensorMap, span, Mask::single(lane), None, note)
     }
 
-    /// The tensor map of a lane, and the place that it names.
+    /// The tensor map of a lane, and the place in the tensor that the lane's coordinates name.
     fn tensor(&self, op: &CopyTensor, active: &Active, lane: usize, span: Span) -> Step<(TensorMap, Place)> {
         let at = self.lane_addresses(&op.map, active)(lane);
         let request = Request { space: op.map.space, bytes: BYTES as u64, write: false, span };
@@ -122,7 +124,7 @@ impl Gang<'_> {
         Place::of(&op.picks, &numbers(&op.coordinates), &numbers(&op.offsets))
     }
 
-    /// The bytes of a map, which is in global or constant memory or a parameter.
+    /// The bytes of a tensor map, which is in global memory, constant memory or a parameter.
     fn map_bytes(&self, space: Space, address: u64) -> Option<[u8; BYTES]> {
         let (space, at) = resolve(space, address);
         let memory: &[u8] = match space {
@@ -144,7 +146,7 @@ impl Gang<'_> {
         memory.get(start..start.checked_add(BYTES)?)?.try_into().ok()
     }
 
-    /// Where the box is in shared memory.
+    /// The region of the box in shared memory.
     fn box_region(&self, transfer: &Transfer, shared: &Shared, at: u64, write: bool) -> Step<Region> {
         let space = transfer.op.shared.space;
         let request =
@@ -159,7 +161,8 @@ impl Gang<'_> {
         }
     }
 
-    /// Where a line lies in the tensor; `last` is the region of the line before.
+    /// The host address of a row in the tensor. `last` is the region of the previous row, which usually holds this
+    /// one, too.
     fn line_region(
         &self,
         transfer: &Transfer,
@@ -182,15 +185,15 @@ impl Gang<'_> {
         }
     }
 
-    /// Whether what it asks for is reported of the data.
+    /// Copies a box to shared memory. Returns whether the data contains what the instruction asks to be reported.
     fn load_box(&self, transfer: &Transfer, shared: &Shared, at: u64) -> Step<bool> {
         let map = &transfer.map;
         let (report, mut is_reported) = (Validity::of(&transfer.op.picks), false);
         let region = self.box_region(transfer, shared, at, true)?;
         let (mut line, mut last, length) = (Line::new(map), None, map.row_bytes());
         for row in map.rows(&transfer.place) {
-            // SAFETY: the line is so long, and the region holds all of the box. It is memory of the cluster, which this host thread
-            // alone touches.
+            // SAFETY: the line has room for a row, and the region holds all of the box. It is shared memory of the
+            // cluster, which only this host thread accesses.
             unsafe {
                 let bytes = line.bytes();
                 if row.inside.len() < length {
@@ -218,8 +221,8 @@ impl Gang<'_> {
         let (mut line, mut last, copy) = (Line::new(map), None, self.registers.helpers().copy);
         for row in map.rows(&transfer.place).filter(|row| !row.inside.is_empty()) {
             let to = self.line_region(transfer, shared, &row, true, &mut last)?;
-            // SAFETY: the line is so long, and the regions hold the box and what of the line is in the tensor, whose elements are aligned
-            // as its address and its strides are.
+            // SAFETY: the line has room for a row. The regions hold the box and the row's part inside the tensor. The
+            // tensor's elements are aligned, because its address and its strides are.
             unsafe {
                 let bytes = line.bytes();
                 map.each_piece(at.wrapping_add(row.shared), |part, place| {
@@ -228,7 +231,7 @@ impl Gang<'_> {
                 let (from, count) = (bytes.add(row.inside.start), row.inside.len());
                 match (transfer.op.kind, transfer.ty) {
                     (TensorKind::Reduce(op), Some(ty)) => {
-                        // As those of `red`, additions of f32 in global memory flush subnormals.
+                        // Like those of `red`, additions of f32 in global memory flush subnormals.
                         let reduction = ir::Reduction { op, ty, flush: ty == Type::F32 };
                         reduce_elements(&reduction, from, to, count);
                     }
@@ -255,7 +258,7 @@ impl Gang<'_> {
             let place = self.map_place(shared, &op.address, at, true, lane, span)?;
             let copy = self.registers.helpers().copy;
             let mut bytes = [0; BYTES];
-            // SAFETY: the place holds a map, and the parts lie in it.
+            // SAFETY: the place holds a tensor map, and the parts lie within it.
             unsafe {
                 copy(bytes.as_mut_ptr(), place, BYTES);
                 for part in field.replace(&mut bytes, value) {
@@ -280,13 +283,13 @@ impl Gang<'_> {
             let [to, from] = [dst, src].map(|address| self.lane_addresses(address, active)(lane));
             let to = self.map_place(shared, dst, to, true, lane, span)?;
             let from = self.map_place(shared, src, from, false, lane, span)?;
-            // SAFETY: both places hold a map.
+            // SAFETY: both places hold a tensor map.
             unsafe { (self.registers.helpers().copy)(to, from, BYTES) }
         }
         Ok(())
     }
 
-    /// Memory that holds a map.
+    /// The host address of a tensor map.
     fn map_place(
         &self,
         shared: &Shared,
@@ -310,8 +313,9 @@ impl Gang<'_> {
         }
     }
 
-    /// Calls `f` with the lane, the address and the size of every part of the box that a copy is about: in global memory, or in shared
-    /// memory from an address on. The parts of both are the same and in the same order; what is not in the tensor has no bytes there.
+    /// Calls `f` with lane, address and size of every part of the box of a copy: in shared memory if `side` is its
+    /// address there, else in global memory. Both sides have the same parts in the same order. A part outside the
+    /// tensor has no bytes in global memory.
     pub(super) fn each_line(
         &self,
         op: &Op,
@@ -322,7 +326,7 @@ impl Gang<'_> {
     ) {
         let Kind::CopyTensor(op) = &op.kind else { return };
         for lane in mask {
-            // What faults is told by the instruction.
+            // Faults are skipped: executing the instruction will report them.
             let Ok((map, place)) = self.tensor(op, active, lane, Span::default()) else { continue };
             if map.fits_instruction(&op.picks, &place).is_err() {
                 continue;
@@ -336,7 +340,7 @@ impl Gang<'_> {
                     map.each_piece(start.wrapping_add(row.shared), |part, to| {
                         let inside = part.start.max(row.inside.start)..part.end.min(row.inside.end);
                         match at {
-                            // A load fills what is not in the tensor.
+                            // A load also writes the bytes outside the tensor: it fills them.
                             Some(_) if op.kind == TensorKind::Load => f(lane, to, part.len() as u64),
                             Some(_) => {
                                 let skipped = inside.start.saturating_sub(part.start) as u64;
@@ -353,7 +357,7 @@ impl Gang<'_> {
         }
     }
 
-    /// Bytes that an mbarrier object is told of by a lane's copy.
+    /// Bytes that a lane's copy completes at its mbarrier object.
     pub(super) fn tensor_bytes(&self, op: &CopyTensor, active: &Active, lane: usize) -> u64 {
         self.tensor(op, active, lane, Span::default()).map_or(0, |(map, place)| map.box_bytes(&place))
     }

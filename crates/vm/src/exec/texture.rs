@@ -1,6 +1,6 @@
-//! Instructions on textures and surfaces: `sem` says what they mean, lane by lane.
+//! Instructions on textures and surfaces. `sem` defines their results lane by lane.
 //!
-//! Lanes are taken in groups that have the same handle. Narrowest test: `ptxvm`: `texture`.
+//! Lanes with the same handle are handled together. Narrowest test: `ptxvm`: `texture`.
 
 use diag::Span;
 use ir::{AtomicOp, Width};
@@ -18,13 +18,13 @@ use crate::mask::Mask;
 use crate::registers::SlotRef;
 use crate::texture::{Bound, HandleFault};
 
-/// What one lane's registers get.
+/// The values for one lane's destination registers.
 type Values = [u64; 4];
 
-/// Where the accesses of lanes go: byte offsets of the image.
+/// Lanes and the byte offsets of their accesses in the image.
 type Places = Vec<(usize, u64)>;
 
-/// Why a lane cannot go on.
+/// A lane and its fault.
 type LaneFault = (usize, HandleFault);
 
 /// Lanes that use the same texture with the same sampler.
@@ -34,7 +34,7 @@ struct Group {
     lanes: Mask,
 }
 
-/// Where the elements of the sources stand.
+/// The arrays of the source registers.
 struct Sources(SmallVec<[(*const u8, Width); MOST_SOURCES]>);
 
 impl Sources {
@@ -44,7 +44,7 @@ impl Sources {
         unsafe { load(array, width, lane) }
     }
 
-    /// The first of them as 32 bits each.
+    /// A lane's sources, truncated to 32 bits each.
     fn words(&self, lane: usize) -> [u32; MOST_SOURCES] {
         let mut words = [0; MOST_SOURCES];
         for (index, word) in words.iter_mut().enumerate().take(self.0.len()) {
@@ -54,12 +54,12 @@ impl Sources {
     }
 }
 
-/// The handle does not fit the instruction.
+/// A fault: the handle does not fit the instruction.
 fn unfit(note: String) -> HandleFault {
     HandleFault { kind: FaultKind::InvalidHandle, note }
 }
 
-/// The first faults, by lane.
+/// Keeps the fault of the lowest lane.
 fn first(fault: &mut Option<LaneFault>, lane: usize, new: HandleFault) {
     if fault.as_ref().is_none_or(|(other, _)| lane < *other) {
         *fault = Some((lane, new));
@@ -130,7 +130,7 @@ impl Gang<'_> {
         handles.iter().flat_map(both).filter(|group| !group.lanes.is_empty()).collect()
     }
 
-    /// The texture of a group, and the sampler that it is read with.
+    /// The texture of a group, and the sampler that applies to it.
     fn texture(&self, group: &Group) -> Result<(Bound, sem::texture::Sampler), HandleFault> {
         let texture = self.launch.bound(group.handle, Opaque::Texture)?;
         let own = texture.sampler();
@@ -153,7 +153,7 @@ impl Gang<'_> {
         let (Some(placed), Some(start)) = (bound.placed(), bound.start()) else { return Ok(()) };
         let fetch =
             Fetch::new(lookup, &placed.image, &sampler).map_err(|mismatch| unfit(mismatch.to_string()))?;
-        // SAFETY: the image has these bytes, at `start`.
+        // SAFETY: the image has `bytes` bytes at `start`.
         unsafe {
             let bytes = placed.image.bytes();
             match placed.image.descriptor().format.bytes() {
@@ -184,7 +184,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// `suld`, `sust` and `sured`: nothing is written before the places of all lanes are known.
+    /// `suld`, `sust` and `sured`. Nothing is written before the accesses of all lanes have been checked.
     fn surface(
         &self,
         work: &TexelWork,
@@ -209,10 +209,10 @@ impl Gang<'_> {
             let first_value = access.geometry().coordinates();
             let (size, image) = (access.element_bytes() as u32, &placed.image);
             for &(lane, offset) in places {
-                // The whole access lies within the image.
+                // `place` has checked that the whole access lies within the image.
                 let at = start.wrapping_add(offset as usize);
                 let element = |index: usize| at.wrapping_add(index * size as usize);
-                // SAFETY: as above; atomic places are aligned, as the image and the offset are.
+                // SAFETY: as above; atomic accesses are aligned, because the image and the offset are.
                 unsafe {
                     match *work {
                         TexelWork::Load(_) => {
@@ -244,7 +244,7 @@ impl Gang<'_> {
         None
     }
 
-    /// The surface of a group, and where each lane's access goes; nothing for those that go nowhere.
+    /// The surface of a group, and the lanes' offsets in it. Lanes whose access is ignored have none.
     fn surface_places(
         &self,
         access: SurfaceAccess,
@@ -284,8 +284,8 @@ impl Gang<'_> {
         unsafe { update_atomically(at, ty.bytes(), |old| update.apply(old, operand, 0)) };
     }
 
-    /// Calls `f` with the lane, the address and the size of everything that an instruction reads or writes of an image. Changes nothing
-    /// in the registers.
+    /// Calls `f` with lane, address and size for everything that an instruction reads or writes in an image. Changes
+    /// no registers.
     pub(super) fn each_texel(
         &self,
         op: &Op,
@@ -300,7 +300,7 @@ impl Gang<'_> {
             let mut words = [0; MOST_SOURCES];
             words.iter_mut().zip(&op.src).for_each(|(word, &slot)| *word = number(slot, lane) as u32);
             let words = &words[..op.src.len().min(MOST_SOURCES)];
-            // What faults is told by the instruction.
+            // Faults are skipped: executing the instruction will report them.
             match op.work {
                 TexelWork::Query { .. } => {}
                 TexelWork::Fetch(lookup) => {
@@ -308,7 +308,7 @@ impl Gang<'_> {
                     let Ok((bound, sampler)) = self.texture(&group) else { continue };
                     let Some(placed) = bound.placed() else { continue };
                     let bytes = placed.image.descriptor().format.bytes() as u64;
-                    // Which texels are read does not depend on what they hold.
+                    // The addresses of the texels do not depend on their contents.
                     if let Ok(fetch) = Fetch::new(lookup, &placed.image, &sampler) {
                         fetch.lane(words, |offset| {
                             f(lane, placed.address + offset, bytes);
@@ -328,7 +328,7 @@ impl Gang<'_> {
     }
 }
 
-/// The lookup of some lanes in an image whose texels have `N` bytes.
+/// Looks up texels for some lanes in an image whose texels have `N` bytes.
 ///
 /// # Safety
 /// `start` must be valid for reads of `bytes` bytes, at least one texel.
@@ -345,9 +345,9 @@ unsafe fn fetch_lanes<const N: usize>(
         let words = sources.words(lane);
         let texel = fetch.lane(&words[..sources.0.len()], |offset| {
             let mut texel = [0; TEXEL_BYTES];
-            // The image has a texel at every offset that it gives.
+            // `fetch` only yields offsets of texels in the image.
             let at = start.wrapping_add(offset.min(last) as usize);
-            // SAFETY: the place lies within the image, which the caller answers for.
+            // SAFETY: the offset is limited to the last texel, and the caller promises the image's bytes.
             texel[..N].copy_from_slice(&unsafe { at.cast::<[u8; N]>().read() });
             texel
         });
@@ -355,10 +355,10 @@ unsafe fn fetch_lanes<const N: usize>(
     }
 }
 
-/// Writes a texel, in parts that other threads see whole.
+/// Writes a texel in parts, each of which other threads see as a whole.
 ///
 /// # Safety
-/// `at` must be valid for so many bytes.
+/// `at` must be valid for the bytes of the texel.
 unsafe fn write_texel(at: *mut u8, texel: &[u8]) {
     for (index, part) in texel.chunks(8).enumerate() {
         let mut bytes = [0; 8];

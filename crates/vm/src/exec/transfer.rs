@@ -1,12 +1,13 @@
-//! Copies between registers and memory that has been checked.
+//! Copies between registers and memory, after the access was checked.
 //!
-//! Elements that step evenly, but not by their own size, are moved by one vector function for all groups that go on with the same step:
-//! every second element, and elements that step down, by whole vectors. Where a group has lanes of several blocks, these are looked at one
-//! by one. Where all threads of a block store at one address, only the element of the last one is written. Vectors of a lane are first
-//! brought together and then taken apart.
+//! If consecutive lanes access elements at a constant distance that is not the element size (every second element, or
+//! descending elements), one vector function moves whole vectors for all groups that continue the same progression.
+//! If a group has lanes of several CTAs, lanes are copied one by one. If all threads of a CTA store to one address,
+//! only the element of the last active lane is written. A vector load (`.v2`, `.v4`) first packs the lanes' vectors
+//! into a contiguous array and then deinterleaves them into registers.
 //!
-//! Narrowest tests: `tests/run`: `cp_async*`, `ldmatrix*`, `narrow_*`, `strided_memory`, `last_stays`, `vectors_of_bytes`; `lanes`:
-//! `tests/handlers/helpers.rs`.
+//! Narrowest tests: `tests/run`: `cp_async*`, `ldmatrix*`, `narrow_*`, `strided_memory`, `last_stays`,
+//! `vectors_of_bytes`; crate `lanes`: `tests/handlers/helpers.rs`.
 
 use ir::Width;
 use lanes::{Element, Extend, Helpers, LaneWidth, memory};
@@ -18,22 +19,22 @@ use crate::bytes::load;
 use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
 use crate::registers::lane_width;
 
-/// The transfer of one element after the other between memory and registers.
+/// One access of the active lanes: what it moves between memory and registers, and where.
 pub(super) struct Transfer<'a> {
     pub helpers: &'static Helpers,
     pub rows: LaneRows,
-    /// Holds the accesses of all active lanes.
+    /// Contains the accesses of all active lanes.
     pub region: Region,
     pub addresses: &'a Addresses,
     pub active: &'a Active,
     /// Bytes of one element.
     pub bytes: u32,
-    /// Bytes of all elements of a lane.
+    /// Bytes of all elements of one lane: the size of its vector.
     pub stride: u64,
 }
 
 impl Transfer<'_> {
-    /// The step from lane to lane in a group, if it is even.
+    /// The byte distance between consecutive lanes of a group, if it is constant.
     #[inline]
     fn step(&self, group: usize) -> Option<u64> {
         match self.addresses {
@@ -43,13 +44,13 @@ impl Transfer<'_> {
         }
     }
 
-    /// A group has lanes of several blocks, which have memory of their own.
+    /// A group may have lanes of several CTAs, and each CTA has its own memory.
     #[inline]
     fn splits_groups(&self) -> bool {
         self.region.stride > 0 && !self.rows.has_whole_groups()
     }
 
-    /// If the vectors of all lanes of the active groups stand one after the other: where they start.
+    /// If the vectors of all lanes of the active groups are contiguous in memory: their start.
     fn consecutive_vectors(&self) -> Option<*mut u8> {
         match self.addresses {
             Addresses::Even(even) if even.consecutive(self.stride) && self.active.whole_groups => {
@@ -60,7 +61,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// If the vectors of all lanes of the active groups step evenly: where they start, and the step.
+    /// If the vectors of all lanes of the active groups lie at a constant distance: the start and the distance.
     pub fn even_vectors(&self) -> Option<(*const u8, usize)> {
         let (first, end) = self.active.groups;
         let (count, step) = self.even_groups(first)?;
@@ -68,11 +69,11 @@ impl Transfer<'_> {
         (first + count == end).then(|| (unsafe { self.at(first * GROUP_LANES) }.cast_const(), step))
     }
 
-    /// The vectors of the active lanes one after the other, with gaps for others of the active groups: in memory, or
-    /// brought together in an array.
+    /// The vectors of the active groups as a contiguous array with an entry for each lane, active or not. This is the
+    /// memory itself if the vectors are contiguous there, else `room`, into which they are copied.
     ///
     /// # Safety
-    /// The array must have room for a vector for all lanes of the active groups.
+    /// `room` must have space for one vector for each lane of the active groups.
     pub unsafe fn pack_vectors(&self, room: *mut u8) -> *const u8 {
         if let Some(start) = self.consecutive_vectors() {
             return start;
@@ -96,17 +97,17 @@ impl Transfer<'_> {
         // SAFETY: the caller's promise; the region holds the accesses of all active lanes.
         unsafe {
             if !self.active.whole_groups {
-                // No lane shows what the array held before.
+                // Inactive lanes must not expose what the array held before.
                 std::ptr::write_bytes(to, 0, end - first);
             }
             self.each_lane(|lane, at| to.add(lane - first).write_unaligned(at.cast::<T>().read_unaligned()));
         }
     }
 
-    /// Reads `N` bytes for each active lane, in ascending order, and writes them one after the other.
+    /// Copies `N` bytes of each active lane, in ascending order of lanes, to a contiguous array.
     ///
     /// # Safety
-    /// The region must hold the accesses of all active lanes, and there must be room.
+    /// The region must hold the accesses of all active lanes, and `room` must have space for `N` bytes for each.
     pub unsafe fn take_each<const N: usize>(&self, room: *mut u8) {
         let (to, mut next) = (room.cast::<[u8; N]>(), 0);
         // SAFETY: the caller's promise.
@@ -118,7 +119,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Calls `f` with every active lane, in ascending order, and where its access goes.
+    /// Calls `f` with every active lane, in ascending order, and the host address of its access.
     ///
     /// # Safety
     /// The region must hold the accesses of all active lanes.
@@ -130,7 +131,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// The same for the lanes of a group.
+    /// [`Transfer::each_lane`] for the lanes of one group.
     ///
     /// # Safety
     /// As [`Transfer::each_lane`].
@@ -159,15 +160,16 @@ impl Transfer<'_> {
         }
     }
 
-    /// Where the vectors of the active groups can be written one after the other, if all lanes of these store them so.
+    /// Where a store can write the vectors of the active groups contiguously. `None` unless all lanes of these groups
+    /// are active and their vectors are contiguous in memory.
     pub fn vectors_target(&self) -> Option<*mut u8> {
         self.consecutive_vectors()
     }
 
-    /// Stores vectors that stand one after the other in an array, those of the active lanes, in ascending order.
+    /// Stores the active lanes' vectors from a contiguous array, in ascending order of lanes.
     ///
     /// # Safety
-    /// The array must have a vector for all lanes of the active groups.
+    /// The array must have a vector for each lane of the active groups.
     pub unsafe fn store_vectors(&self, from: *const u8) {
         // SAFETY: the caller's promise; the region holds the accesses of all active lanes.
         unsafe {
@@ -193,7 +195,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// If the elements of all active lanes stand one after the other: where they start, and the lanes.
+    /// If the active lanes are one range and their elements are contiguous in memory: the start, the first lane, and
+    /// one past the last.
     pub fn consecutive(&self) -> Option<(*mut u8, usize, usize)> {
         let bytes = u64::from(self.bytes);
         let (first, end) = self.active.range;
@@ -206,7 +209,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// The element's kind for gathers and scatters, if a slot of this width holds it as it is.
+    /// The element's kind for gathers and scatters, if no conversion beyond what they support is needed to fill a
+    /// slot of this width.
     fn kind(&self, width: Width, signed: bool) -> Option<Element> {
         match (self.bytes, width) {
             (1, Width::W16) if signed => Some(Element::S8),
@@ -218,7 +222,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// The step from lane to lane that all groups share, if they are whole.
+    /// The byte distance between consecutive lanes that all groups share, if all lanes of the active groups are
+    /// active.
     fn common_step(&self) -> Option<u64> {
         match self.addresses {
             Addresses::Even(even) => even.group_step().filter(|_| self.active.whole_groups),
@@ -227,7 +232,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// The addresses, if they follow no pattern that is worth a closer look.
+    /// The addresses, if no group has a constant distance between its lanes.
     fn scattered(&self) -> Option<&Each> {
         match self.addresses {
             Addresses::Each(each) if self.splits_groups() || !each.pattern.has_steps() => Some(each),
@@ -235,8 +240,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// What to add to a register's value to get the host address of an element, and the active lanes for which that holds:
-    /// those of one block after the other, if each has memory of its own.
+    /// The host address to which a lane's register value is added to reach an element, with the active lanes for
+    /// which it holds. If each CTA has its own memory, there is one such base for each CTA.
     fn host_bases(&self, each: &Each, element: usize) -> impl Iterator<Item = (*mut u8, Mask)> {
         let offset = each.offset.wrapping_sub(self.region.base) as usize;
         let base = self.region.storage.wrapping_add(offset).wrapping_add(element * self.bytes as usize);
@@ -248,13 +253,13 @@ impl Transfer<'_> {
         })
     }
 
-    /// Where a lane's access goes.
+    /// The host address of a lane's access.
     ///
     /// # Safety
-    /// The lane must be one of those whose accesses the region holds.
+    /// The region must hold the lane's access.
     #[inline]
     pub unsafe fn at(&self, lane: usize) -> *mut u8 {
-        // SAFETY: the caller's promise; every block has such memory.
+        // SAFETY: the caller's promise; every CTA has a copy of the region, `stride` bytes after the one before.
         unsafe {
             match self.addresses {
                 Addresses::Even(even) => self.region.at(even.at(lane)),
@@ -266,7 +271,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Loads one element for each active lane.
+    /// Loads element number `element` of each active lane's vector.
     ///
     /// # Safety
     /// `to` must be an array of `width` for all lanes.
@@ -333,10 +338,11 @@ impl Transfer<'_> {
         }
     }
 
-    /// Loads elements that stand one after the other and are narrower than their registers.
+    /// Loads contiguous elements that are narrower than their registers.
     ///
     /// # Safety
-    /// There must be so many, a multiple of 16, and `to` must have as many elements of `width`.
+    /// `lanes` must be a multiple of 16. `from` must have `lanes` elements, and `to` must have space for `lanes`
+    /// elements of `width`.
     unsafe fn load_extended(&self, from: *const u8, signed: bool, width: Width, to: *mut u8, lanes: usize) {
         let Helpers { extend, widen_bytes, .. } = *self.helpers;
         let mut words = [0u16; GANG_LANES];
@@ -388,7 +394,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// The groups from `group` on whose lanes are all active and step evenly, each from the one before: how many, and the step.
+    /// How many groups, from `group` on, have only active lanes and continue one arithmetic progression of addresses;
+    /// and its step.
     #[inline]
     fn even_groups(&self, group: usize) -> Option<(usize, usize)> {
         if self.active.mask.group(group) != u16::MAX {
@@ -398,7 +405,7 @@ impl Transfer<'_> {
         let end = match self.addresses {
             Addresses::Even(even) if even.affine.is_linear(step, self.rows) => self.active.groups.1,
             Addresses::Even(even) if even.affine.is_linear_in_block(step, self.rows) => {
-                // Blocks have whole groups, since these step evenly.
+                // A CTA has whole groups here: `step` returns `None` for a group with lanes of several CTAs.
                 let block = self.rows.block_of(group * GROUP_LANES) + 1;
                 self.active.groups.1.min(block * self.rows.block_lanes() / GROUP_LANES)
             }
@@ -411,7 +418,7 @@ impl Transfer<'_> {
         Some((end - group, step as usize))
     }
 
-    /// Loads one element of `M` for each active lane into an array of `R`, group by group.
+    /// Loads one element of type `M` for each active lane into an array of `R`, group by group.
     ///
     /// # Safety
     /// `to` must be an array of `R` for all lanes.
@@ -435,7 +442,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// Loads one element of `T` for each active lane: groups that step evenly at once.
+    /// Loads one element of type `T` for each active lane. One call of a helper loads all consecutive groups with a
+    /// common step.
     ///
     /// # Safety
     /// `to` must be an array of `T` for all lanes.
@@ -444,7 +452,8 @@ impl Transfer<'_> {
         let mut group = self.active.groups.0;
         while group < self.active.groups.1 {
             let lane = group * GROUP_LANES;
-            // SAFETY: the region holds the accesses of all active lanes, and what lies between those of a group that steps evenly.
+            // SAFETY: the region holds the accesses of all active lanes, and the bytes between the accesses of a
+            // group with a constant step.
             unsafe {
                 if let Some((count, step)) = self.even_groups(group) {
                     let (to, lanes) = (to.add(lane * size_of::<T>()), count * GROUP_LANES);
@@ -461,7 +470,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// Loads one element for each lane of whole groups: a row of elements, or (step 0) one for the whole group.
+    /// Loads one element for each lane of whole groups: contiguous elements, or (step 0) one element for the whole
+    /// group.
     ///
     /// # Safety
     /// As [`Transfer::load`].
@@ -489,7 +499,7 @@ impl Transfer<'_> {
         if let Some((start, first, end)) = self.consecutive() {
             let (size, lanes) = (width.bytes(), end - first);
             let (from, whole_groups) = (from.wrapping_add(first * size), lanes.is_multiple_of(GROUP_LANES));
-            // SAFETY: the region holds the accesses of all these lanes, and `from` has them.
+            // SAFETY: the region holds the accesses of all these lanes, and `from` has an element for each.
             unsafe {
                 if size == self.bytes as usize {
                     return (self.helpers.copy)(start, from, lanes * size);
@@ -531,14 +541,15 @@ impl Transfer<'_> {
         }
     }
 
-    /// The lanes of a block all have one address, and blocks are not small.
+    /// All lanes of a CTA have one address, and CTAs are large enough for [`Transfer::store_last`] to pay.
     fn has_one_address_a_block(&self) -> bool {
         let one = |affine: &Affine| affine.step | affine.pitch == 0;
         let large = self.rows.blocks() == 1 || self.rows.block_lanes() >= 64;
         large && matches!(self.addresses, Addresses::Even(even) if one(&even.affine))
     }
 
-    /// Stores the element of the last active lane of each block, which is what stays where all have one address.
+    /// Stores the element of the last active lane of each CTA. If all lanes have one address, this is the value that
+    /// remains.
     ///
     /// # Safety
     /// As [`Transfer::store`].
@@ -559,7 +570,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// Stores one element of `T` for each active lane, in ascending order: groups that step evenly at once.
+    /// Stores one element of type `T` for each active lane, in ascending order of lanes. One call of a helper stores
+    /// all consecutive groups with a common step.
     ///
     /// # Safety
     /// `from` must be an array of `T` for all lanes.
@@ -585,10 +597,11 @@ impl Transfer<'_> {
         }
     }
 
-    /// Stores elements one after the other that are narrower than their registers.
+    /// Stores contiguous elements that are narrower than their registers.
     ///
     /// # Safety
-    /// There must be room for so many, a multiple of 16, and `from` must have as many elements of `width`.
+    /// `lanes` must be a multiple of 16. `to` must have space for `lanes` elements, and `from` must have `lanes`
+    /// elements of `width`.
     unsafe fn store_truncated(&self, to: *mut u8, width: Width, from: *const u8, lanes: usize) {
         let Helpers { truncate, narrow_bytes, copy, .. } = *self.helpers;
         let mut room = [0u32; GANG_LANES];
@@ -613,7 +626,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Stores one element of `M` for each active lane from an array of `R`, group by group.
+    /// Stores one element of type `M` for each active lane from an array of `R`, group by group.
     ///
     /// # Safety
     /// `from` must be an array of `R` for all lanes.
@@ -625,7 +638,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// The same for one group, `offset` bytes behind the lanes' addresses.
+    /// [`Transfer::store_groups`] for one group, at `offset` bytes after the lanes' addresses.
     ///
     /// # Safety
     /// As [`Transfer::store_groups`].
@@ -653,7 +666,7 @@ impl Transfer<'_> {
             };
             match (step, lanes) {
                 (_, 0) => {}
-                // The last lane's element is what stays.
+                // All lanes have one address: the last lane's element remains.
                 (0, lanes) => write(lanes.ilog2() as usize),
                 (step, u16::MAX) if step == size_of::<M>() => {
                     let all: [M; GROUP_LANES] = std::array::from_fn(|i| cut(from.add(i).read()));
@@ -666,7 +679,7 @@ impl Transfer<'_> {
     }
 }
 
-/// The bits that are set, in ascending order.
+/// The indices of the set bits, in ascending order.
 #[inline]
 fn ones(mut lanes: u16) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

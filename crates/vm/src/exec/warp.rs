@@ -1,4 +1,5 @@
-//! Warp-level operations: shuffles, votes, matches, reductions. All lanes that must take part are active.
+//! Warp-level operations: shuffles, votes, matches, reductions. All lanes that must take part are active
+//! (`convergence.rs`).
 
 use diag::Span;
 use ir::{ReduxOp, ShuffleMode, VoteMode, Width};
@@ -41,7 +42,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// The member mask of a lane, cut to the lanes that are there.
+    /// The member mask of a lane, limited to the active lanes.
     fn members(&self, members: Option<SlotRef>, active: &Active, lane: usize) -> u32 {
         let here = active.mask.warp(lane / WARP_LANES);
         match members {
@@ -50,13 +51,13 @@ impl Gang<'_> {
         }
     }
 
-    /// Writes words to the active lanes of a slot.
+    /// Writes 32-bit words to the active lanes of a slot.
     fn write_words(&mut self, dst: SlotRef, active: &Active, words: &[u32; GANG_LANES]) {
         if dst.width != Width::W32 {
             return self.write_lanes(dst, active, |_, lane| words[lane].into());
         }
         let lanes = self.lanes;
-        // SAFETY: the array has so many elements of 4 bytes.
+        // SAFETY: the array has `lanes` elements of 4 bytes.
         self.produce(dst, active, |_, target| unsafe {
             std::ptr::copy_nonoverlapping(words.as_ptr(), target.cast(), lanes);
         });
@@ -70,8 +71,8 @@ impl Gang<'_> {
         }
     }
 
-    /// Writes `f` of a warp and its members to all its active lanes, if the member mask is the same in all; else `f` is asked for
-    /// each lane.
+    /// Writes `f(warp, members)` to the active lanes. If all lanes have the same member mask, calls `f` once for each
+    /// warp, else once for each lane.
     pub(super) fn write_warps(
         &mut self,
         dst: SlotRef,
@@ -104,8 +105,8 @@ impl Gang<'_> {
         }
     }
 
-    /// `shfl` (PTX ISA, "shfl.sync"). Reads of lanes that are not active are undefined: they give what the register
-    /// holds there.
+    /// `shfl` (PTX ISA, "shfl.sync"). A read from an inactive lane is undefined: it yields the value that the
+    /// register holds there.
     fn shuffle(
         &mut self,
         mode: ShuffleMode,
@@ -137,7 +138,7 @@ impl Gang<'_> {
         }
     }
 
-    /// The same where lanes shuffle in different ways.
+    /// [`Gang::shuffle`] for operands `b` or `c` that differ between lanes.
     fn shuffle_lanes(
         &mut self,
         mode: ShuffleMode,
@@ -145,7 +146,7 @@ impl Gang<'_> {
         [a, b, c]: [SlotRef; 3],
         active: &Active,
     ) {
-        // Of the modes one at a time, which makes each a loop without branches.
+        // Each mode has its own call, so that each compiles to a loop without branches.
         match mode {
             ShuffleMode::Up => self.shuffle_from([dst, pred], [a, b, c], active, |own, b, c| {
                 shuffle_source(ShuffleMode::Up, own, b, c)
@@ -162,7 +163,8 @@ impl Gang<'_> {
         }
     }
 
-    /// Shuffles by what `source` says of a lane of a warp and its operands: which lane it reads, and whether that is in range.
+    /// Shuffles by `source`, which maps a lane's index in its warp and its operands to the lane that it reads and to
+    /// whether that is in range.
     #[inline(always)]
     fn shuffle_from(
         &mut self,
@@ -177,7 +179,7 @@ impl Gang<'_> {
         let mut words = [0u32; GANG_LANES];
         for (warp, lanes) in active.mask.warps() {
             let first = warp * WARP_LANES;
-            // A warp may have 16 lanes.
+            // The gang's last warp may have only 16 lanes.
             let count = WARP_LANES.min(self.lanes - first);
             let (mut from, mut within) = ([0; WARP_LANES], [false; WARP_LANES]);
             for (lane, (from, within)) in from.iter_mut().zip(&mut within).enumerate().take(count) {
@@ -185,7 +187,7 @@ impl Gang<'_> {
                 let (b, c) = unsafe { (b.add(first + lane).read(), c.add(first + lane).read()) };
                 (*from, *within) = source(lane as u32, b, c);
             }
-            // SAFETY: both have so many elements from there on.
+            // SAFETY: both arrays have `count` elements from there on.
             unsafe { permute(words[first..].as_mut_ptr().cast(), values.add(first).cast(), &from, count) }
             if pred.is_some() {
                 let bits = within.iter().enumerate().fold(0, |bits, (lane, &w)| bits | u32::from(w) << lane);
@@ -218,7 +220,7 @@ impl Gang<'_> {
         });
     }
 
-    /// What a vote or a reduction would give a lane if the lanes of its warp had these values.
+    /// The result of a vote or a reduction for a lane if the lanes of its warp had these values.
     pub(super) fn combine(
         &self,
         op: &WarpOp,
@@ -257,7 +259,7 @@ impl Gang<'_> {
         }
         let mut words = [0; GANG_LANES];
         let whole = all && common.is_some();
-        // SAFETY: the register has all lanes, and there are as many words.
+        // SAFETY: the register has an element for each lane, and there are as many words.
         unsafe {
             let match_warps = self.registers.helpers().match_warps;
             let width = lane_width(a.width);
@@ -265,7 +267,7 @@ impl Gang<'_> {
         }
         let mut agree = Mask::EMPTY;
         if common.is_none() {
-            // So far they are compared with all lanes that are here.
+            // So far each lane was compared with all active lanes of its warp. Keep only its members.
             for lane in active.mask {
                 let members = self.members(members, active, lane);
                 words[lane] &= members;
@@ -276,7 +278,7 @@ impl Gang<'_> {
                 }
             }
         } else if pred.is_some() {
-            // A lane is among its own members.
+            // A lane is always among its own members.
             active.mask.for_each(|lane| {
                 if words[lane] != 0 {
                     agree.insert(lane);
@@ -338,7 +340,7 @@ impl Gang<'_> {
     }
 }
 
-/// What members of a warp get, of which some vote for it.
+/// The result of a vote among the members of a warp; the lanes of `votes` have a true predicate.
 fn vote_result(mode: VoteMode, votes: u32, members: u32) -> u64 {
     match mode {
         VoteMode::All => u64::from(votes == members),
@@ -373,16 +375,16 @@ impl Reduce {
         result.unwrap_or(0).into()
     }
 
-    /// As `min.f32` and `max.f32` of two after the other: NaNs do not count (`.NaN`: they win), and -0 is less than +0.
+    /// Folds with `min.f32` or `max.f32`: NaNs are ignored (with `.NaN`, they win), and -0 is less than +0.
     fn all_floats(&self, words: impl Iterator<Item = u32>) -> u32 {
         const NAN: u32 = 0x7fff_ffff;
         let sign = if self.abs { 0x7fff_ffff } else { u32::MAX };
-        // In the order of the numbers; this is its own inverse.
+        // Maps bits to an integer with the order of the numbers; the map is its own inverse.
         let key = |bits: i32| bits ^ (bits >> 31 & i32::MAX);
-        // What NaNs count as: no other number has this key.
+        // The key of NaNs; no number has it.
         let least = if self.op == ReduxOp::Min { i32::MAX } else { i32::MIN };
         let (mut best, mut any_nan) = (least, false);
-        // Without choices in the loop, which becomes one of vectors where there are 32 words.
+        // No branches in the loop, so that it is vectorised for 32 words.
         for bits in words.map(|bits| bits & sign) {
             let is_nan = bits & 0x7fff_ffff > 0x7f80_0000;
             any_nan |= is_nan;
@@ -393,7 +395,7 @@ impl Reduce {
     }
 }
 
-/// The bits that are set, in ascending order.
+/// The indices of the set bits, in ascending order.
 pub(super) fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = (bits != 0).then(|| bits.trailing_zeros() as usize)?;

@@ -1,4 +1,4 @@
-//! What an observer from outside is told: accesses with their addresses resolved, and everything that orders them.
+//! Reports to an external observer: accesses with resolved addresses, and everything that orders them.
 
 use std::ops::ControlFlow;
 
@@ -27,27 +27,29 @@ use crate::observer::{
 };
 use crate::registers::SlotRef;
 
-/// Tells an observer what a host thread executes.
+/// Reports to an observer what a host thread executes.
 pub(crate) struct Watcher {
     pub(super) observer: ObserverHandle,
-    /// Used again and again.
+    /// A buffer, reused for each access.
     lanes: Vec<LaneAccess>,
     pub(super) addresses: Vec<u64>,
     threads: Vec<u32>,
-    /// Whose: of which block of a gang, the index of its first thread, and which lanes; of a whole block of several always the same.
+    /// What `threads` holds: the CTA's number in its gang, the index of the gang's first thread, and the lanes. In a
+    /// gang of several CTAs, one common key means all threads of any CTA.
     threads_of: (usize, u32, Mask),
-    /// How often each barrier was complete before the block ended.
+    /// How often each barrier had completed before the terminator ran.
     generations: Vec<u32>,
-    /// Nobody had come to a barrier by then.
+    /// No thread had arrived at a barrier by then.
     unused: bool,
-    /// It wants to be told of accesses.
+    /// The observer wants accesses.
     pub(super) accesses: bool,
-    /// It wants to be told of operations; and now.
+    /// The observer wants operations; `follows` says whether it wants them at present.
     pub(super) operations: bool,
     follows: bool,
-    /// It wants to be told of tensor memory.
+    /// The observer wants accesses to tensor memory.
     tensor_memory: bool,
-    /// What the blocks do to global memory, if that is noted; and it has been, of the access that is told.
+    /// The accesses of CTAs to global memory, if they are recorded. `noted` says that the current access is already
+    /// recorded.
     pub(super) footprint: Option<Footprint>,
     pub(super) noted: bool,
 }
@@ -76,22 +78,22 @@ impl Watcher {
         }
     }
 
-    /// Notes what blocks do to global memory, too.
+    /// A watcher that also records the CTAs' accesses to global memory.
     pub fn with_footprint(observer: ObserverHandle) -> Watcher {
         Watcher { footprint: Some(Footprint::default()), ..Watcher::new(observer) }
     }
 
-    /// What the observer was told by, and what blocks did to global memory.
+    /// The observer's handle, and the recorded accesses to global memory.
     pub fn into_parts(self) -> (ObserverHandle, Option<Footprint>) {
         (self.observer, self.footprint)
     }
 
-    /// It wants to be told of operations now.
+    /// Whether the observer wants operations at present.
     fn watches_operations(&self) -> bool {
         self.operations && self.follows
     }
 
-    /// Tells the observer something, and asks whether it wants to be told of operations from now on.
+    /// Reports an event to the observer, then asks whether it wants operations from now on.
     pub(super) fn notify_and_ask<T>(&mut self, event: impl FnOnce(&mut dyn LaunchObserver) -> T) -> T {
         let (answer, follows) = self.observer.notify(|observer| {
             let answer = event(observer);
@@ -101,7 +103,7 @@ impl Watcher {
         answer
     }
 
-    /// Calls `f` with `%ctaid` and the threads of each block that has lanes in `mask`.
+    /// Calls `f` with `%ctaid` and the threads of each CTA that has lanes in `mask`.
     pub(super) fn each_block(
         &mut self,
         gang: &Gang,
@@ -109,7 +111,7 @@ impl Watcher {
         mut f: impl FnMut(&ObserverHandle, [u32; 3], &[u32]),
     ) {
         for (block, mask) in gang.parts(mask) {
-            // Mostly they are all, again and again.
+            // The lanes are usually whole CTAs, and the same ones again and again.
             let several = gang.block_masks.len() > 1;
             let which = match several && mask == gang.block_masks[block] {
                 true => (0, u32::MAX, Mask::EMPTY),
@@ -128,7 +130,7 @@ impl Watcher {
         }
     }
 
-    /// What an operation does besides accessing memory.
+    /// Reports the effects of an operation other than its memory accesses.
     fn notify_effect(&mut self, gang: &Gang, shared: &Shared, op: &Op, mask: Mask, active: &Active) {
         let span = op.span;
         match &op.kind {
@@ -154,7 +156,7 @@ impl Watcher {
                 let kind = match &**op {
                     WarpOp::Sync => WarpKind::Sync,
                     WarpOp::Shuffle { .. } => WarpKind::Shuffle,
-                    // The manual's example reads the address behind it without another barrier.
+                    // The PTX manual's example reads the address after this instruction without another barrier.
                     WarpOp::TensorMemory(op) if matches!(**op, TensorMemory::Allocate { .. }) => {
                         WarpKind::Sync
                     }
@@ -215,7 +217,7 @@ impl Watcher {
         }
     }
 
-    /// What an instruction does to tensor memory.
+    /// Reports an instruction's accesses to tensor memory.
     fn notify_tensor_memory(
         &mut self,
         gang: &Gang,
@@ -227,14 +229,14 @@ impl Watcher {
         if !self.tensor_memory {
             return;
         }
-        // Blocks that have tensor memory are in no CTA batch.
+        // CTAs that have tensor memory run alone, in no CTA batch.
         let Some((access, cells, sources)) = gang.tensor_access(op, mask, active) else { return };
         let block = gang.block_of(mask.lowest().unwrap_or(0));
         let event = TensorMemoryEvent { block, span, access, cells: &cells, sources: &sources };
         self.notify_and_ask(|observer| observer.tensor_memory(&event));
     }
 
-    /// Barriers of the gang's blocks are complete.
+    /// Reports that barriers of the gang's CTAs are complete.
     fn notify_released(&self, gang: &Gang, span: Span, released: &[(usize, u64)], mask: Mask) -> Step {
         for &(of_gang, barrier) in released {
             let release = BarrierRelease { block: gang.ctaid_of(of_gang), barrier, span };
@@ -280,7 +282,7 @@ impl Watcher {
         let mut words = SmallVec::new();
         let mut notify = |lane: usize, inner: u64, value: u64| {
             let foreseen = match op {
-                // The arrival is one more than the phase waits for, and makes up for itself.
+                // Without `.noinc`, the instruction adds one pending arrival and then arrives: no net effect.
                 MbarrierOp::ArriveAfterCopies { counted: true } => {
                     Some(Foreseen { exists: true, completes: false, over: false, later: 0 })
                 }
@@ -316,7 +318,8 @@ impl Watcher {
 }
 
 impl Gang<'_> {
-    /// The space that an address of a block's thread leads to, the address there, and the block that this memory belongs to.
+    /// Resolves an address that a thread of a CTA uses: its space, the address in that space, and the CTA that owns
+    /// the memory.
     fn owner(&self, space: Space, address: u64, block: [u32; 3]) -> (Space, u64, [u32; 3]) {
         let (space, inner) = resolve(space, address);
         if space != Space::Shared || self.launch.cluster_blocks() == 1 {
@@ -328,7 +331,7 @@ impl Gang<'_> {
     }
 }
 
-/// It may do more than compute and access memory ([`Watcher::notify_effect`]).
+/// Whether an operation may do more than compute and access memory ([`Watcher::notify_effect`]).
 fn has_effect(kind: &Kind) -> bool {
     !matches!(
         kind,
@@ -345,12 +348,12 @@ fn has_effect(kind: &Kind) -> bool {
     )
 }
 
-/// Nobody arrives at a barrier, ends or begins a function where such a block ends.
+/// Whether no thread arrives at a barrier, exits, enters or leaves a function at this terminator.
 fn is_quiet(terminator: &Terminator) -> bool {
     matches!(terminator, Terminator::Jump(_) | Terminator::Branch { .. } | Terminator::BranchIndexed { .. })
 }
 
-/// The run ends where the observer says so.
+/// Turns an observer's request to stop into a fault that ends the run.
 pub(super) fn proceed(flow: ControlFlow<()>, gang: &Gang, span: Span, mask: Mask) -> Step {
     match flow {
         ControlFlow::Continue(()) => Ok(()),
@@ -358,7 +361,7 @@ pub(super) fn proceed(flow: ControlFlow<()>, gang: &Gang, span: Span, mask: Mask
     }
 }
 
-/// Where the values of an access are to be found.
+/// Reads the values of an access, for the observer.
 struct Operands<'a, 'l> {
     gang: &'a Gang<'l>,
     shared: &'a Shared,
@@ -367,7 +370,8 @@ struct Operands<'a, 'l> {
 }
 
 impl Operands<'_, '_> {
-    /// The lane of the gang that a part of an access belongs to, and its block in the gang. Anybody can make up accesses.
+    /// The lane of the gang that made a part of an access, and its CTA's number in the gang. `None` for an access
+    /// that the gang did not make, since the observer can pass any.
     fn lane(&self, access: &LaneAccess) -> Option<(usize, usize)> {
         let mut blocks = 0..self.gang.block_masks.len();
         let block = blocks.find(|&block| self.gang.ctaid_of(block) == access.block)?;
@@ -376,7 +380,7 @@ impl Operands<'_, '_> {
         (lane < self.gang.lanes).then_some((lane, block))
     }
 
-    /// The elements of a store side by side.
+    /// The elements of a store, contiguous, the first one in the lowest bits.
     fn elements(store: &Store, value: impl Fn(usize) -> u64) -> Option<u128> {
         let bits = 8 * store.bytes as usize;
         (bits * store.src.len() <= 128).then(|| {
@@ -420,7 +424,7 @@ impl ReadValues for Operands<'_, '_> {
                 Ok(Resolved::Host(at)) => at,
                 _ => return None,
             };
-            // SAFETY: the place holds a byte of a block's memory or of a live allocation; no reference points there.
+            // SAFETY: the place holds a byte of a CTA's memory or of a live allocation; no reference points there.
             *byte = unsafe { at.read() };
         }
         Some(u128::from_le_bytes(bytes))
@@ -432,7 +436,7 @@ impl Observer for Watcher {
 
     fn before(&mut self, gang: &Gang, shared: &Shared, block: &Block, index: usize, active: &Active) -> Step {
         let op = &block.ops[index];
-        // It only gives registers values.
+        // The operation only writes registers.
         let is_plain = block.accesses[index].is_empty() && !has_effect(&op.kind);
         if is_plain && !self.watches_operations() {
             return Ok(());
@@ -470,7 +474,7 @@ impl Observer for Watcher {
                 Start::Descriptor(_) => Space::Shared,
                 Start::Texels | Start::Tensor => Space::Global,
             };
-            // Looking up the block of each lane takes time.
+            // Looking up the CTA of each lane takes time.
             let single = (gang.block_masks.len() == 1).then_some((gang.ctaids[0], gang.first_thread));
             gang.resolve_access(op, access, mask, active, |lane, address, bytes| {
                 let (block, thread) = match single {
@@ -629,12 +633,12 @@ impl Observer for Watcher {
         let mut released = Vec::new();
         if self.unused && shared.no_barrier_used() {
             if let Terminator::Barrier(barrier) = &block.terminator {
-                // All threads of the gang's blocks came together, and went on at once.
+                // All threads of the gang's CTAs arrived together and continued at once.
                 for (number, mask) in gang.distinct(barrier.barrier, active) {
                     released.extend(gang.parts(active.mask & mask).map(|(block, _)| (block, number)));
                 }
             }
-            // That of a cluster may be complete without them.
+            // A cluster barrier may have completed without these threads.
             if gang.launch.cluster_blocks() == 1 {
                 return self.notify_released(gang, block.span, &released, active.mask);
             }

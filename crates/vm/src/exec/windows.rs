@@ -1,10 +1,10 @@
-//! Which parts of the register file calls in progress use.
+//! Allocates windows of the register file for calls in progress.
 
 use crate::registers::{REGISTER_LIMIT, Window};
 
-/// Bytes of a window at least, so that empty ones are counted, too.
+/// The least size of a window in bytes, so that empty windows are counted, too.
 const LEAST_BYTES: u32 = 64;
-/// Holes are looked for when more than this lies between windows, and more than the windows themselves take.
+/// Holes are reused only if they take more bytes than this, and more than the windows themselves.
 const WASTE: u64 = 1 << 20;
 
 /// A window that is in use.
@@ -14,12 +14,12 @@ struct Span {
     end: Window,
 }
 
-/// The windows in use, in ascending order of place. A new one goes behind all others, since lanes of other paths have
-/// their values there; calls end in the reverse order nearly always, so that this leaves few holes.
+/// The windows in use, in ascending order. A new window follows all others, because lanes of other paths have their
+/// values in those. Calls nearly always end in reverse order, so this leaves few holes.
 #[derive(Default)]
 pub(super) struct Windows {
     spans: Vec<Span>,
-    /// Bytes of all of them.
+    /// Bytes of all windows.
     bytes: u64,
 }
 
@@ -29,7 +29,7 @@ impl Windows {
         self.bytes = 0;
     }
 
-    /// A window of so many slots and bytes; `None` if all of them would take too much.
+    /// Opens a window for `slots` slots and `bytes` bytes; `None` if all windows together would take too much.
     pub fn open(&mut self, slots: u32, bytes: u64) -> Option<Window> {
         let bytes = u32::try_from(bytes).ok()?.max(LEAST_BYTES);
         let slots = slots.max(1);
@@ -57,7 +57,7 @@ impl Windows {
         Some(start)
     }
 
-    /// A window is no longer in use.
+    /// Frees a window.
     pub fn close(&mut self, window: Window) {
         let at = match self.spans.last() {
             Some(last) if last.start == window => self.spans.len() - 1,
@@ -80,7 +80,7 @@ mod tests {
         let mut windows = Windows::default();
         let kernel = windows.open(10, 4096).unwrap();
         assert_eq!(kernel, Window::default());
-        // Two lanes call in turns: each call ends after the next one has begun.
+        // Two lanes call alternately: each call ends after the next one has begun.
         let mut last = windows.open(8, 65536).unwrap();
         for _ in 0..if cfg!(miri) { 100 } else { 100_000 } {
             let next = windows.open(8, 65536).unwrap();

@@ -1,8 +1,8 @@
 //! Global memory: allocations with bounds and lifetimes.
 //!
-//! No lock is held while anything takes long. A copy finds its allocation in the table and lets the table go; a launch takes the table of
-//! the time when it is prepared; a change replaces the table as a whole if a launch has it. So memory that is freed meanwhile stays until
-//! the launch has ended, and a launch does not see what is allocated meanwhile.
+//! No operation holds the lock for long. A copy finds its allocation in the table and releases the lock. A launch uses
+//! the table of the time when it was prepared; a change replaces the whole table while a launch uses it. So memory that
+//! is freed during a launch stays until the launch has ended, and a launch does not see later allocations.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -15,10 +15,10 @@ use super::table::{AddressTaken, Addresses, Allocation, Table};
 use super::{ALIGN, HOST_MEMORY};
 use crate::fault::FaultKind;
 
-/// The host has no room for an array of this size.
+/// The host has no room for an allocation of this size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// Size asked for, in bytes.
+    /// The requested size in bytes.
     pub bytes: u64,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
-/// Host memory can be opened on a device without allocations only.
+/// Host memory can be opened only on a device without allocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostMemoryError;
 
@@ -45,21 +45,21 @@ impl std::error::Error for HostMemoryError {}
 /// Global memory. Any thread may allocate, free and copy at any time, also while kernels run.
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
-    /// Replaced as a whole if a launch has it.
+    /// Copied on a change if a launch uses it.
     table: RwLock<Arc<Table>>,
-    /// Addresses are to have 32 bits.
+    /// Allocations get 32-bit addresses.
     narrow: AtomicBool,
-    /// Addresses are to be none that the host could have.
+    /// Allocations avoid the addresses that the host could have.
     apart: AtomicBool,
 }
 
 impl Arena {
-    /// The allocations as they are now.
+    /// The current allocations.
     pub fn table(&self) -> Arc<Table> {
         Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Changes the table; nothing that takes long happens meanwhile.
+    /// Changes the table under the lock. `change` must be quick.
     fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut table))
@@ -73,7 +73,7 @@ impl Arena {
         self.allocate_aligned(bytes, ALIGN, false, name)
     }
 
-    /// The same at an address that is a multiple of `align`, and has 32 bits if it is to be `narrow`.
+    /// Like [`Arena::allocate`], at a multiple of `align`, with a 32-bit address if `narrow`.
     ///
     /// # Errors
     /// When the host cannot provide that much memory.
@@ -90,7 +90,7 @@ impl Arena {
             () if self.apart.load(Ordering::Relaxed) => Addresses::ApartFromHost,
             () => Addresses::Wide,
         };
-        // What has no address is not asked for.
+        // Before allocating storage, check that there is room among the addresses.
         self.table().place(bytes, align, addresses).ok_or(refused)?;
         let (storage, name) = (Storage::zeroed(bytes).ok_or(refused)?, name.into());
         self.change(|table| {
@@ -100,17 +100,17 @@ impl Arena {
         })
     }
 
-    /// From now on addresses fit in 32 bits as long as there is a place for that.
+    /// Makes later allocations get 32-bit addresses while there is room for them.
     pub fn use_narrow_addresses(&self) {
         self.narrow.store(true, Ordering::Relaxed);
     }
 
-    /// From now on no allocation has an address that the host could have: an address tells whose it is.
+    /// Makes later allocations avoid the addresses that the host could have, so that an address identifies its owner.
     pub fn keep_apart_from_host(&self) {
         self.apart.store(true, Ordering::Relaxed);
     }
 
-    /// Reserves `bytes` zeroed bytes that have the same address on the host and on the device, and returns it.
+    /// Reserves `bytes` zeroed bytes that have the same address on the host and on the device, and returns that address.
     ///
     /// # Errors
     /// When the host cannot provide that much memory.
@@ -127,10 +127,10 @@ impl Arena {
         inserted.map(|()| start).map_err(|AddressTaken| refused)
     }
 
-    /// Reserves `bytes` zeroed bytes at an address where something was before that was freed.
+    /// Reserves `bytes` zeroed bytes at the address of an earlier, freed allocation.
     ///
     /// # Errors
-    /// When something lies there, or the host cannot provide that much memory.
+    /// When another allocation overlaps, or the host cannot provide that much memory.
     pub fn allocate_at(&self, address: u64, bytes: u64, name: impl Into<String>) -> Result<(), OutOfMemory> {
         let refused = OutOfMemory { bytes };
         let (storage, name) = (Storage::zeroed(bytes).ok_or(refused)?, name.into());
@@ -138,14 +138,14 @@ impl Arena {
         inserted.map_err(|AddressTaken| refused)
     }
 
-    /// Lets an address of the device mean memory of the host.
+    /// Maps memory of the host at a device address.
     ///
     /// # Errors
-    /// When something lies there.
+    /// When another allocation overlaps.
     ///
     /// # Safety
-    /// `start` must point to `bytes` bytes that may be read and written until they are given back with [`Arena::free`] and all launches that
-    /// began before have ended.
+    /// `start` must point to `bytes` bytes that stay readable and writable until the mapping is freed with
+    /// [`Arena::free`] and all launches that began before that have ended.
     pub unsafe fn map_at(
         &self,
         address: u64,
@@ -157,14 +157,14 @@ impl Arena {
         self.change(|table| table.insert_at(allocation))
     }
 
-    /// Opens the window of host memory: from now on the addresses that it covers are addresses of the host, without
-    /// bounds or lifetime. Later allocations lie behind it.
+    /// Opens the window of host memory: the addresses that it covers become addresses of the host, without bounds or
+    /// lifetime. Later allocations get higher addresses.
     ///
     /// # Errors
     /// When there are allocations already: their addresses would be ambiguous.
     ///
     /// # Safety
-    /// Kernels may then read and write whatever this process can: whoever launches them answers for what they do.
+    /// Kernels may then read and write all memory of this process. The caller of a launch is responsible for its accesses.
     pub unsafe fn open_host_memory(&self) -> Result<(), HostMemoryError> {
         self.change(|table| {
             if !table.is_empty() {
@@ -175,12 +175,12 @@ impl Arena {
         })
     }
 
-    /// Gives an allocation back. Accesses of later launches to it fault as use after free.
+    /// Frees an allocation. Accesses by later launches fault as use after free.
     ///
     /// # Errors
     /// When `address` is not the first byte of a live allocation.
     pub fn free(&self, address: u64) -> Result<(), FaultKind> {
-        // Large storage takes a while to be given back, and nobody is to wait for that.
+        // Returning large storage to the host takes a while. Keep it alive until the lock has been released.
         let held = self.table().find(address).cloned();
         let freed = self.change(|table| table.free(address));
         drop(held);
@@ -215,10 +215,11 @@ impl Arena {
     /// When the range is not within one live allocation.
     ///
     /// # Safety
-    /// `from` must point to so many bytes that may be read.
+    /// `from` must point to `bytes` readable bytes.
     pub unsafe fn copy_in(&self, address: u64, from: *const u8, bytes: u64) -> Result<(), FaultKind> {
         let memory = self.resolve(address, bytes)?;
-        // SAFETY: the caller's promise; and these are `bytes` bytes of device memory, which lives as long as `memory`.
+        // SAFETY: the caller's promise for `from`. `memory` is `bytes` bytes of device memory and lives until the end
+        // of this function.
         unsafe { host::copy(from, memory.start, bytes as usize) }
         Ok(())
     }
@@ -229,15 +230,16 @@ impl Arena {
     /// When the range is not within one live allocation.
     ///
     /// # Safety
-    /// `to` must point to so many bytes that may be written.
+    /// `to` must point to `bytes` writable bytes.
     pub unsafe fn copy_out(&self, address: u64, to: *mut u8, bytes: u64) -> Result<(), FaultKind> {
         let memory = self.resolve(address, bytes)?;
-        // SAFETY: the caller's promise; and these are `bytes` bytes of device memory, which lives as long as `memory`.
+        // SAFETY: the caller's promise for `to`. `memory` is `bytes` bytes of device memory and lives until the end of
+        // this function.
         unsafe { host::copy(memory.start, to, bytes as usize) }
         Ok(())
     }
 
-    /// Copies bytes from one place of device memory to another; they may overlap, and arrive as they were before.
+    /// Copies bytes within device memory. The ranges may overlap; the destination gets the old bytes of the source.
     ///
     /// # Errors
     /// When a range is not within one live allocation.
@@ -248,7 +250,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Sets a range of device memory to a pattern, over and over from its first byte on.
+    /// Fills a range of device memory with a repeated pattern.
     ///
     /// # Errors
     /// When the range is not within one live allocation.
@@ -259,7 +261,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Are so many bytes at an address within one live allocation?
+    /// Checks that `bytes` bytes at an address are within one live allocation.
     ///
     /// # Errors
     /// When they are not.
@@ -267,7 +269,7 @@ impl Arena {
         self.resolve(address, bytes).map(|_| ())
     }
 
-    /// The memory of the host behind `bytes` bytes at a device address.
+    /// The host memory of `bytes` bytes at a device address.
     fn resolve(&self, address: u64, bytes: u64) -> Result<Resolved, FaultKind> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let allocation = Arc::clone(table.find(address).ok_or(FaultKind::OutOfBounds)?);
@@ -275,7 +277,7 @@ impl Arena {
     }
 }
 
-/// A range of device memory, which stays where it is as long as this lives.
+/// A range of device memory, which stays valid while this value lives.
 struct Resolved {
     start: *mut u8,
     _allocation: Arc<Allocation>,
@@ -292,7 +294,7 @@ mod tests {
         let a = arena.allocate(100, "a").unwrap();
         let b = arena.allocate(8, "b").unwrap();
         assert_eq!(a % ALIGN, 0);
-        // What an index of 32 bits reaches, and more.
+        // A 32-bit index times 16 bytes does not reach the next allocation.
         assert!(b >= a + 100 + (16 << 32));
         arena.write(a + 96, &[1, 2, 3, 4]).unwrap();
         let mut bytes = [0; 4];
@@ -391,7 +393,7 @@ mod tests {
         assert_eq!(arena.write(MAPPED_BASE, &[0]), Err(FaultKind::UseAfterFree));
         map(MAPPED_BASE).unwrap();
         arena.write(MAPPED_BASE, &[0]).unwrap();
-        // Others still have addresses below.
+        // Other allocations still get lower addresses.
         assert!(arena.allocate(16, "own").unwrap() < MAPPED_BASE);
     }
 
@@ -402,13 +404,13 @@ mod tests {
             let start = arena.allocate_shared_with_host(300_000, "shared").unwrap();
             let address = start.as_ptr().expose_provenance() as u64;
             arena.write(address + 299_999, &[9]).unwrap();
-            // SAFETY: it has so many bytes, and nobody else knows them.
+            // SAFETY: the allocation has this many bytes, and no other thread knows them.
             assert_eq!(unsafe { start.add(299_999).read() }, 9);
             let mut out = [0u8; 2];
             // SAFETY: `out` has two bytes.
             unsafe { arena.copy_out(address + 299_998, out.as_mut_ptr(), 2) }.unwrap();
             assert_eq!(out, [0, 9]);
-            // The host hands out the same addresses again.
+            // The host allocator returns the same addresses again.
             arena.free(address).unwrap();
         }
         assert!(arena.table().allocations().count() < 100);

@@ -1,8 +1,8 @@
-//! Where an allocation lies.
+//! The place of an allocation.
 
 use crate::fault::FaultKind;
 
-/// Place and size of an allocation.
+/// Addresses and storage of an allocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     /// First device address.
@@ -17,14 +17,14 @@ impl Extent {
     /// Host address of `bytes` bytes at device address `address`.
     ///
     /// # Errors
-    /// When they are not all in this allocation, or it was freed.
+    /// When they are not all within this allocation, or it was freed.
     pub fn resolve(&self, address: u64, bytes: u64) -> Result<*mut u8, FaultKind> {
         let offset = address.checked_sub(self.base).ok_or(FaultKind::OutOfBounds)?;
         if offset > self.bytes || bytes > self.bytes - offset {
             return Err(FaultKind::OutOfBounds);
         }
         let storage = self.storage.ok_or(FaultKind::UseAfterFree)?;
-        // Memory of the host is many of its objects: no pointer may be offset from one into another.
+        // The window of host memory contains many Rust objects, and a pointer must not be offset from one object into another.
         Ok(storage.wrapping_add(offset as usize))
     }
 }

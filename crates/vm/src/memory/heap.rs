@@ -1,5 +1,5 @@
-//! The device heap: what kernels get from `malloc` (CUDA C++ Programming Guide, "Dynamic Global Memory Allocation
-//! and Operations").
+//! The device heap: memory that kernels get from `malloc` (CUDA C++ Programming Guide, "Dynamic Global Memory
+//! Allocation and Operations").
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::HashMap;
@@ -10,17 +10,17 @@ use std::sync::{PoisonError, RwLock};
 use super::{Extent, HEAP_BASE};
 use crate::fault::FaultKind;
 
-/// Bytes that may be allocated at a time, as `cudaLimitMallocHeapSize` has it by default.
+/// The most live bytes, as `cudaLimitMallocHeapSize` has by default.
 pub(crate) const DEFAULT_LIMIT: u64 = 8 << 20;
 /// Alignment of every allocation in bytes.
 const ALIGN: u64 = 16;
-/// Bytes behind an allocation that belong to nobody: what an index of 32 bits reaches.
+/// Bytes after an allocation that belong to no allocation: a 32-bit index stays within them.
 const RED_ZONE: u64 = 1 << 32;
 
-/// Allocations of running kernels. They live until they are freed, over launches.
+/// Allocations of running kernels. They live until they are freed, across launches.
 ///
-/// Addresses are never reused, so that a stale pointer is always recognised. Storage is, but only for this heap: a
-/// thread may be about to use a place that another one frees.
+/// Addresses are never reused, so a stale pointer is always recognised. Storage is reused, but only within this heap: a
+/// thread may be about to access an allocation that another thread frees.
 pub(crate) struct Heap {
     limit: AtomicU64,
     blocks: RwLock<Blocks>,
@@ -28,7 +28,7 @@ pub(crate) struct Heap {
 
 #[derive(Default)]
 struct Blocks {
-    /// In ascending order of address; freed ones have no storage.
+    /// In ascending order of address. Freed allocations have no storage.
     extents: Vec<Extent>,
     /// Storage by size, for reuse.
     spare: HashMap<usize, Vec<NonNull<u8>>>,
@@ -48,24 +48,24 @@ impl Default for Heap {
     }
 }
 
-/// Size of the storage of an allocation: few sizes, so that storage finds new users.
+/// Size of the storage of an allocation: one of few sizes, so that freed storage can be reused.
 fn storage_layout(bytes: u64) -> Option<Layout> {
     let size = usize::try_from(bytes.max(ALIGN)).ok()?.checked_next_power_of_two()?;
     Layout::from_size_align(size, ALIGN as usize).ok()
 }
 
 impl Heap {
-    /// Changes how many bytes may be allocated at a time.
+    /// Sets the limit on live bytes.
     pub fn set_limit(&self, bytes: u64) {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Reserves zeroed bytes; `None` when there are not so many left, or none are asked for.
+    /// Reserves zeroed bytes. `None` if the limit leaves too few, or `bytes` is 0.
     pub fn allocate(&self, bytes: u64) -> Option<u64> {
         self.allocate_within(self.limit.load(Ordering::Relaxed), bytes)
     }
 
-    /// The same for what is not the kernel's: beyond the limit.
+    /// Like [`Heap::allocate`], for memory that is not the kernel's. Not subject to the limit.
     pub fn reserve(&self, bytes: u64) -> Option<u64> {
         self.allocate_within(u64::MAX, bytes)
     }
@@ -76,7 +76,7 @@ impl Heap {
             return None;
         }
         let layout = storage_layout(bytes)?;
-        // Sizes are at most what the host has, but addresses are never reused.
+        // The host limits sizes, but addresses are never reused and may run out.
         let base = match blocks.extents.last() {
             Some(last) => (last.base + last.bytes).checked_add(RED_ZONE)?.checked_next_multiple_of(ALIGN)?,
             None => HEAP_BASE,
@@ -98,7 +98,7 @@ impl Heap {
         Some(base)
     }
 
-    /// Gives an allocation back. Later accesses fault as use after free.
+    /// Frees an allocation. Later accesses fault as use after free.
     ///
     /// # Errors
     /// When `address` is not the start of a live allocation.

@@ -1,19 +1,19 @@
-//! Copies between the host and device memory that kernels may use at the same time.
+//! Copies between the host and device memory, which kernels may access at the same time.
 //!
-//! To read what a kernel stores meanwhile is no data race: both go through [`lanes::memory`]. What a copy sees of stores that are
-//! not ordered before it is what the PTX memory model says of weak operations (PTX ISA, "Memory Consistency Model").
+//! A read that races with a kernel's store is no data race: both use [`lanes::memory`]. For stores that are not ordered before a
+//! copy, the copy sees what the PTX memory model allows for weak operations (PTX ISA, "Memory Consistency Model").
 
 use lanes::{HostPath, memory};
 
-/// Bytes that are copied at a time.
+/// Bytes copied at a time.
 const PART: usize = 64;
-/// Bytes that a pattern is repeated to.
+/// Bytes to which a short pattern is repeated.
 const BUFFER: usize = 4096;
 
 /// Copies bytes out of device memory.
 ///
 /// # Safety
-/// `from` must point to `to.len()` bytes of device memory, which stay valid.
+/// `from` must point to `to.len()` bytes of device memory that stay valid.
 pub unsafe fn read(from: *const u8, to: &mut [u8]) {
     let (parts, rest) = to.as_chunks_mut::<PART>();
     let start = parts.len() * PART;
@@ -38,20 +38,20 @@ pub unsafe fn write(to: *mut u8, from: &[u8]) {
     }
 }
 
-/// Copies bytes from one place of device memory to another. They may overlap, and arrive as they were before.
+/// Copies bytes within device memory. The ranges may overlap; the destination gets the old bytes of the source.
 ///
 /// # Safety
-/// Both must point to so many bytes, as for [`read`].
+/// Both must point to `bytes` bytes, as for [`read`].
 pub unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
     let helpers = lanes::helpers(lanes::host_path().unwrap_or(HostPath::Portable));
     // SAFETY: the caller's promise.
     unsafe { (helpers.copy)(to, from, bytes) }
 }
 
-/// Sets device memory to a pattern, over and over from its first byte on; nothing happens if the pattern is empty.
+/// Fills device memory with a repeated pattern. Does nothing if the pattern is empty.
 ///
 /// # Safety
-/// `to` must point to so many bytes, as for [`read`].
+/// `to` must point to `bytes` bytes, as for [`read`].
 pub unsafe fn fill(to: *mut u8, pattern: &[u8], bytes: usize) {
     if pattern.is_empty() {
         return;

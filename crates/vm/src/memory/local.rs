@@ -9,15 +9,15 @@ use crate::mask::Mask;
 pub(crate) struct LocalMemory {
     lanes: usize,
     frames: Words,
-    /// What `alloca` hands out, from [`STACK_BASE`] on.
+    /// The memory of `alloca`, from [`STACK_BASE`] on.
     stack: Words,
 }
 
-/// A part of it.
+/// The frames or the stack.
 #[derive(Default)]
 struct Words {
     words: Vec<u32>,
-    /// Words of a lane that may be other than zero: all those behind are zero.
+    /// Words of each lane that may be nonzero. All later words are zero.
     written: usize,
 }
 
@@ -30,24 +30,24 @@ impl Words {
     }
 
     fn reset(&mut self, lanes: usize) {
-        // `memset` of nothing at no address takes 0.1 us on AVX-512: its store under an empty mask asks for the page.
+        // A `memset` of zero bytes takes 0.1 us on AVX-512: its masked store still touches the page.
         if self.written > 0 {
             self.words[..std::mem::take(&mut self.written) * lanes].fill(0);
         }
     }
 }
 
-/// Where the stack of `alloca` begins in local memory: behind all that frames may take, and aligned to all that an
-/// instruction can ask for.
+/// The start of the `alloca` stack in local memory: after the space for frames, and with the largest alignment that an
+/// instruction can request.
 pub const STACK_BASE: u64 = 1 << 23;
 
 impl LocalMemory {
-    /// For so many lanes, which have nothing yet.
+    /// Empty memory for `lanes` lanes.
     pub fn new(lanes: usize) -> LocalMemory {
         LocalMemory { lanes, frames: Words::default(), stack: Words::default() }
     }
 
-    /// Makes addresses below `bytes` valid; new memory is zero.
+    /// Makes addresses below `bytes` valid. New memory is zero.
     pub fn grow(&mut self, bytes: u64) {
         self.frames.grow(bytes, self.lanes);
     }
@@ -57,13 +57,13 @@ impl LocalMemory {
         self.stack.grow(bytes, self.lanes);
     }
 
-    /// All of it is zero again, as at the start of a block.
+    /// Zeroes all of it, as at the start of a block.
     pub fn reset(&mut self) {
         self.frames.reset(self.lanes);
         self.stack.reset(self.lanes);
     }
 
-    /// Zeroes the addresses from `start` to `end`, whole words of frames, in the lanes of a mask.
+    /// Zeroes whole words of frames from address `start` to `end`, in the lanes of a mask.
     pub fn clear(&mut self, mask: &Mask, start: u64, end: u64) {
         let (start, end) = ((start / 4) as usize, (end.div_ceil(4) as usize).min(self.frames.written));
         for word in start..end {
@@ -82,7 +82,7 @@ impl LocalMemory {
         }
     }
 
-    /// Are these bytes valid?
+    /// Whether these bytes are valid.
     pub fn contains(&self, address: u64, bytes: u64) -> bool {
         let size = |part: &Words| (part.words.len() / self.lanes * 4) as u64;
         let within = |start: u64, size: u64| start.checked_add(bytes).is_some_and(|end| end <= size);
@@ -92,12 +92,12 @@ impl LocalMemory {
         }
     }
 
-    /// The words of all lanes in the part of an address, and the address where it begins.
+    /// The words of all lanes in the part that contains an address, and the first address of that part.
     pub fn words(&self, address: u64) -> (&[u32], u64) {
         if address >= STACK_BASE { (&self.stack.words, STACK_BASE) } else { (&self.frames.words, 0) }
     }
 
-    /// The word at a multiple of 4, in all lanes; the caller has checked the bounds.
+    /// The word at a multiple of 4, in all lanes. The caller has checked the bounds.
     fn word(&mut self, address: u64) -> &mut [u32] {
         let (part, address) = match address.checked_sub(STACK_BASE) {
             Some(offset) => (&mut self.stack, offset),
@@ -106,7 +106,7 @@ impl LocalMemory {
         &mut part.words[(address / 4) as usize * self.lanes..][..self.lanes]
     }
 
-    /// The same for writing.
+    /// Like `word`, for writing.
     pub fn word_to_write(&mut self, address: u64) -> &mut [u32] {
         let (part, offset) = match address.checked_sub(STACK_BASE) {
             Some(offset) => (&mut self.stack, offset),
@@ -116,7 +116,7 @@ impl LocalMemory {
         self.word(address)
     }
 
-    /// Are all bytes from `first` to `last + bytes` valid, and of one part?
+    /// Whether all bytes from `first` to `last + bytes` are valid and in one part.
     pub fn contains_all(&self, first: u64, last: u64, bytes: u64) -> bool {
         self.contains(first, 1)
             && last
@@ -125,7 +125,7 @@ impl LocalMemory {
                 .is_some_and(|all| self.contains(first, all))
     }
 
-    /// Reads `bytes` (at most 8) little-endian bytes of `lane`; the caller has checked the bounds.
+    /// Reads `bytes` (at most 8) little-endian bytes of `lane`. The caller has checked the bounds.
     pub fn read(&self, lane: usize, address: u64, bytes: u32) -> u64 {
         let (words, address) = match address.checked_sub(STACK_BASE) {
             Some(offset) => (&self.stack.words, offset),
@@ -142,7 +142,7 @@ impl LocalMemory {
         if bytes < 8 { value & ((1 << (bytes * 8)) - 1) } else { value }
     }
 
-    /// Writes the low `bytes` (at most 8) bytes of `value`; the caller has checked the bounds.
+    /// Writes the low `bytes` (at most 8) bytes of `value`. The caller has checked the bounds.
     pub fn write(&mut self, lane: usize, address: u64, bytes: u32, value: u64) {
         let (Words { words, written }, address) = match address.checked_sub(STACK_BASE) {
             Some(offset) => (&mut self.stack, offset),

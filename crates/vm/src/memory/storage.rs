@@ -1,6 +1,6 @@
-//! Memory of the host in which allocations are stored.
+//! Memory of the host that stores allocations.
 //!
-//! What is given back is kept for the next allocation of the same size: sizes from 128 KiB to 32 MiB, up to 64 MiB in all.
+//! Freed memory is kept for the next allocation of the same size: sizes from 128 KiB to 32 MiB, up to 64 MiB in total.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::VecDeque;
@@ -9,29 +9,29 @@ use std::sync::{Mutex, PoisonError};
 
 use super::ALIGN;
 
-/// Sizes in bytes that are kept: to fetch the pages of such an array from the host anew takes longer than to clear it. The host
-/// keeps smaller ones itself.
+/// Sizes in bytes that are kept. Getting the pages of such memory from the host again takes longer than clearing it.
+/// The host allocator itself keeps smaller sizes.
 const KEPT: std::ops::RangeInclusive<usize> = 1 << 17..=(1 << 25) + ALIGN as usize;
-/// Bytes that are kept in all.
+/// The most bytes that are kept in total.
 const KEPT_BYTES: usize = 1 << 26;
 
-/// Memory of the host that was given back, the oldest first: whoever makes an array of the same size again gets it.
+/// Freed memory of the host, the oldest first, for reuse by allocations of the same size.
 static SPARE: Mutex<VecDeque<Memory>> = Mutex::new(VecDeque::new());
 
-/// What the host handed out.
+/// One piece of memory from the host allocator.
 struct Memory {
     start: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: it is plain bytes that nobody but its owner knows.
+// SAFETY: it is plain bytes that only its owner can reach.
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Zeroed memory. The host hands out large ones page by page as they are touched.
+    /// Zeroed memory. For large sizes, the host provides pages when they are first touched.
     fn zeroed(layout: Layout) -> Option<Memory> {
         if let Some(memory) = Memory::spare(layout) {
-            // SAFETY: it has these bytes.
+            // SAFETY: the memory has these bytes.
             unsafe { std::ptr::write_bytes(memory.start.as_ptr(), 0, layout.size()) }
             return Some(memory);
         }
@@ -40,13 +40,13 @@ impl Memory {
         Some(Memory { start, layout })
     }
 
-    /// What was given back and has this layout.
+    /// Freed memory with this layout.
     fn spare(layout: Layout) -> Option<Memory> {
         if !KEPT.contains(&layout.size()) {
             return None;
         }
         let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
-        // Last in, first out: a cache may still hold it.
+        // Last in, first out: it may still be in a cache.
         let index = spare.iter().rposition(|memory| memory.layout == layout)?;
         spare.remove(index)
     }
@@ -67,14 +67,14 @@ impl Memory {
     }
 
     fn free(self) {
-        // SAFETY: `alloc_zeroed` returned it for this layout, and its owner gives it away.
+        // SAFETY: `alloc_zeroed` returned it for this layout, and its owner gives it up.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
 
-/// Bytes of the host, aligned as allocations are; zero at first.
+/// Bytes of the host with the alignment of allocations, zeroed at first.
 pub(super) struct Storage {
-    /// Empty only while it is dropped.
+    /// `None` only while it is dropped.
     memory: Option<Memory>,
     start: NonNull<u8>,
 }
@@ -86,19 +86,19 @@ unsafe impl Send for Storage {}
 unsafe impl Sync for Storage {}
 
 impl Storage {
-    /// So many zeroed bytes, if the host has them.
+    /// `bytes` zeroed bytes, if the host has them.
     pub fn zeroed(bytes: u64) -> Option<Storage> {
-        // An alignment for which the host hands out zeroed memory without writing zeros: the storage begins where it is
-        // aligned in fact, so there is room for that.
+        // With a small alignment, the host provides zeroed memory without writing zeros. The storage begins at the
+        // first address with the required alignment, so the memory has room for that.
         let size = usize::try_from(bytes.checked_add(ALIGN)?).ok()?;
         let memory = Memory::zeroed(Layout::from_size_align(size, 16).ok()?)?;
         let skipped = memory.start.as_ptr().addr().wrapping_neg() % ALIGN as usize;
-        // SAFETY: the memory has `ALIGN` bytes more than are asked for.
+        // SAFETY: the memory has `ALIGN` bytes more than requested.
         let start = unsafe { memory.start.add(skipped) };
         Some(Storage { memory: Some(memory), start })
     }
 
-    /// The first of them.
+    /// Address of the first byte.
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_was_given_back_is_used_again_and_zero() {
-        // No other test has arrays of this size.
+        // No other test allocates this size.
         let bytes = if cfg!(miri) { 131_073 } else { 1_234_567u64 };
         let first = Storage::zeroed(bytes).unwrap();
         let start = first.start();
@@ -128,7 +128,7 @@ mod tests {
         // SAFETY: as above.
         let all = unsafe { std::slice::from_raw_parts(second.start().as_ptr(), bytes as usize) };
         assert!(all.iter().all(|&byte| byte == 0));
-        // It is in use.
+        // The kept memory is in use.
         assert_ne!(Storage::zeroed(bytes).unwrap().start(), start);
     }
 

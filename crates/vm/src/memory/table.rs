@@ -1,4 +1,4 @@
-//! The allocations of global memory at one time.
+//! The allocations of global memory at one point in time.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,15 +10,16 @@ use super::storage::Storage;
 use super::{ARENA_BASE, Extent, HOST_MEMORY, MAPPED_BASE, NARROW_BASE, SHARED_WINDOW};
 use crate::fault::FaultKind;
 
-/// Fewest bytes behind an allocation that belong to nobody.
+/// The least number of bytes after an allocation that belong to no allocation.
 const RED_ZONE: u64 = 256;
-/// Allocations begin at multiples of the region that is left, shifted right by this: 128 GiB at first, and small enough for
-/// millions of allocations. The gap before each is at least half of that: what an index of 32 bits times 16 bytes reaches.
+/// Allocations begin at multiples of the size of the remaining region, shifted right by this number: 128 GiB at first,
+/// and small enough for millions of allocations. The gap before each is at least half of that. At first, a 32-bit index
+/// times 16 bytes stays within it.
 const STEP_SHIFT: u32 = 18;
-/// The same where addresses have 32 bits: 16 MiB at first.
+/// The same for 32-bit addresses: 16 MiB at first.
 const NARROW_STEP_SHIFT: u32 = 7;
 
-/// One allocation of global memory. A freed one is kept, without storage, to recognise stale pointers.
+/// One allocation of global memory. A freed allocation stays in the table without storage, to recognise stale pointers.
 pub(crate) struct Allocation {
     base: u64,
     bytes: u64,
@@ -26,58 +27,59 @@ pub(crate) struct Allocation {
     name: Cow<'static, str>,
 }
 
-/// What an allocation is stored in.
+/// The storage of an allocation.
 enum Backing {
-    /// Storage of its own.
+    /// Its own storage.
     Owned(Storage),
-    /// Memory of the host, for as long as it is mapped.
+    /// Memory of the host, while it is mapped.
     Mapped(NonNull<u8>),
-    /// All memory of the host, which cannot be given back.
+    /// All memory of the host. Cannot be freed.
     Window(Option<NonNull<u8>>),
-    /// It was given back.
+    /// Freed.
     Freed,
 }
 
-// SAFETY: what it points to is plain bytes, which live as long as the allocation (memory of the host: as long as whoever opened or
-// mapped it promised). Kernels and the host reach them through raw pointers and atomics, never through references.
+// SAFETY: the storage is plain bytes, which live as long as the allocation. (Memory of the host lives as long as the
+// caller who opened or mapped it promised.) Kernels and the host reach the bytes through raw pointers and atomics,
+// never through references.
 unsafe impl Send for Allocation {}
 // SAFETY: as above.
 unsafe impl Sync for Allocation {}
 
 impl Allocation {
-    /// What [`Table::place`] found a place for.
+    /// An allocation at a place from [`Table::place`].
     pub(super) fn new(base: u64, bytes: u64, name: String, storage: Storage) -> Allocation {
         Allocation { base, bytes, backing: Backing::Owned(storage), name: name.into() }
     }
 
-    /// Memory of the host at a device address.
+    /// An allocation that maps memory of the host at a device address.
     pub(super) fn mapped(base: u64, bytes: u64, name: String, start: NonNull<u8>) -> Allocation {
         Allocation { base, bytes, backing: Backing::Mapped(start), name: name.into() }
     }
 
-    /// Addresses that are addresses of the host.
+    /// A window of addresses that are addresses of the host.
     pub(super) fn of_host(addresses: Range<u64>) -> Allocation {
         let Range { start: base, end } = addresses;
         let start = NonNull::new(std::ptr::with_exposed_provenance_mut(base as usize));
         Allocation { base, bytes: end - base, backing: Backing::Window(start), name: "host memory".into() }
     }
 
-    /// The same once it is given back.
+    /// The allocation after it is freed.
     fn freed(&self) -> Allocation {
         Allocation { base: self.base, bytes: self.bytes, backing: Backing::Freed, name: self.name.clone() }
     }
 
-    /// What the owner called it ("argument 2", "variable `table`").
+    /// Its name in messages ("argument 2", "variable `table`").
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// It was given back.
+    /// Whether it was freed.
     fn is_freed(&self) -> bool {
         matches!(self.backing, Backing::Freed)
     }
 
-    /// Where it lies.
+    /// Its addresses and storage.
     pub fn extent(&self) -> Extent {
         let start = match &self.backing {
             Backing::Owned(storage) => Some(storage.start()),
@@ -95,7 +97,7 @@ impl fmt::Debug for Allocation {
     }
 }
 
-/// Something else lies at this address.
+/// Another allocation overlaps these addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressTaken;
 
@@ -107,49 +109,49 @@ impl fmt::Display for AddressTaken {
 
 impl std::error::Error for AddressTaken {}
 
-/// All allocations of a device, in ascending order of address. Cheap to copy: the allocations are shared.
+/// All allocations of a device, in ascending order of address. A copy is cheap: it shares the allocations.
 ///
-/// A launch has the table of the time when it began. So what is freed meanwhile keeps its storage until the launch has ended,
-/// and nobody waits for anybody.
+/// A launch uses the table of the time when it was prepared. So an allocation that is freed during the launch keeps its
+/// storage until the launch has ended, and `free` never waits for a launch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     entries: Vec<Entry>,
-    /// Of these so many are freed.
+    /// The number of freed allocations in `entries`.
     freed: usize,
 }
 
-/// So many freed allocations are told apart.
+/// The most freed allocations that the table keeps apart.
 const MOST_FREED: usize = 1 << 16;
 
 /// An allocation, and its first address.
 type Entry = (u64, Arc<Allocation>);
 
-/// A region of addresses for allocations, and how wide the gaps between them are.
+/// A region of addresses for allocations, and the width of the gaps between them.
 struct Region {
     range: Range<u64>,
     step_shift: u32,
 }
 
-/// Below the windows.
+/// Below the windows of the generic address space.
 const NARROW: Region = Region { range: NARROW_BASE..SHARED_WINDOW, step_shift: NARROW_STEP_SHIFT };
-/// Above them.
+/// Above these windows.
 const WIDE: Region = Region { range: ARENA_BASE..MAPPED_BASE, step_shift: STEP_SHIFT };
-/// The part of that where no address of the host lies.
+/// The part of `WIDE` that contains no address of the host.
 const APART: Region = Region { range: HOST_MEMORY.end..MAPPED_BASE, step_shift: STEP_SHIFT };
 
 /// Which addresses an allocation may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Addresses {
-    /// Of 32 bits if there is a place.
+    /// 32-bit addresses if there is room.
     Narrow,
-    /// Of 64 bits.
+    /// 64-bit addresses.
     Wide,
-    /// None that the host could have.
+    /// Addresses that the host cannot have.
     ApartFromHost,
 }
 
 impl Region {
-    /// The first free address that has so many bytes behind it, and where its allocation stands among the others.
+    /// The first free address with room for `bytes` bytes, and the index for its allocation.
     fn place(&self, allocations: &[Entry], bytes: u64, align: u64) -> Option<(u64, usize)> {
         let index = allocations.partition_point(|(base, _)| *base < self.range.end);
         let before = allocations[..index]
@@ -170,7 +172,7 @@ impl Region {
 }
 
 impl Table {
-    /// Where an allocation of so many bytes can go, and where it stands among the others.
+    /// The address for an allocation of `bytes` bytes, and its index in the table.
     pub fn place(&self, bytes: u64, align: u64, addresses: Addresses) -> Option<(u64, usize)> {
         let place = |region: Region| region.place(&self.entries, bytes, align);
         match addresses {
@@ -180,10 +182,10 @@ impl Table {
         }
     }
 
-    /// Adds an allocation at an address that others chose. What was freed there is forgotten.
+    /// Adds an allocation at a given address. Forgets freed allocations that overlap it.
     ///
     /// # Errors
-    /// When something that was not freed lies there.
+    /// When a live allocation overlaps it.
     pub fn insert_at(&mut self, allocation: Allocation) -> Result<(), AddressTaken> {
         let (base, end) = (allocation.base, allocation.base.checked_add(allocation.bytes.max(1)));
         let end = end.ok_or(AddressTaken)?;
@@ -199,15 +201,15 @@ impl Table {
         Ok(())
     }
 
-    /// Adds an allocation where [`Table::place`] said.
+    /// Adds an allocation at the place that [`Table::place`] returned.
     pub fn insert(&mut self, index: usize, allocation: Allocation) {
         self.entries.insert(index, (allocation.base, Arc::new(allocation)));
     }
 
-    /// Takes the storage of an allocation away. Who has it still keeps it.
+    /// Removes the storage of an allocation. Users that still hold the allocation keep the storage alive.
     ///
     /// # Errors
-    /// When `address` is not the first byte of a live allocation, or it is all memory of the host.
+    /// When `address` is not the first byte of a live allocation, or is the window of all host memory.
     pub fn free(&mut self, address: u64) -> Result<(), FaultKind> {
         let found = self.entries.binary_search_by_key(&address, |(base, _)| *base);
         let allocation = found.map(|index| &mut self.entries[index].1).map_err(|_| FaultKind::InvalidFree)?;
@@ -222,7 +224,7 @@ impl Table {
         Ok(())
     }
 
-    /// Makes one of those that were freed and lie next to each other.
+    /// Merges adjacent freed allocations.
     fn join_freed(&mut self) {
         self.entries.dedup_by(|(_, next), (_, first)| {
             let both = next.is_freed() && first.is_freed();
@@ -242,7 +244,7 @@ impl Table {
         self.entries[..after].last().map(|(_, allocation)| allocation)
     }
 
-    /// The allocation that lies nearest to `address`, for error messages.
+    /// The allocation nearest to `address`, for error messages.
     pub fn nearest(&self, address: u64) -> Option<&Allocation> {
         let after = self.entries.partition_point(|(base, _)| *base <= address);
         let before = self.entries[..after].last().map(|(_, allocation)| &**allocation);
@@ -254,12 +256,12 @@ impl Table {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the table has no allocations.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// All memory has bounds, and one address.
+    /// Whether all memory has bounds and only one device address.
     pub fn is_memory_once(&self) -> bool {
         let mut mapped = Vec::new();
         for (_, allocation) in &self.entries {

@@ -1,13 +1,15 @@
-//! Registers of few lanes: their values one after the other, so that an operation in them takes as long as in so few lanes.
+//! Compacted registers: the values of few active lanes, stored consecutively, so that an operation costs only as much
+//! as those lanes.
 //!
-//! Where lanes have taken different ways, those of one are spread over the gang. A slot's *compacted form* has the values of these
-//! lanes only; the array has those of all others, and what it holds in their place no longer counts. Whoever wants the array
-//! gets them written there first. Predicates have no compacted form: branches want them as masks.
+//! After a divergent branch, the lanes of one path are scattered over the gang. A slot's *compacted form* holds the
+//! values of these lanes only. The array holds the values of all other lanes; its elements for the compacted lanes are
+//! stale. An operation that needs the array first writes the compacted values back to it. Predicates have no compacted
+//! form, because branches need them as masks.
 //!
-//! A path compacts its lanes where they take at most half of a gang and are spread over at least twice as many lanes, once it has run eight
-//! operations and one for every 32 of its lanes (`exec/active.rs`): lanes that leave a loop one after the other gain nothing. Pure
-//! operations and moves then cost what so few lanes cost. Measured (benches/RESULTS.md, "Diverging paths"): 2 paths cost 1.5 times one, 8
-//! cost 3.4 times, 32 cost 11 times.
+//! A path compacts its lanes if they are at most half of the gang and spread over at least twice as many lanes. It first runs eight
+//! operations, and one more for every 32 of its lanes (`exec/active.rs`): lanes that leave a loop one after the other would gain
+//! nothing. Pure operations and moves then cost what a gang of that many lanes costs. Measured (benches/RESULTS.md, "Diverging
+//! paths"): 2 paths cost 1.5 times one path, 8 cost 3.4 times, 32 cost 11 times.
 //!
 //! Narrowest tests: `tests/run`: `few_lanes`, `half_of_lanes`; unit tests of `registers.rs` and `mask.rs`; `lanes`:
 //! `tests/handlers/helpers.rs`.
@@ -17,18 +19,18 @@ use crate::bytes::{AlignedBytes, load};
 use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
 use ir::Width;
 
-/// The most lanes that are compacted.
+/// The most lanes that can be compacted.
 pub(crate) const COMPACTED_LANES: usize = GANG_LANES / 2;
 
-/// The lanes that are compacted, and the compacted forms of the slots of one window.
+/// The compacted lanes, and the compacted forms of the slots of one window.
 pub(super) struct Compaction {
     mask: Mask,
     window: Window,
-    /// Groups that the values of a slot take. 0: nothing is compacted.
+    /// Groups of a compacted form. 0: no lanes are compacted.
     groups: usize,
-    /// By the index of the slot.
+    /// Compacted forms, by index of the slot.
     data: AlignedBytes,
-    /// Slots that have got a compacted form, and a bit by the index of each.
+    /// Slots that have had a compacted form, and one bit for each by its index.
     slots: Vec<SlotRef>,
     noted: Vec<u64>,
 }
@@ -45,7 +47,7 @@ impl Compaction {
         }
     }
 
-    /// Notes that a slot has got a compacted form.
+    /// Notes that a slot has a compacted form.
     fn note(&mut self, slot: SlotRef) {
         let (word, bit) = (slot.index as usize / 64, 1 << (slot.index % 64));
         if word >= self.noted.len() {
@@ -57,12 +59,12 @@ impl Compaction {
         }
     }
 
-    /// Bytes from slot to slot: behind the lanes there is room for a group of anything.
+    /// Bytes from slot to slot. After the lanes there is room for one more group of any width.
     fn stride(&self) -> usize {
         (self.groups + 1) * GROUP_LANES * size_of::<u64>()
     }
 
-    /// Where the values of a slot stand.
+    /// The address of a slot's compacted form.
     fn at(&self, slot: SlotRef) -> *mut u8 {
         let offset = slot.index as usize * self.stride();
         debug_assert!(offset + self.stride() <= self.data.len());
@@ -72,8 +74,8 @@ impl Compaction {
 }
 
 impl Registers {
-    /// Compacts the lanes of a mask, at most [`COMPACTED_LANES`] of them, from now on, unless they are; the slots are those of a window. Returns
-    /// the groups that compacted forms have. No others may be compacted.
+    /// Starts to compact the lanes of a mask, at most [`COMPACTED_LANES`], in the slots of a window. If lanes are compacted
+    /// already, they must be the same lanes of the same window. Returns the number of groups of a compacted form.
     #[inline]
     pub fn compact(&mut self, w: Window, mask: &Mask) -> usize {
         if let Some(compaction) = &self.compaction
@@ -97,7 +99,7 @@ impl Registers {
         compaction.groups
     }
 
-    /// Ends what [`Registers::compact`] began: all values are in the arrays again.
+    /// Ends the compaction: all values are in the arrays again.
     #[inline]
     pub fn expand(&mut self) {
         if self.compaction.as_ref().is_some_and(|compaction| compaction.groups != 0) {
@@ -120,14 +122,15 @@ impl Registers {
         }
     }
 
-    /// Writes the values of a slot's compacted form to its array, if they are there only.
+    /// Writes the values of a slot's compacted form to its array, if the array does not have them.
     pub(super) fn expand_slot(&mut self, w: Window, slot: SlotRef) {
         if !is_compacted_only(self.state(w, slot).forms) {
             return;
         }
         if let Some(compaction) = &self.compaction {
             let (array, width) = (self.array(w, slot), lane_width(slot.width));
-            // SAFETY: the slot's array has an element for every lane, its compacted form for each of the mask's, and a group behind them.
+            // SAFETY: the slot's array has an element for every lane. Its compacted form has one for each lane of the
+            // mask, and one more group.
             unsafe { (self.helpers.expand)(array, compaction.at(slot), width, &compaction.mask.0) }
         }
         self.state_mut(w, slot).forms |= form::ARRAY;
@@ -142,20 +145,22 @@ impl Registers {
         self.compact_slot(w, slot)
     }
 
-    /// The same of a slot that has no compacted form. It gets one, but for predicates and where all lanes share a value.
+    /// Like [`Registers::compacted_source`], for a slot without a compacted form. Gives it one, except for a predicate
+    /// or a uniform value.
     #[inline(never)]
     fn compact_slot(&mut self, w: Window, slot: SlotRef) -> Groups {
         if slot.width == Width::Pred {
             return self.compacted_predicate(w, slot);
         }
         if self.uniform(w, slot).is_some() {
-            // One group stands for all; its array may have others, too.
+            // One group serves for all groups, even if the array has more.
             return Groups { step: 0, ..self.source(w, slot) };
         }
         let array = self.read(w, slot);
         if let Some(compaction) = &mut self.compaction {
             let width = lane_width(slot.width);
-            // SAFETY: the array has an element for every lane; there is room for those of the mask and a group behind them.
+            // SAFETY: the array has an element for every lane. The compacted form has room for the lanes of the mask
+            // and one more group.
             unsafe { (self.helpers.compress)(compaction.at(slot), array, width, &compaction.mask.0) }
             compaction.note(slot);
         }
@@ -163,29 +168,29 @@ impl Registers {
         Groups { array: self.compacted_target(slot), step: slot.group_bytes.into() }
     }
 
-    /// A predicate in the compacted lanes.
+    /// A predicate in the compacted lanes, as groups of bits.
     fn compacted_predicate(&mut self, w: Window, slot: SlotRef) -> Groups {
         let (value, to) = (self.predicate(w, slot), self.compacted_target(slot));
         if let Some(compaction) = &self.compaction {
             let compacted = value.compress(&compaction.mask);
             for group in 0..compaction.groups {
-                // SAFETY: there is room for so many groups.
+                // SAFETY: there is room for `compaction.groups` groups.
                 unsafe { to.cast::<u16>().add(group).write(compacted.group(group)) }
             }
         }
         Groups { array: to, step: slot.group_bytes.into() }
     }
 
-    /// Where the results of the compacted lanes go.
+    /// The place for the results of the compacted lanes.
     #[inline]
     pub fn compacted_target(&self, slot: SlotRef) -> *mut u8 {
         self.compaction.as_ref().map_or(std::ptr::null_mut(), |compaction| compaction.at(slot))
     }
 
-    /// The compacted lanes of a slot have been written there; `whole` says that other lanes' values are not needed.
+    /// Notes that the compacted lanes of a slot have been written. `whole`: the values of the other lanes are not needed.
     #[inline]
     pub fn set_compacted(&mut self, w: Window, slot: SlotRef, whole: bool) {
-        // Where it was alone already, the array has what others need.
+        // If the slot had only the compacted form already, its array holds the values of the other lanes.
         if self.state(w, slot).forms != form::COMPACTED {
             self.keep_compacted_only(w, slot, whole);
         }
@@ -202,7 +207,7 @@ impl Registers {
         if whole {
             self.overwrite(w, slot);
         } else if self.state(w, slot).forms & (form::ARRAY | form::COMPACTED) == 0 {
-            // The values of the other lanes.
+            // The array gets the values of the other lanes.
             self.fill(w, slot);
         }
         self.state_mut(w, slot).forms = form::COMPACTED;
@@ -213,7 +218,7 @@ impl Registers {
         if let Some(compaction) = &self.compaction {
             let mut compacted = Mask::EMPTY;
             for group in 0..compaction.groups {
-                // SAFETY: a group has been written for 16 lanes each.
+                // SAFETY: the handler has written one group of bits for each 16 lanes.
                 compacted.set_group(group, unsafe { compaction.at(slot).cast::<u16>().add(group).read() });
             }
             let mask = compaction.mask;
@@ -221,19 +226,19 @@ impl Registers {
         }
     }
 
-    /// The value of a lane of a slot that has a compacted form.
+    /// The value of a lane in the compacted form. `None` if the lane is not compacted.
     pub(super) fn get_compacted(&self, slot: SlotRef, lane: usize) -> Option<u64> {
         let compaction = self.compaction.as_ref()?;
         if !compaction.mask.contains(lane) {
             return None;
         }
         let before = (compaction.mask & Mask::first(lane)).count();
-        // SAFETY: there is a value for each of the lanes.
+        // SAFETY: the compacted form has a value for each compacted lane.
         Some(unsafe { load(compaction.at(slot), slot.width, before as usize) })
     }
 }
 
-/// Values stand in the compacted form that the array does not have.
+/// The compacted form has values that the array does not have.
 #[inline]
 pub(super) fn is_compacted_only(forms: u8) -> bool {
     forms & (form::ARRAY | form::COMPACTED) == form::COMPACTED

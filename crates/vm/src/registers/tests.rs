@@ -1,4 +1,4 @@
-//! The forms of a slot: each shows the same values, lane by lane and as an array.
+//! All forms of a slot show the same values, lane by lane and as an array.
 
 use super::*;
 
@@ -23,12 +23,12 @@ fn file(rows: LaneRows) -> (Registers, [SlotRef; 4]) {
     (registers, slots)
 }
 
-/// The values of all lanes, one by one; the array, if it is filled, has the same.
+/// The values of all lanes, one by one. The filled array must hold the same values.
 fn values(registers: &mut Registers, slot: SlotRef) -> Vec<u64> {
     let lanes = 0..registers.rows().lanes;
     let one_by_one: Vec<u64> = lanes.clone().map(|lane| registers.get(W, slot, lane)).collect();
     let array = registers.read(W, slot);
-    // SAFETY: it has just been filled.
+    // SAFETY: `read` has just filled it.
     let filled: Vec<u64> = lanes.map(|lane| unsafe { load(array, slot.width, lane) }).collect();
     assert_eq!(one_by_one, filled);
     filled
@@ -60,7 +60,7 @@ fn one_group_stands_for_a_uniform_value_until_another_is_set() {
     assert_eq!(registers.source(W, slot).step, 0);
     registers.set_affine(W, slot, Affine::uniform(5));
     assert_eq!(registers.source(W, slot).step, 0);
-    // The same base, but it steps.
+    // The same base, with a step.
     registers.set_affine(W, slot, Affine::linear(5, 2, rows));
     let source = registers.source(W, slot);
     assert_eq!(source.step, usize::from(slot.group_bytes));
@@ -77,7 +77,7 @@ fn values_may_stay_in_memory() {
         registers.set_memory(W, slot, Groups { array, step: 80 });
         let wanted: Vec<u64> = (0..rows.lanes as u64).map(|lane| (lane / 16 * 20 + lane % 16) * 3).collect();
         assert_eq!(values(&mut registers, slot), wanted);
-        // Rows, of which each block has its own.
+        // Rows. Each block has its own.
         for splat in [false, true] {
             let step = if splat { 0 } else { 64 };
             registers.set_rows(W, slot, Factor { array, step, pitch: 160, block_stride: 2000, splat });
@@ -125,11 +125,11 @@ fn no_lane_shows_what_an_earlier_launch_left() {
         let bytes = registers.data.len();
         // SAFETY: the file has these bytes.
         unsafe { std::ptr::write_bytes(registers.data.as_ptr(), 0xff, bytes) }
-        // It goes to the next launch of this thread.
+        // The memory goes to the next launch of this thread.
     }
     let (mut registers, slots) = file(rows);
     for slot in slots {
-        // Written in part, as an operation does whose other lanes nobody needs.
+        // A partial write, as by an operation for which the other lanes' values are not needed.
         registers.overwrite(W, slot);
         let values = values(&mut registers, slot);
         assert!(values.iter().all(|&value| value == 0), "{slot:?}: {values:x?}");
@@ -154,7 +154,7 @@ fn compacted_forms_have_the_values_of_their_lanes() {
     let few = [3, 40, 41, 63, 64, 129, 191];
     let mask = few.into_iter().fold(Mask::EMPTY, |mask, lane| mask | Mask::single(lane));
     let compacted = |groups: Groups, slot: SlotRef, i: usize| {
-        // SAFETY: a compacted form has a value for each of the lanes.
+        // SAFETY: a compacted form has a value for each compacted lane.
         unsafe { load(groups.array, slot.width, i) }
     };
     for (linear, whole) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -189,7 +189,7 @@ fn compacted_forms_have_the_values_of_their_lanes() {
             let all = !whole || slot.width == Width::Pred;
             assert_eq!(if all { seen.clone() } else { wanted.clone() }, *wanted);
             assert_eq!(of_few(&seen), of_few(wanted));
-            // Two of them are read while they are compacted.
+            // Read two of the slots while they are compacted.
             if slot.index % 2 == 0 {
                 assert_eq!(of_few(&values(&mut registers, *slot)), of_few(wanted));
             }
@@ -199,7 +199,7 @@ fn compacted_forms_have_the_values_of_their_lanes() {
             let seen = values(&mut registers, *slot);
             assert!((0..rows.lanes).all(|lane| whole && !mask.contains(lane) || seen[lane] == wanted[lane]));
         }
-        // Others, of which the forms of the first know nothing.
+        // Other lanes, which the forms of the first lanes do not cover.
         assert_eq!(registers.compact(W, &Mask::range(16, 64)), 3);
         let source = registers.compacted_source(W, slots[2]);
         assert!((0..48).all(|i| compacted(source, slots[2], i) == registers.get(W, slots[2], 16 + i)));
@@ -210,7 +210,7 @@ fn compacted_forms_have_the_values_of_their_lanes() {
 #[test]
 fn compacted_forms_have_room_behind_their_lanes() {
     let rows = LaneRows::of([64, 1, 1], 64, 1);
-    // A group of them; the last is brought there by a whole vector.
+    // One group of lanes. A whole vector moves the last lane.
     let mask = Mask::first(15) | Mask::single(16);
     for path in lanes::available_paths() {
         let mut registers = Registers::new(rows, path);
@@ -222,7 +222,7 @@ fn compacted_forms_have_room_behind_their_lanes() {
         registers.compact(W, &mask);
         registers.compacted_source(W, second);
         for i in 0..16 {
-            // SAFETY: a compacted form has a value for each of the lanes.
+            // SAFETY: a compacted form has a value for each compacted lane.
             unsafe { store(registers.compacted_target(second), Width::W64, i, i as u64) }
         }
         registers.set_compacted(W, second, false);

@@ -1,4 +1,4 @@
-//! Loads and stores in the middle.
+//! Loads and stores in the middle of a neighbourhood.
 
 use isa::enumerate::Spelling;
 use isa::{Kind, Space};
@@ -10,13 +10,13 @@ use super::{Hood, Source, Target};
 use crate::catalog::AccessForm;
 
 impl Generator<'_, '_> {
-    /// The widths that registers of an access may have: at least that of its elements.
+    /// The register widths that an access allows: at least the element's.
     fn widths(&self, form: &AccessForm) -> Vec<u32> {
         let all = [8, 16, 32, 64, 128].into_iter().filter(|&bits| bits >= form.ty.bits());
         all.filter(|&bits| bits < 128 || self.has_quads()).collect()
     }
 
-    /// The width of one register: mostly that of the element.
+    /// The width of one register, mostly the element's.
     fn width(&mut self, form: &AccessForm, wider: bool) -> u32 {
         let widths = self.widths(form);
         match self.random.below(10) {
@@ -70,7 +70,7 @@ impl Generator<'_, '_> {
         (0..40).map(|_| self.alike(hood, bytes, place)).find(|cell| agrees(cell.space, space))
     }
 
-    /// `, policy` where the instruction has a hint.
+    /// `, policy` if the instruction has a cache hint.
     fn policy(&mut self, hood: &mut Hood, spelling: &Spelling) -> String {
         if !spelling.modifiers.contains(&"L2::cache_hint") {
             return String::new();
@@ -84,7 +84,7 @@ impl Generator<'_, '_> {
         let spelling = form.draw(self.dialect, self.random)?;
         let cell = self.access_cell(hood, form, &spelling, place)?;
         let bytes = form.ty.bits() as usize / 8;
-        // What was stored just before, at least in parts.
+        // Overwrites what was stored just before, at least in parts.
         if cell.writable && matches!(hood.source, Source::Loaded | Source::Vector) {
             self.store_into(hood, &cell);
         }
@@ -99,7 +99,7 @@ impl Generator<'_, '_> {
             if keeps && bits != 8 {
                 value.register = self.register(bits);
             }
-            // Each register once.
+            // A register occurs only once.
             while values.iter().any(|other| other.register == value.register) {
                 value = self.own_result(hood, bits);
             }
@@ -112,7 +112,7 @@ impl Generator<'_, '_> {
         };
         hood.line(format!("{}{} {registers}, {}{policy};", hood.guard, spelling.mnemonic(), cell.address(0)));
         hood.cells.push(cell.clone());
-        // All elements back into their memory, in another order.
+        // Stores all elements back to their memory, in another order.
         if hood.target == Target::InPlace && form.vector > 1 && cell.writable && self.random.percent(70) {
             let turn = 1 + self.random.below(form.vector - 1);
             let turned: Vec<&str> =
@@ -121,7 +121,7 @@ impl Generator<'_, '_> {
             hood.line(format!("st{}{kind} {}, {{{}}};", cell.space, cell.address(0), turned.join(", ")));
             return Some(());
         }
-        // A pure instruction between, or none.
+        // Possibly with a pure instruction between.
         let mut value = self.random.pick(&values).clone();
         if matches!(value.bits, 16 | 32 | 64) && !keeps && self.random.percent(50) {
             let (other, result) = (self.register(value.bits), hood.fresh(value.bits));
@@ -135,7 +135,7 @@ impl Generator<'_, '_> {
         self.hand_on(hood, &value, place)
     }
 
-    /// Stores something into a cell: all of it, a part, or all as a vector.
+    /// Stores to a cell: to all of it, to a part, or to all of it as a vector.
     fn store_into(&mut self, hood: &mut Hood, cell: &Cell) {
         let bytes = *self.random.pick(&[1, 2, 4, 8].map(|bytes: usize| bytes.min(cell.bytes)));
         let bits = (8 * bytes as u32).max(16);
@@ -174,7 +174,7 @@ impl Generator<'_, '_> {
             }
             values.push(self.value(hood, form.ty.bits(), bits, place)?);
         }
-        // The result of something just before.
+        // A result computed just before.
         if self.random.percent(30) {
             let at = self.random.below(values.len());
             let bits = bits_of(&values[at]).filter(|bits| matches!(bits, 16 | 32 | 64));
@@ -207,17 +207,17 @@ impl Generator<'_, '_> {
         Some(())
     }
 
-    /// What stands behind a store.
+    /// The statements after a store.
     fn after_store(&mut self, hood: &mut Hood, cell: &Cell, offset: usize, form: &AccessForm, values: &str) {
         let bytes = form.bytes().min(8);
         let bits = (8 * bytes as u32).max(16);
         match hood.target {
-            // Its memory is read.
+            // Its memory is read again.
             Target::ReadAgain => {
                 let (register, kind) = (self.register(bits), 8 * bytes);
                 hood.line(format!("ld{}.b{kind} {register}, {};", cell.space, cell.address(offset)));
             }
-            // One of its values lives on.
+            // One of its values remains live.
             Target::Register | Target::Copied => {
                 let all: Vec<&str> = values.trim_matches(['{', '}']).split(", ").collect();
                 let register = (*self.random.pick(&all)).to_owned();
@@ -225,7 +225,7 @@ impl Generator<'_, '_> {
                     self.keep(hood, &Value { register, bits });
                 }
             }
-            // The block ends with it.
+            // The store ends the basic block.
             Target::Branch => {
                 let (predicate, label, word) = (self.predicate(), self.label(), self.word());
                 hood.line(format!("@{predicate} bra {label};\nadd.u32 {word}, {word}, 1;\n{label}:"));
@@ -247,12 +247,12 @@ fn bits_of(register: &str) -> Option<u32> {
     })
 }
 
-/// A load of memory that is only read.
+/// Whether it loads from read-only memory.
 fn reads_only(spelling: &Spelling) -> bool {
     spelling.modifiers.contains(&"nc") || spelling.form.form().opcode == isa::Opcode::Ldu
 }
 
-/// May an access to `space` go to memory that is addressed in `cell`?
+/// Whether an access in `space` may access memory whose address is in the space `cell`.
 fn agrees(cell: &str, space: Space) -> bool {
     match space {
         Space::Generic => cell.is_empty(),

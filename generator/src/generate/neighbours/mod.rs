@@ -1,7 +1,8 @@
-//! What optimisations join: an instruction with what stands just before it and just behind it.
+//! Combinations that optimisations join: an instruction with the ones just before and after it.
 //!
-//! A *neighbourhood* is one instruction of the table whose sources come from somewhere ([`Source`]) and whose results go somewhere
-//! ([`Target`]); what lies between is not read by anybody else. Memory is a thread's own, or not written.
+//! A *neighbourhood* is one instruction of the table with a kind of sources ([`Source`]) and a kind of destinations
+//! ([`Target`]). Values between these instructions have no other use. Memory belongs to the thread, or is not
+//! written.
 
 mod access;
 mod places;
@@ -16,35 +17,37 @@ use crate::program::Stmt;
 use crate::walk::Step;
 use places::Cell;
 
-/// Where the sources of an instruction come from. For a load: how its address is found, and what was done to its memory just before.
+/// Where an instruction's sources come from. For a load: how its address is computed, and what was done to its memory
+/// just before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// Registers that have had their values for long, and literals.
+    /// Registers written long before, and literals.
     Register,
-    /// Loaded just before, where the elements of neighbouring threads are neighbours. A load: stored just before.
+    /// Loaded just before from memory that interleaves the elements of adjacent threads. For a load: stored just
+    /// before.
     Loaded,
-    /// Loaded just before from elements that are narrower than their registers.
+    /// Loaded just before; the elements are narrower than the registers.
     Narrow,
-    /// Elements of vectors loaded just before.
+    /// Elements of vectors that were loaded just before.
     Vector,
-    /// Loaded just before from one place for all threads.
+    /// Loaded just before from the same address in all threads.
     Alike,
-    /// Loaded just before from each thread's own memory, one thread's behind the other's.
+    /// Loaded just before from each thread's own memory, which is contiguous: a stride between threads.
     Strided,
-    /// Loaded just before from any other memory, and at addresses without a pattern.
+    /// Loaded just before from other memory, and from addresses without a pattern.
     Elsewhere,
-    /// Numbers that step from thread to thread.
+    /// Numbers with a constant step from thread to thread.
     Steps,
-    /// The same number in all threads.
+    /// The same number in all threads (uniform).
     Same,
-    /// Copies of registers that are written afterwards.
+    /// Copies of registers that are overwritten afterwards.
     Copied,
-    /// Packed from halves, or halves of something.
+    /// Packed from halves, or unpacked halves.
     Packed,
 }
 
 impl Source {
-    /// All of them.
+    /// All sources.
     pub const ALL: [Source; 11] = [
         Source::Register,
         Source::Loaded,
@@ -60,35 +63,35 @@ impl Source {
     ];
 }
 
-/// Where the results of an instruction go. For a store: where it stores, and what follows it.
+/// Where an instruction's results go. For a store: where it stores, and what follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
-    /// Registers that live on.
+    /// Registers that remain live.
     Register,
-    /// Stored just behind, where the elements of neighbouring threads are neighbours.
+    /// Stored just after to memory that interleaves the elements of adjacent threads.
     Stored,
-    /// Stored just behind into the memory that a source came from: the same bytes, or some of them.
+    /// Stored just after to the memory that a source was loaded from: to the same bytes, or to some of them.
     InPlace,
-    /// Stored, and read afterwards.
+    /// Stored, and read again.
     ReadAgain,
-    /// Stored as elements that are narrower than their registers.
+    /// Stored; the elements are narrower than the registers.
     Low,
-    /// An element of a vector that is stored just behind, over what sources came from if they were loaded.
+    /// An element of a vector that is stored just after, to the memory of the sources if they were loaded.
     Vector,
-    /// Stored in each thread's own memory.
+    /// Stored to each thread's own memory.
     Strided,
-    /// Stored in any other memory, and at addresses without a pattern.
+    /// Stored to other memory, and to addresses without a pattern.
     Elsewhere,
-    /// Read by nobody.
+    /// Not used.
     Unread,
     /// Copied.
     Copied,
-    /// Read by the branch that follows.
+    /// Used by the branch that follows.
     Branch,
 }
 
 impl Target {
-    /// All of them.
+    /// All targets.
     pub const ALL: [Target; 11] = [
         Target::Register,
         Target::Stored,
@@ -104,25 +107,25 @@ impl Target {
     ];
 }
 
-/// In what kind of place neighbourhoods stand.
+/// The surroundings of neighbourhoods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Around {
-    /// All threads come there once.
+    /// All threads execute them once.
     Straight,
-    /// All threads come there again and again.
+    /// All threads execute them repeatedly.
     Loop,
-    /// Some threads, by their values.
+    /// Some threads execute them, depending on their values.
     Branch,
-    /// Few threads of many warps.
+    /// Few threads of many warps execute them.
     FewLanes,
-    /// The instruction in the middle is guarded.
+    /// The instruction in the middle has a guard.
     Guard,
-    /// All threads of some blocks.
+    /// All threads of some blocks execute them.
     Blocks,
 }
 
 impl Around {
-    /// All of them.
+    /// All surroundings.
     pub const ALL: [Around; 6] =
         [Around::Straight, Around::Loop, Around::Branch, Around::FewLanes, Around::Guard, Around::Blocks];
 }
@@ -136,23 +139,23 @@ pub enum Subject<'a> {
     Access(&'a AccessForm),
 }
 
-/// A neighbourhood under way.
+/// A neighbourhood while it is generated.
 struct Hood {
     source: Source,
     target: Target,
     /// The lines so far.
     text: String,
-    /// Registers taken, by the name of their kind.
+    /// The number of registers in use, by kind.
     taken: [usize; 8],
-    /// Where sources were loaded from.
+    /// The cells that sources were loaded from.
     cells: Vec<Cell>,
-    /// Loads take parts of cells of at least so many bytes.
+    /// Loads access parts of cells that have at least this number of bytes.
     least_cell: usize,
     /// The guard of the instruction in the middle.
     guard: String,
 }
 
-/// Registers of each kind that neighbourhoods have for themselves.
+/// Registers of each kind that are reserved for neighbourhoods.
 pub(super) const OWN_REGISTERS: usize = 64;
 /// Their kinds: predicates, 8, 16, 32, 64 and 128 bits, addresses of 64 and 32 bits.
 const KINDS: [&str; 8] = ["%np", "%nb", "%nh", "%nr", "%nd", "%nq", "%na", "%nc"];
@@ -169,7 +172,7 @@ impl Hood {
         format!("{}{number}", KINDS[kind])
     }
 
-    /// A register of so many bits that nothing else in the neighbourhood has.
+    /// A register of `bits` bits that nothing else in the neighbourhood uses.
     fn fresh(&mut self, bits: u32) -> String {
         self.take(match bits {
             1 => 0,
@@ -181,7 +184,7 @@ impl Hood {
         })
     }
 
-    /// The same for an address.
+    /// A new register of `bits` bits for an address.
     fn address(&mut self, bits: u32) -> String {
         self.take(if bits == 64 { 6 } else { 7 })
     }
@@ -199,7 +202,7 @@ impl Generator<'_, '_> {
         text
     }
 
-    /// The statements of steps of the walk, and those steps that there are.
+    /// The statements for steps of the walk, and those of the steps that exist.
     pub(super) fn steps(&mut self, around: Around, steps: &[Step]) -> (Vec<Stmt>, Vec<Step>) {
         let place = Place { whole_block: false, ..Place::kernel() };
         let (mut body, mut made) = (Vec::new(), Vec::new());
@@ -218,7 +221,7 @@ impl Generator<'_, '_> {
         (self.around(around, body), made)
     }
 
-    /// Statements in a place of some kind.
+    /// Puts statements into surroundings.
     fn around(&mut self, around: Around, body: Vec<Stmt>) -> Vec<Stmt> {
         let (start, end, p) = (self.label(), self.label(), self.predicate());
         let (head, bottom) = match around {
@@ -243,7 +246,8 @@ impl Generator<'_, '_> {
         vec![Stmt::Nest { head, arms: vec![(body, bottom)] }]
     }
 
-    /// Any instruction with any neighbours; several of them where few threads are, so that their registers are packed.
+    /// Any instruction with any neighbours; several of them if few threads are active, so that their registers have
+    /// compacted lanes.
     pub(super) fn neighbours(&mut self, place: &Place) -> Option<Stmt> {
         if place.depth < super::DEPTH && self.random.percent(8) {
             let body = (0..5).filter_map(|_| self.any_neighbourhood(place)).collect();
@@ -266,7 +270,7 @@ impl Generator<'_, '_> {
         self.neighbourhood(subject, source, target, guard, place).map(Stmt::text)
     }
 
-    /// An instruction with these neighbours; `None` if it has no such.
+    /// An instruction with these neighbours; `None` if it cannot have them.
     pub(super) fn neighbourhood(
         &mut self,
         subject: Subject,

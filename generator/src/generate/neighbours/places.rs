@@ -1,14 +1,14 @@
-//! Memory of neighbourhoods.
+//! The memory of neighbourhoods.
 
 use super::super::{CELL_PLACES, Generator, INPUT_BYTES, Place};
 use super::Hood;
 
-/// Some bytes that a thread may read, and maybe write.
+/// Bytes that a thread may read, and possibly write.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     /// `.global`; empty for generic addresses.
     pub space: &'static str,
-    /// What stands in brackets, and what is to be added to it.
+    /// The address operand in brackets, and its constant offset.
     base: String,
     at: usize,
     pub bytes: usize,
@@ -16,7 +16,7 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// The address of something in it.
+    /// The address of an offset in it.
     pub fn address(&self, offset: usize) -> String {
         match self.at + offset {
             0 => format!("[{}]", self.base),
@@ -26,7 +26,7 @@ impl Cell {
 }
 
 impl Generator<'_, '_> {
-    /// A place in an array of cells of so many bytes (1 to 32), one for each thread and one behind the other.
+    /// A cell of `bytes` bytes (1 to 32) in an array of contiguous cells, one for each thread.
     pub(super) fn dense(&mut self, hood: &mut Hood, bytes: usize) -> Cell {
         if bytes <= 8 && self.random.percent(25) {
             return self.dense_shared(hood, bytes);
@@ -44,7 +44,7 @@ impl Generator<'_, '_> {
         Cell { space, base: address, at, bytes, writable: true }
     }
 
-    /// The same in shared memory, for at most 8 bytes.
+    /// The same in shared memory, with at most 8 bytes.
     pub(super) fn dense_shared(&mut self, hood: &mut Hood, bytes: usize) -> Cell {
         let (threads, address) = (self.threads, hood.address(32));
         let places = self.shared_places();
@@ -59,12 +59,12 @@ impl Generator<'_, '_> {
         Cell { space: ".shared", base: address, at, bytes, writable: true }
     }
 
-    /// Places of each size in shared memory.
+    /// Cells of each size in shared memory.
     pub(in super::super) fn shared_places(&self) -> usize {
         if self.threads <= 256 { 2 } else { 1 }
     }
 
-    /// Each thread's own memory, one thread's behind the other's.
+    /// A cell in each thread's own memory, which is contiguous.
     pub(super) fn strided(&mut self, bytes: usize) -> Option<Cell> {
         let (space, base, all) = match self.random.below(5) {
             0 => ("", "%own", self.own_bytes),
@@ -79,7 +79,7 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// One place for all threads, which nobody writes.
+    /// One cell for all threads, which no thread writes.
     pub(super) fn alike(&mut self, hood: &mut Hood, bytes: usize, place: &Place) -> Cell {
         let (space, base, all) = match self.random.below(5) {
             0 if place.function.is_empty() => (".param", "s", 32),
@@ -91,7 +91,7 @@ impl Generator<'_, '_> {
         let at = self.random.below(all / bytes) * bytes;
         let cell = Cell { space, base: base.to_owned(), at, bytes, writable: false };
         if base == "%in" && self.random.percent(30) {
-            // In a register of its own.
+            // With the address in its own register.
             let address = hood.address(64);
             hood.line(format!("add.s64 {address}, %in, {at};"));
             return Cell { base: address, at: 0, ..cell };
@@ -99,7 +99,7 @@ impl Generator<'_, '_> {
         cell
     }
 
-    /// Any memory: addresses are constant, or come from a register.
+    /// A cell in any memory, at a constant address or one from a register.
     pub(super) fn elsewhere(
         &mut self,
         hood: &mut Hood,
@@ -116,7 +116,7 @@ impl Generator<'_, '_> {
                 ".param" => format!("[{}+{}]", region.base, self.random.below(region.bytes / bytes) * bytes),
                 _ => self.place_in(&mut region, bytes),
             };
-            // Registers of its own: the address is used again.
+            // In its own registers, because the address is used again.
             let own = [("%ta", hood.address(64)), ("%tb", hood.address(64)), ("%tc", hood.address(32))];
             let rename =
                 |text: &str| own.iter().fold(text.to_owned(), |text, (old, new)| text.replace(old, new));
@@ -127,7 +127,7 @@ impl Generator<'_, '_> {
         None
     }
 
-    /// Memory in a certain state space, or of generic addresses. `alike`: one place for all threads.
+    /// A cell in a given state space, or with a generic address. `alike`: one cell for all threads.
     pub(super) fn in_space(
         &mut self,
         hood: &mut Hood,
@@ -156,7 +156,7 @@ impl Generator<'_, '_> {
             }
             Space::Shared => (".shared", "%sown", self.shared_bytes, true),
             Space::Global | Space::Generic if self.random.percent(60) => {
-                // It may also be shared.
+                // May also be in shared memory.
                 let found = self.dense(hood, bytes);
                 let name = if space == Space::Global { ".global" } else { "" };
                 return (found.space == name).then_some(found);
@@ -174,7 +174,7 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// What is only read: the input, where the elements of neighbouring threads are neighbours.
+    /// A read-only cell of the input, which interleaves the elements of adjacent threads.
     pub(super) fn input(&mut self, hood: &mut Hood, bytes: usize) -> Cell {
         let (address, index) = (hood.address(64), hood.address(32));
         let mask = INPUT_BYTES / bytes / 2 - 1;

@@ -1,4 +1,4 @@
-//! Results of the instruction in the middle.
+//! The results of the instruction in the middle.
 
 use isa::Second;
 
@@ -7,7 +7,7 @@ use super::places::Cell;
 use super::{Hood, Source, Target};
 use crate::catalog::Slot;
 
-/// A register that was written.
+/// A register that an instruction wrote.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
     pub register: String,
@@ -15,7 +15,7 @@ pub(super) struct Value {
 }
 
 impl Generator<'_, '_> {
-    /// The text of a destination, and what is written: the first result and the second.
+    /// The text of a destination, and the values that it writes: the first result and the second.
     pub(super) fn result_operand(&mut self, hood: &mut Hood, slot: &Slot) -> Option<(String, Vec<Value>)> {
         let bits = self.register_bits(slot)?;
         let (count, braces) = slot.count;
@@ -43,7 +43,7 @@ impl Generator<'_, '_> {
         Some((text, results))
     }
 
-    /// A register for a result that the neighbourhood has for itself; one that a guard may leave alone has a value before.
+    /// A result register that only the neighbourhood uses. If a guard may skip the write, it is initialised before.
     pub(super) fn own_result(&mut self, hood: &mut Hood, bits: u32) -> Value {
         let register = hood.fresh(bits);
         if !hood.guard.is_empty() {
@@ -57,7 +57,7 @@ impl Generator<'_, '_> {
         Value { register, bits }
     }
 
-    /// What is done with a second result: nothing, or it lives on.
+    /// The use of a second result: none, or it remains live.
     pub(super) fn note_second(&mut self, hood: &mut Hood, value: &Value) -> Option<()> {
         if self.random.percent(50) {
             return Some(());
@@ -66,7 +66,7 @@ impl Generator<'_, '_> {
         Some(())
     }
 
-    /// The value lives on.
+    /// Keeps the value live.
     pub(super) fn keep(&mut self, hood: &mut Hood, value: &Value) {
         let Value { register, bits } = value;
         hood.line(match bits {
@@ -76,7 +76,7 @@ impl Generator<'_, '_> {
         });
     }
 
-    /// What is done with the result.
+    /// Uses the result as the target says.
     pub(super) fn hand_on(&mut self, hood: &mut Hood, value: &Value, place: &Place) -> Option<()> {
         match hood.target {
             Target::Register if value.bits == 8 => self.keep(hood, value),
@@ -103,7 +103,7 @@ impl Generator<'_, '_> {
         Some(())
     }
 
-    /// The branch behind reads it.
+    /// The branch that follows reads it.
     fn branch_on(&mut self, hood: &mut Hood, value: &Value) {
         let Value { register, bits } = value;
         let (mut predicate, label, word) = (hood.fresh(1), self.label(), self.word());
@@ -163,7 +163,7 @@ impl Generator<'_, '_> {
         Some((cell, offset))
     }
 
-    /// A vector that has the value as one of its elements; others are any registers, also those that were sources.
+    /// Stores a vector with the value as one element. The others are any registers, including former sources.
     fn store_vector(&mut self, hood: &mut Hood, value: &Value, place: &Place) -> Option<()> {
         let all = value.bits as usize / 8;
         let bytes = match self.random.percent(60) {
@@ -201,7 +201,7 @@ impl Generator<'_, '_> {
         Some(())
     }
 
-    /// How many elements of so many bytes a vector has.
+    /// The number of elements of `bytes` bytes in a vector.
     pub(super) fn vector_length(&mut self, bytes: usize) -> usize {
         let widest = if self.has_wide() && bytes >= 4 { 32 } else { 16 };
         let lengths: Vec<usize> =
@@ -209,11 +209,12 @@ impl Generator<'_, '_> {
         *self.random.pick(&lengths)
     }
 
-    /// An element beside a value: a register of the neighbourhood of the same kind, or any of the same size, as a vector has them.
+    /// A vector element beside a value: a register of the neighbourhood of the same kind, or any register of the same
+    /// size.
     fn other_element(&mut self, hood: &mut Hood, value: &Value) -> String {
         let kind = &value.register[..3];
         let loaded: usize = value.register[3..].parse().unwrap_or(0);
-        // Registers below it were loaded or computed just before.
+        // Lower-numbered registers were loaded or computed just before.
         if hood.source != Source::Register && loaded > 0 && hood.guard.is_empty() && self.random.percent(60) {
             return format!("{kind}{}", self.random.below(loaded));
         }

@@ -1,4 +1,4 @@
-//! Sources of the instruction in the middle.
+//! The sources of the instruction in the middle.
 
 use super::super::{Generator, Place};
 use super::places::Cell;
@@ -32,7 +32,7 @@ impl Generator<'_, '_> {
         Some(text)
     }
 
-    /// The width of the registers of an operand.
+    /// The register width of an operand.
     pub(super) fn register_bits(&mut self, slot: &Slot) -> Option<u32> {
         let bits = match slot.ty.bits() {
             bits @ (1 | 8 | 16 | 32 | 64) => bits,
@@ -44,11 +44,11 @@ impl Generator<'_, '_> {
         if slot.wider && slot.count.0 == 1 && !slot.ty.is_float() && self.random.percent(30) {
             return Some(*self.random.pick(&[bits.max(16), bits.max(32), 64]));
         }
-        // Few registers of 8 bits stand where wider ones may.
+        // 8-bit registers are rare where wider ones are allowed.
         Some(if bits == 8 && slot.wider && self.random.percent(80) { 16 } else { bits })
     }
 
-    /// So many values of an operand, of a type of `type_bits`, in registers of `bits`.
+    /// Values for an operand of a type of `type_bits`, in registers of `bits`.
     pub(super) fn values(
         &mut self,
         hood: &mut Hood,
@@ -60,7 +60,7 @@ impl Generator<'_, '_> {
         if hood.source != Source::Vector || bits == 1 || bits > 64 {
             return (0..count).map(|_| self.value(hood, type_bits, bits, place)).collect();
         }
-        // All of them from one vector.
+        // All from one vector load.
         let bytes = type_bits.max(8) as usize / 8;
         let widest = if self.has_wide() && bytes >= 4 { 32 } else { 16 };
         let lengths: Vec<usize> = [2, 4, 8]
@@ -128,11 +128,11 @@ impl Generator<'_, '_> {
         Some(register)
     }
 
-    /// Where a source is loaded from: a cell, and where in it.
+    /// The cell and the offset that a source is loaded from.
     fn source_cell(&mut self, hood: &mut Hood, bytes: usize, place: &Place) -> Option<(Cell, usize)> {
         let large = bytes.max(hood.least_cell);
         let cell = match hood.source {
-            // Several of one cell.
+            // Several loads from one cell.
             _ if !hood.cells.is_empty() && self.random.percent(40) => hood.cells[0].clone(),
             Source::Alike | Source::Same => self.alike(hood, large, place),
             Source::Strided => self.strided(large)?,
@@ -187,7 +187,7 @@ impl Generator<'_, '_> {
         Some(quad)
     }
 
-    /// A number that steps from thread to thread.
+    /// A number with a constant step from thread to thread.
     fn stepping(&mut self, hood: &mut Hood, bits: u32) -> String {
         let word = hood.fresh(32);
         let (step, start) =
@@ -202,7 +202,7 @@ impl Generator<'_, '_> {
         register
     }
 
-    /// Packed from halves, or a half of something.
+    /// A value packed from halves, or an unpacked half.
     fn packed(&mut self, hood: &mut Hood, bits: u32) -> String {
         let half = match bits {
             16 => {
@@ -219,7 +219,7 @@ impl Generator<'_, '_> {
     }
 }
 
-/// The type of a load of so many bytes into a register of so many bits.
+/// The type of a load of `bytes` bytes into a register of `bits` bits.
 pub(super) fn load_type(bytes: usize, bits: u32, signed: bool) -> String {
     let kind = match 8 * bytes as u32 == bits {
         true => "b",

@@ -1,14 +1,16 @@
-//! Matrices that a warp holds together: products, loads, stores, transposition. All lanes of a warp are active.
+//! Operations on matrices whose elements a warp holds in its registers: products, loads, stores, transposition. All
+//! lanes of a warp are active.
 //!
-//! `code/matrix.rs` looks up where each element lies in the lanes' registers (`sem::matrix::place`), once for the code of a kernel.
-//! Fragments whose registers are tiles of 8 rows or columns are multiplied in the order of the registers (`code/tiled.rs`, `tiled.rs`,
-//! `lanes/product`): an element of A is the same in the four lanes of a row, so A, C and D are read and written where they are, and only B
-//! is brought into another order. D is written elsewhere first if its registers are some that are still to be read. 16 bytes of eight lines
-//! in shared memory are a tile, too.
+//! `code/matrix.rs` computes, once for the code of a kernel, where each element is in the lanes' registers
+//! (`sem::matrix::place`). If the registers of a fragment are tiles of 8 rows or columns, the product works on the
+//! registers in their own order (`code/tiled.rs`, `tiled.rs`, `lanes/product`). An element of A is the same for the
+//! four lanes of a row, so A, C and D are read and written in place; only B is reordered. If D's registers overlap
+//! registers that are still to be read, D is first written elsewhere. 16 bytes from each of eight lines in shared
+//! memory are also a tile.
 //!
-//! All other products gather whole matrices, multiply them in `lanes::matrix` and spread the result. Of a sparse A the metadata say which
-//! row of B each element meets (`sem::matrix::Sparsity`). `wgmma` is four products of a warp each, whose factors may come from shared
-//! memory (`sem::matrix::Descriptor`).
+//! All other products gather whole matrices, multiply them in `lanes::matrix` and spread the result. For a sparse A,
+//! the metadata select the row of B for each element (`sem::matrix::Sparsity`). `wgmma` is four products, one for
+//! each warp, whose factors may come from shared memory (`sem::matrix::Descriptor`).
 //!
 //! Narrowest tests: `tests/run`: `mma_*`, `mma_into_*`, `wmma_*`, `wgmma_*`, `ldmatrix*`; `lanes`: `tests/handlers/matrix.rs`.
 
@@ -32,10 +34,10 @@ use crate::registers::{SlotRef, Window};
 
 pub(super) use tiled::Matrices;
 
-/// The words of one register in a warp; of lanes that do not exist, zero.
+/// The words of one register in a warp; zero for lanes that do not exist.
 type Words = [u64; WARP_LANES];
 
-/// Where the matrices of a warp's product are found.
+/// A warp, and what is needed to read the matrices of its product.
 struct Warp<'a> {
     window: Window,
     index: usize,
@@ -80,7 +82,7 @@ impl Gang<'_> {
                 let results = self.for_each_warp(active, 1, |gang, warp, out| {
                     let words = gang.words(active.window, *src, warp);
                     out[0] = std::array::from_fn(|lane| {
-                        // The halves of two rows of the lane's column.
+                        // The elements of two rows in the lane's column.
                         let half = |row: usize| words[row * 4 + lane / 8] >> (lane / 4 % 2 * 16) & 0xffff;
                         half(lane % 4 * 2) | half(lane % 4 * 2 + 1) << 16
                     });
@@ -118,7 +120,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// The product of one warp, element by element.
+    /// Computes the product of one warp, element by element.
     fn multiply_warp(&mut self, op: &Multiply, active: &Active, warp: &Warp) -> Step {
         let mut out = vec![[0; WARP_LANES]; op.d.registers.len()];
         self.multiply(op, warp, &mut out)?;
@@ -134,8 +136,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// Calls `f` for every warp that is active, to fill the words of `registers` registers; returns them for all warps,
-    /// register by register.
+    /// Calls `f` for every active warp to fill the words of `registers` registers. Returns these words for all warps.
     fn for_each_warp(
         &mut self,
         active: &Active,
@@ -154,7 +155,7 @@ impl Gang<'_> {
         Ok(results)
     }
 
-    /// Writes what [`Gang::for_each_warp`] computed.
+    /// Writes the words that [`Gang::for_each_warp`] returned.
     fn write_registers(&mut self, registers: &[Option<SlotRef>], active: &Active, results: &[Vec<Words>]) {
         for (index, slot) in registers.iter().enumerate() {
             let Some(slot) = *slot else { continue };
@@ -180,7 +181,7 @@ impl Gang<'_> {
         words
     }
 
-    /// Calls `f` with the place and the bits of every element of a matrix.
+    /// Calls `f` with the index and the bits of every element of a matrix.
     #[inline]
     fn each_element(
         &mut self,
@@ -204,7 +205,7 @@ impl Gang<'_> {
 }
 
 impl Fragment {
-    /// Puts the elements of a matrix into words of registers.
+    /// Packs the elements of a matrix into the words of its registers.
     fn spread(&self, out: &mut [Words], element: impl Fn(usize) -> u64) {
         let places = self.places.chunks_exact(WARP_LANES * self.in_register);
         for (words, places) in out.iter_mut().zip(places) {

@@ -26,7 +26,7 @@ impl Gang<'_> {
         self.registers.get(warp.window, slot, warp.index * WARP_LANES)
     }
 
-    /// Does C count?
+    /// Whether the product adds C.
     pub(super) fn accumulates(&self, op: &Multiply, warp: &Warp) -> bool {
         op.accumulate.is_none_or(|slot| self.number(slot, warp) != 0)
     }
@@ -39,7 +39,7 @@ impl Gang<'_> {
             true => self.floats(op, &op.c, op.product.c, warp)?,
             false => vec![0.0; op.products * op.c.rows * op.c.columns],
         };
-        // Products of which one factor is negated.
+        // The product is negated if exactly one factor is.
         if op.signs.is_some_and(|[a, b]| self.number(a, warp) != self.number(b, warp)) {
             a.iter_mut().for_each(|x| *x = -*x);
         }
@@ -57,7 +57,7 @@ impl Gang<'_> {
                 };
                 let a = scaled(&a, &|i| a_scales[i / k * count + i % k / a_part]);
                 let b = scaled(&b, &|i| b_scales[i % n * count + i / n / b_part]);
-                // SAFETY: the path is one that the machine has.
+                // SAFETY: the host has the instructions of the path.
                 unsafe { (op.helpers.multiply_scaled)(n, k, &a, &columns, &b, &mut d) }
             }
             // SAFETY: as above.
@@ -86,7 +86,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// Of a sparse product, the column of A in which each stored element stands, row by row.
+    /// For a sparse product, the column of A for each stored element, row by row.
     fn columns(&mut self, op: &Multiply, warp: &Warp) -> Option<Vec<u16>> {
         let sparse = op.sparse.as_ref()?;
         let metadata = self.words(warp.window, sparse.metadata, warp.index);
@@ -96,8 +96,8 @@ impl Gang<'_> {
         Some((0..rows * stored).map(column).collect())
     }
 
-    /// The scales of the rows of A or of the columns of B, one line after the other. The selectors are those of the
-    /// lowest lane: they must be the same in all.
+    /// The scales of the rows of A or of the columns of B, line by line. The selectors of the lowest lane apply; they
+    /// must be the same in all lanes.
     fn factors(
         &mut self,
         scale: BlockScale,
@@ -114,14 +114,14 @@ impl Gang<'_> {
             .collect()
     }
 
-    /// The elements of a matrix, exactly.
+    /// The elements of a matrix, converted exactly.
     fn floats(&mut self, op: &Multiply, factor: &MatrixFactor, ty: Type, warp: &Warp) -> Step<Vec<f32>> {
         let mut values = vec![0.0; op.products * factor.rows * factor.columns];
         match ty {
             Type::F16 => {
                 let mut halves = vec![0; values.len()];
                 self.each_of_factor(factor, warp, |place, bits| halves[place] = bits as u16)?;
-                // SAFETY: the path is one that the machine has.
+                // SAFETY: the host has the instructions of the path.
                 unsafe { (op.helpers.widen)(&halves, &mut values) }
             }
             Type::Bf16 => self.each_of_factor(factor, warp, |place, bits| {
@@ -132,7 +132,7 @@ impl Gang<'_> {
             })?,
             _ => {
                 let table = small_floats(ty);
-                // The tables know `.e2m1` in the middle of a byte.
+                // The tables expect `.e2m1` in the middle of a byte.
                 let shift = if op.product.packed { 2 } else { 0 };
                 self.each_of_factor(factor, warp, |place, bits| {
                     values[place] = table[usize::from((bits << shift) as u8)];
@@ -146,13 +146,13 @@ impl Gang<'_> {
         let (m, n, k) = (op.a.rows, op.b.columns, op.b.rows);
         let columns = self.columns(op, warp);
         let single_bits = op.product.a == Type::B1;
-        // Rows of A, and columns of B, one after the other.
+        // Rows of A, and columns of B, are contiguous.
         let (mut a, mut b, mut c) = (vec![0i32; m * k], vec![0i32; n * k], vec![0; m * n]);
         let value = |ty: Type, bits: u64| if single_bits { bits as i32 } else { extended(ty, bits) as i32 };
         let stored = op.a.columns;
         self.each_of_factor(&op.a, warp, |place, bits| {
             let column = columns.as_ref().map_or(place % stored, |columns| columns[place].into());
-            // Two elements with one index count as their sum.
+            // Two stored elements with one index are added.
             a[place / stored * k + column] += value(op.product.a, bits);
         })?;
         self.each_of_factor(&op.b, warp, |place, bits| {
@@ -164,7 +164,7 @@ impl Gang<'_> {
         for (place, c) in c.iter_mut().enumerate() {
             let (row, column) = (&a[place / n * k..][..k], &b[place % n * k..][..k]);
             let pairs = row.iter().zip(column);
-            // No sum of 256 products of 8 bits leaves 32 bits.
+            // A sum of 256 products of 8-bit integers fits 32 bits.
             let sum: i32 = match (single_bits, op.product.and) {
                 (true, true) => pairs.map(|(a, b)| a & b).sum(),
                 (true, false) => pairs.map(|(a, b)| a ^ b).sum(),
@@ -194,7 +194,7 @@ impl Gang<'_> {
     }
 }
 
-/// The values of all bytes that hold an element of a small format.
+/// For an 8-bit or smaller format, the value of each byte that holds an element.
 pub(super) fn small_floats(ty: Type) -> &'static [f32; 256] {
     type Table = (Type, [f32; 256]);
     static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
@@ -207,7 +207,7 @@ pub(super) fn small_floats(ty: Type) -> &'static [f32; 256] {
 }
 
 fn sem_value(ty: Type, bits: u64) -> f32 {
-    // One times the element, with nothing added.
+    // The element times one, with -0 added.
     let picks = Picks::new(&[Type::F32, ty, Type::F16, Type::F32], &[]);
     let one = 0x3c00;
     f32::from_bits(sem::matrix::Product::of(&picks).element(&[bits], &[one], 0x8000_0000) as u32)

@@ -1,4 +1,4 @@
-//! Rows whose addresses the lanes give: `ldmatrix` and `stmatrix`.
+//! `ldmatrix` and `stmatrix`: each lane gives the address of a row.
 
 use diag::Span;
 
@@ -13,13 +13,13 @@ use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 use crate::registers::SlotRef;
 use smallvec::SmallVec;
 
-/// Bytes of a row that one lane's address stands for.
+/// Bytes of the row at one lane's address.
 const ROW_BYTES: usize = 16;
 type RowBytes = [u8; ROW_BYTES];
 
 impl Gang<'_> {
-    /// `ldmatrix` of halves for all warps, if they are whole and all rows lie in one place; else false. A register of a warp is
-    /// made of the rows of its matrix, or of the columns, one after the other.
+    /// `ldmatrix` of 16-bit elements for all warps. Returns false unless all warps are whole and all rows lie in one
+    /// region. Each register of a warp holds the rows, or the columns, of its matrix.
     pub(super) fn load_row_tiles(
         &mut self,
         rows: &MatrixRows,
@@ -38,7 +38,7 @@ impl Gang<'_> {
         if rows.format != RowFormat::Halves || !whole {
             return false;
         }
-        // The lanes that name rows.
+        // The lanes whose addresses count.
         let mut naming = *active;
         let named = u32::MAX >> (WARP_LANES - 8 * slots.len());
         let mut mask = Mask::EMPTY;
@@ -49,19 +49,19 @@ impl Gang<'_> {
         let request = Request { space: rows.address.space, bytes: ROW_BYTES as u64, write: false, span };
         let mut addresses = self.addresses(&rows.address, &naming);
         let Some(region) = self.checked_region(shared, &request, &mut addresses, mask) else { return false };
-        // Addresses may stand in a register that is loaded.
+        // The register that holds the addresses may be a destination: copy them first.
         let mut room = ROOM;
         let all = addresses.all(active, &mut room);
         let arrays: SmallVec<[*mut u8; 4]> =
             slots.into_iter().map(|slot| self.registers.update(active.window, slot)).collect();
         let load_tiles = self.registers.helpers().load_tiles;
         let base = region.storage.wrapping_sub(region.base as usize);
-        // SAFETY: the region holds the rows that lanes of these warps name, and the arrays have all lanes.
+        // SAFETY: the region holds the rows at the addresses of these warps' lanes, and the arrays have all lanes.
         unsafe { load_tiles(&arrays, base, all, warps, rows.transposed) }
         true
     }
 
-    /// Where the rows of a warp's matrices lie, and the lanes that name them.
+    /// The checked host addresses of the rows of a warp's matrices.
     fn row_places(
         &mut self,
         rows: &MatrixRows,
@@ -119,7 +119,7 @@ impl Gang<'_> {
         for (row, at) in places.into_iter().enumerate() {
             let (words, row) = (&registers[row / 8], row % 8);
             let bytes: RowBytes = std::array::from_fn(|byte| {
-                // The lane, and the byte of its word.
+                // The lane that holds the byte, and the byte's index in the lane's word.
                 let (lane, part) = match (rows.format, rows.transposed) {
                     (RowFormat::Halves, false) => (row * 4 + byte / 4, byte % 4),
                     (RowFormat::Halves, true) => (byte / 2 * 4 + row / 2, row % 2 * 2 + byte % 2),
@@ -136,7 +136,7 @@ impl Gang<'_> {
 }
 
 impl MatrixRows {
-    /// What a lane's register holds of the rows (PTX ISA, "ldmatrix").
+    /// The word that a lane's register gets from the rows (PTX ISA, "ldmatrix").
     pub(super) fn word(&self, rows: &[RowBytes], register: usize, lane: usize) -> u64 {
         let (group, within) = (lane / 4, lane % 4);
         match self.format {
@@ -152,7 +152,7 @@ impl MatrixRows {
                 u64::from(u32::from_le_bytes(std::array::from_fn(|i| row[within * 4 + i])))
             }
             RowFormat::Packed { bits, rows: 16 } => {
-                // Two registers a matrix; transposed, so that memory holds its columns.
+                // A matrix fills two registers. It is transposed: memory holds its columns.
                 let (matrix, row) = (register / 2, group + register % 2 * 8);
                 let bytes = std::array::from_fn(|i| unpacked(&rows[matrix * 16 + within * 4 + i], bits, row));
                 u64::from(u32::from_le_bytes(bytes))
@@ -165,7 +165,8 @@ impl MatrixRows {
     }
 }
 
-/// An element of 4, 6 or 8 bits, at the bottom of a byte. (What multiplies 4 bits in the middle of a byte has to shift them.)
+/// An element of 4, 6 or 8 bits, in the low bits of a byte. (Products that expect 4 bits in the middle of a byte need
+/// a shift.)
 fn unpacked(row: &RowBytes, bits: u32, index: usize) -> u8 {
     let all = u128::from_le_bytes(*row);
     (all >> (index as u32 * bits)) as u8 & (u8::MAX >> (8 - bits))

@@ -1,4 +1,4 @@
-//! Matrices in shared memory behind descriptors: the factors of `wgmma`.
+//! Matrices in shared memory that descriptors name: the factors of `wgmma`.
 
 use isa::Space;
 use isa::matrix::Matrix;
@@ -12,24 +12,24 @@ use crate::fault::FaultKind;
 use crate::mask::WARP_LANES;
 use crate::registers::Window;
 
-/// Bytes that stand together.
+/// Bytes of a unit: elements that are contiguous in memory.
 pub(super) const UNIT_BYTES: usize = 16;
 const UNIT: u32 = UNIT_BYTES as u32;
 
-/// Lines of a tile: units of a register.
+/// Lines of a tile: the units in one register.
 pub(super) const TILE_LINES: usize = 8;
 
-/// The units of a register, each of elements that stand together along k or (`transposed`) across it.
+/// The units of one register. The elements of a unit are consecutive along k or (`transposed`) across it.
 pub(in crate::exec) struct Tile {
     pub addresses: [u64; TILE_LINES],
-    /// Those of the first element.
+    /// Line and k of the first element.
     line: usize,
     k: usize,
     transposed: bool,
 }
 
 impl Tile {
-    /// The place of a unit's first element in the matrix, and how far it is from each to the next.
+    /// The index of a unit's first element in the matrix, and the distance between its elements.
     fn places(&self, unit: usize, factor: &MatrixFactor, matrix: Matrix) -> (usize, usize) {
         let &Tile { line, k, transposed, .. } = self;
         let (line, k) = if transposed { (line, k + unit) } else { (line + unit, k) };
@@ -41,7 +41,7 @@ impl Tile {
 }
 
 impl Gang<'_> {
-    /// Calls `f` with the place and the bits of every element of a factor.
+    /// Calls `f` with the index and the bits of every element of a factor.
     pub(super) fn each_of_factor(
         &mut self,
         factor: &MatrixFactor,
@@ -71,7 +71,7 @@ impl Gang<'_> {
         })
     }
 
-    /// Calls `f` with the bytes of the unit at each address of tiles, all of which are checked.
+    /// Checks the units at the addresses of tiles, and calls `f` with the bytes of each.
     #[inline]
     pub(super) fn each_checked_unit(
         &self,
@@ -92,7 +92,7 @@ impl Gang<'_> {
             }
             return Ok(());
         }
-        // They may lie in several variables.
+        // The units may lie in several variables.
         for &address in tiles.as_flattened() {
             let Some(region) = self.region(warp.shared, &request, address, address) else {
                 let lane = warp.index * WARP_LANES;
@@ -104,8 +104,9 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// Calls `f` with the tiles of a factor of this warp, if it is in shared memory: as [`lanes::Tiles::grid`] has them. Nothing is checked.
-    /// Descriptors have no room for the rank of the block whose memory it is: they mean the warp's own.
+    /// If a factor of this warp is in shared memory, calls `f` with its tiles in the order of [`lanes::Tiles::grid`].
+    /// Nothing is checked. A descriptor has no field for a CTA's rank: it names the shared memory of the warp's own
+    /// CTA.
     #[inline]
     pub(in crate::exec) fn each_tile(
         &self,
@@ -118,7 +119,7 @@ impl Gang<'_> {
         let number = |slot| self.registers.get(window, slot, warp * WARP_LANES);
         let descriptor = Descriptor::new(number(descriptor));
         let transposed = transposed.is_some_and(|slot| number(slot) != 0);
-        // Lines are rows of A, of which a warp has 16 of 64, or columns of B.
+        // Lines are rows of A or columns of B. Each warp has 16 of the 64 rows of A.
         let (first, lines, length) = match matrix {
             Matrix::A => {
                 ((self.first_thread as usize / WARP_LANES + warp) % 4 * 16, factor.rows, factor.columns)
@@ -126,12 +127,12 @@ impl Gang<'_> {
             _ => (0, factor.columns, factor.rows),
         };
         let in_unit = (UNIT * 8 / bits) as usize;
-        // Tiles across k and along it.
+        // Number of tiles across k and along k.
         let (across, along) = match transposed {
             true => (lines / in_unit, length / TILE_LINES),
             false => (lines / TILE_LINES, length / in_unit),
         };
-        // Rows of tiles are along k in A, and across it in B.
+        // A row of tiles runs along k in A and across k in B.
         let (rows, columns) = if matrix == Matrix::A { (across, along) } else { (along, across) };
         for row in 0..rows {
             for column in 0..columns {

@@ -18,8 +18,8 @@ use crate::registers::SlotRef;
 type Line = [u32; 4];
 
 impl Gang<'_> {
-    /// Loads or stores the matrices of all warps line by line, if these are whole and lines of tiles stand together in memory;
-    /// else false.
+    /// Loads or stores the matrices of all warps line by line. Returns false unless the warps are whole and the lines
+    /// of tiles are contiguous in memory.
     pub(super) fn move_tiles(
         &mut self,
         op: &Strided,
@@ -57,7 +57,8 @@ impl Gang<'_> {
                     let offset =
                         (line as u64 + i as u64).wrapping_mul(area.stride).wrapping_add(within as u64);
                     let address = area.base.wrapping_add(offset.wrapping_mul(u64::from(*bits)) / 8);
-                    // SAFETY: the region holds every element of the matrix, the arrays have the words of the warp.
+                    // SAFETY: the region holds every element of the matrix, and the arrays have the words of the
+                    // warp.
                     unsafe {
                         let memory = area.region.at(address);
                         let lanes =
@@ -86,8 +87,8 @@ impl Gang<'_> {
         Ok(true)
     }
 
-    /// The memory of a warp's matrix, all of it checked. The lowest lane's address and stride count: they must be the
-    /// same in all.
+    /// Checks and returns the memory of a warp's matrix. The address and stride of the lowest lane apply; they must
+    /// be the same in all lanes.
     #[expect(clippy::too_many_arguments, reason = "where, who, and what for")]
     pub(super) fn area(
         &self,
@@ -124,14 +125,14 @@ impl Gang<'_> {
             area.region = region;
             return Ok(area);
         }
-        // Who is at fault?
+        // Find the element that faults.
         for place in 0..rows * columns {
             let address = area.address(place);
             if let Err(kind) = self.place(shared, &request, address) {
                 return Err(self.access_fault(kind, &request, lane, address));
             }
         }
-        // Its elements may lie in several variables of shared memory.
+        // No single element faults, so they lie in several variables of shared memory.
         match self.all_shared(shared, space, base) {
             Some(region) => Ok(Area { region, ..area }),
             None => Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, base)),
@@ -143,7 +144,7 @@ impl Gang<'_> {
 pub(super) struct Area {
     region: Region,
     base: u64,
-    /// Elements from one row (column) to the next.
+    /// Distance between rows (or columns), in elements.
     stride: u64,
     columns: usize,
     bits: u32,
@@ -171,7 +172,7 @@ impl Area {
         }
     }
 
-    /// Elements that are stored fill bytes.
+    /// Stored elements always fill whole bytes.
     pub(super) fn write(&self, place: usize, bits: u64) {
         // SAFETY: the region holds every element of the matrix.
         unsafe { write(self.region.at(self.address(place)), self.bits.div_ceil(8), bits) }

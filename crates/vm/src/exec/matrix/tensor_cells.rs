@@ -1,4 +1,4 @@
-//! Which cells of tensor memory an instruction is about, for observers.
+//! The cells of tensor memory that an instruction uses, for observers.
 
 use sem::tensor_memory::{Cell, Multiplication, Shift};
 
@@ -9,11 +9,12 @@ use crate::memory::shared_rank;
 use crate::observer::{TensorCells, TensorMemoryAccess};
 use crate::registers::SlotRef;
 
-/// What is done, to which cells, and which are read for it.
+/// The kind of access, its cells, and other cells that it reads.
 pub(in crate::exec) type TensorAccess = (TensorMemoryAccess, Vec<TensorCells>, Vec<TensorCells>);
 
 impl Gang<'_> {
-    /// What an instruction of these lanes is about to do to tensor memory. Nothing is checked: of what is misused it may be less.
+    /// The access to tensor memory that an instruction of these lanes is about to make. Nothing is checked: for a
+    /// misuse, the cells may be incomplete.
     pub(in crate::exec) fn tensor_access(
         &self,
         op: &TensorMemory,
@@ -108,7 +109,7 @@ impl Gang<'_> {
         }
     }
 
-    /// The block of a lane, or both of its pair.
+    /// The CTA of a lane, or both CTAs of its pair.
     fn owners(&self, pair: bool, lane: usize) -> Vec<[u32; 3]> {
         let block = self.block_of(lane);
         let own = shared_rank(self.shared_base).0;

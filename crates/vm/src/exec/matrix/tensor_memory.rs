@@ -1,4 +1,5 @@
-//! Tensor memory: allocations, loads, stores, copies, shifts. What cells mean says [`sem::tensor_memory`]. All is done at once.
+//! Tensor memory: allocations, loads, stores, copies, shifts. [`sem::tensor_memory`] defines the contents of cells.
+//! All operations complete at once.
 
 use diag::Span;
 use isa::Space;
@@ -15,12 +16,12 @@ use crate::memory::{shared_base, shared_rank};
 use crate::registers::{SlotRef, Window};
 use crate::tensor_memory::TensorMemoryOf;
 
-/// Bytes that matrices and rows in shared memory are made of.
+/// Bytes of a unit, the building block of matrices and rows in shared memory.
 const UNIT_BYTES: usize = 16;
 /// Bytes of an address in tensor memory.
 const ADDRESS_BYTES: u64 = 4;
 
-/// Who executes an instruction on tensor memory, and where.
+/// The lane that issues an instruction on tensor memory, and its context.
 pub(super) struct Issue<'a> {
     pub shared: &'a Shared,
     pub window: Window,
@@ -103,7 +104,7 @@ impl Gang<'_> {
         self.fault(misuse.into(), span, Mask::single(lane), None, &misuse.to_string())
     }
 
-    /// `tcgen05.alloc`: of each warp whether there was room.
+    /// `tcgen05.alloc`. Writes to `done`, for each warp, whether there was room.
     fn allocate(
         &mut self,
         address: &Address,
@@ -126,7 +127,8 @@ impl Gang<'_> {
             let allocated = shared.tensor_memory.borrow_mut().allocate(columns, span);
             match allocated.map_err(|misuse| self.misuse(misuse, span, lane))? {
                 Some(at) => {
-                    // SAFETY: the place holds 4 bytes of shared memory of the cluster, which this host thread alone touches.
+                    // SAFETY: the place holds 4 bytes of shared memory of the cluster, which only this host thread
+                    // accesses.
                     unsafe { place.cast::<u32>().write_unaligned(at as u32) }
                     finished.set_warp(warp, lanes);
                     shared.note_change();
@@ -143,7 +145,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// The cell that a warp's address names, all of whose fragment is there and in the warp's reach.
+    /// The cell that a warp's address names. Checks that the whole fragment is allocated and accessible to the warp.
     fn fragment_start(
         &self,
         at: SlotRef,
@@ -218,7 +220,8 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// The blocks that an instruction of a lane is about, by rank, with their tensor memory: the block itself, or its pair.
+    /// The CTAs that an instruction of a lane uses, by rank, with their tensor memory: the lane's CTA, or both of its
+    /// pair.
     pub(super) fn blocks_of(&self, pair: bool, issue: &Issue) -> Step<Vec<(u32, TensorMemoryOf)>> {
         if !pair {
             return Ok(vec![(issue.shared.rank(), TensorMemoryOf::clone(&issue.shared.tensor_memory))]);
@@ -229,7 +232,7 @@ impl Gang<'_> {
         }
     }
 
-    /// The 16 bytes at each of these addresses of `.shared::cluster`.
+    /// Reads the 16 bytes at each of these addresses of `.shared::cluster`.
     pub(super) fn shared_units(&self, addresses: &[u64], issue: &Issue) -> Step<Vec<u128>> {
         let request =
             Request { space: Space::Shared, bytes: UNIT_BYTES as u64, write: false, span: issue.span };
@@ -238,7 +241,7 @@ impl Gang<'_> {
             .zip(greatest)
             .and_then(|(&least, &greatest)| self.region(issue.shared, &request, least, greatest));
         let unit = |&address: &u64| {
-            // They may lie in several variables.
+            // The units may lie in several variables.
             let region = whole.or_else(|| self.region(issue.shared, &request, address, address));
             let Some(region) = region else {
                 let kind = Self::why_outside(issue.shared, Space::Shared, address);
@@ -287,7 +290,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// The addresses of what an instruction of a lane reads behind the descriptor in a slot. Nothing is checked.
+    /// The addresses that an instruction of a lane reads through the descriptor in a slot. They are not checked.
     pub(in crate::exec) fn tensor_units(
         &self,
         op: &TensorMemory,

@@ -1,4 +1,5 @@
-//! `tcgen05.mma`: factors are gathered from shared and tensor memory, multiplied in [`lanes::MatrixHelpers`], and D is written.
+//! `tcgen05.mma`: gathers the factors from shared and tensor memory, multiplies them in [`lanes::MatrixHelpers`], and
+//! writes D.
 
 use isa::Type;
 use isa::matrix::Matrix;
@@ -12,17 +13,17 @@ use crate::memory::shared_base;
 use crate::registers::{SlotRef, Window};
 use crate::tensor_memory::TensorMemory;
 
-/// Lines of a matrix in shared memory: the places of all elements of a unit, for each of its addresses.
+/// Addresses of a matrix in shared memory: one for each unit, which holds several elements.
 struct Places {
     addresses: Vec<u64>,
-    /// Lines, and elements of each.
+    /// Number of lines, and of elements in each.
     lines: usize,
     count: usize,
     factor: Factor,
 }
 
 impl Places {
-    /// Where the elements of so many lines, `count` each, are behind a descriptor.
+    /// The addresses of `lines` lines of `count` elements each, behind a descriptor.
     fn new(factor: Factor, descriptor: sem::matrix::Descriptor, lines: usize, count: usize) -> Places {
         let in_unit = factor.in_unit();
         let addresses = match factor.transposed {
@@ -38,7 +39,7 @@ impl Places {
         Places { addresses, lines, count, factor }
     }
 
-    /// Calls `f` with line, k and bits of every element of the units at the addresses.
+    /// Calls `f` with line, k and bits of every element of the units read from the addresses.
     fn each(&self, units: &[u128], mut f: impl FnMut(usize, usize, u64)) {
         let in_unit = self.factor.in_unit();
         for (at, &unit) in units.iter().enumerate() {
@@ -58,20 +59,20 @@ impl Places {
     }
 }
 
-/// The value of an element; that of an integer too, which binary32 holds.
+/// The value of an element. Small integers are exact in binary32, too.
 fn value(ty: Type, bits: u64) -> f32 {
     match ty {
         Type::Bf16 => f32::from_bits((bits as u32) << 16),
         Type::Tf32 => f32::from_bits(bits as u32 & !0x1fff),
         Type::U8 => f32::from(bits as u8),
         Type::S8 => f32::from(bits as u8 as i8),
-        // The tables know `.e2m1` in the middle of a byte.
+        // The tables expect `.e2m1` in the middle of a byte.
         Type::E2m1 => small_floats(ty)[usize::from((bits << 2) as u8)],
         ty => small_floats(ty)[usize::from(bits as u8)],
     }
 }
 
-/// A matrix on its way to binary32: halves are widened together.
+/// A matrix that is converted to binary32. F16 elements are collected and widened together.
 struct Elements {
     ty: Type,
     halves: Vec<u16>,
@@ -93,14 +94,14 @@ impl Elements {
 
     fn finish(mut self, op: &TensorMultiply) -> Vec<f32> {
         if self.ty == Type::F16 {
-            // SAFETY: the path is one that the machine has; matrices have a multiple of 16 elements.
+            // SAFETY: the host has the instructions of the path; matrices have a multiple of 16 elements.
             unsafe { (op.helpers.widen)(&self.halves, &mut self.values) }
         }
         self.values
     }
 }
 
-/// The cells of a block where everything is that is not in shared memory.
+/// The cells of a CTA's tensor memory that hold the operands outside shared memory.
 struct Cells {
     d: Cell,
     a: Option<Cell>,
@@ -124,7 +125,7 @@ impl Gang<'_> {
         };
         m.check(cells.d).map_err(fault)?;
         let blocks = self.blocks_of(m.pair, issue)?;
-        // B: the blocks of a pair have half of the columns each.
+        // Each CTA of a pair holds half of the columns of B.
         let descriptor = m.b.descriptor(number(op.b)).map_err(fault)?;
         let columns = m.n / blocks.len();
         let mask = op.zero_mask.map(|mask| m.column_mask(number(mask))).transpose().map_err(fault)?;
@@ -157,7 +158,7 @@ impl Gang<'_> {
         for (block, (rank, memory)) in blocks.iter().enumerate() {
             let mut memory = memory.borrow_mut();
             self.check_cells(&m, &cells, &memory, issue)?;
-            // A in shared memory: the block's rows.
+            // A in shared memory: this CTA's rows.
             let of_block = match a_descriptor {
                 None => None,
                 Some(descriptor) => {
@@ -184,7 +185,7 @@ impl Gang<'_> {
                 multiply(op, &m, &part, &cells, &memory, a, &b, &mut d);
                 for (row, &lane) in part.lanes.iter().enumerate() {
                     let lane = lane + cells.d.lane;
-                    // A word has 32 lanes, and the second block its own four words.
+                    // Each word covers 32 lanes, and the second CTA has its own four words.
                     let word = disabled.get(block * 4 + lane / 32).copied().unwrap_or(0);
                     if word >> (lane % 32) & 1 != 0 {
                         continue;
@@ -198,7 +199,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// All cells that an instruction is about must be there.
+    /// Checks that all cells that an instruction uses are allocated.
     fn check_cells(&self, m: &Multiplication, cells: &Cells, memory: &TensorMemory, issue: &Issue) -> Step {
         let check = || {
             for part in m.parts() {
@@ -219,7 +220,7 @@ impl Gang<'_> {
         check().map_err(|misuse| self.misuse(misuse, issue.span, issue.lane))
     }
 
-    /// What D is before, floats times a power of two; integers as their bits.
+    /// The old values of D: floats scaled by a power of two, or integers as their bits.
     fn addend(
         &self,
         op: &TensorMultiply,
@@ -249,7 +250,8 @@ impl Gang<'_> {
         c
     }
 
-    /// The addresses in a block's shared memory of the factor behind the descriptor in a slot, and whether a pair of blocks has them.
+    /// The addresses, in a CTA's shared memory, of the factor behind the descriptor in a slot; and whether a pair of
+    /// CTAs holds it.
     pub(super) fn factor_addresses(
         &self,
         op: &TensorMultiply,
@@ -277,12 +279,12 @@ impl Gang<'_> {
     }
 }
 
-/// Addresses in the shared memory of the block of a rank.
+/// Converts addresses in a CTA's shared memory to `.shared::cluster` addresses of the CTA with this rank.
 fn based(addresses: &[u64], rank: u32) -> Vec<u64> {
     addresses.iter().map(|inner| shared_base(rank) + inner).collect()
 }
 
-/// The rows of A in the lanes of a part of D.
+/// The rows of A for the lanes of a part of D, from tensor memory.
 fn in_tensor_memory(
     op: &TensorMultiply,
     m: &Multiplication,
@@ -302,7 +304,7 @@ fn in_tensor_memory(
     a.finish(op)
 }
 
-/// The columns of B that a part of D has.
+/// The columns of B for a part of D.
 fn columns_of<'b>(b: &'b [f32], m: &Multiplication, part: &Part) -> std::borrow::Cow<'b, [f32]> {
     if part.columns.len() == m.n {
         return b.into();
@@ -310,7 +312,7 @@ fn columns_of<'b>(b: &'b [f32], m: &Multiplication, part: &Part) -> std::borrow:
     b.chunks_exact(m.n).flat_map(|row| &row[part.columns.clone()]).copied().collect()
 }
 
-/// Adds the products of a part to `d`, which integers are in as bits.
+/// Adds the products for a part of D to `d`. Integers in `d` are stored as their bits.
 #[expect(clippy::too_many_arguments, reason = "all matrices of a product")]
 fn multiply(
     op: &TensorMultiply,
@@ -365,10 +367,10 @@ fn multiply(
                     .map(move |(column, x)| scaled((k, x), start + column, Matrix::B, of_b, b_part))
             })
             .collect();
-        // SAFETY: the path is one that the machine has.
+        // SAFETY: the host has the instructions of the path.
         return unsafe { (op.helpers.multiply_scaled)(n, stored, &a, &columns, &b, d) };
     }
-    // Integers are multiplied and summed up as binary32, which holds them; C, which may be larger, comes after.
+    // Integer products and their sums are exact in binary32. C may be larger and is added afterwards.
     let integers = m.product.d == Type::S32;
     let addends = if integers { std::mem::replace(d, vec![0.0; rows * n]) } else { Vec::new() };
     // SAFETY: as above.
@@ -383,7 +385,8 @@ fn multiply(
     }
 }
 
-/// Adds integers in the words of `addends` to those that `sums` holds as binary32, and leaves words.
+/// Adds the integers in the bits of `addends` to the integer values of `sums`. Leaves the bits of the results in
+/// `sums`.
 fn add_integers(sums: &mut [f32], addends: &[f32], saturate: bool) {
     for (sum, addend) in sums.iter_mut().zip(addends) {
         let (products, addend) = (*sum as i32, addend.to_bits() as i32);
@@ -399,11 +402,11 @@ fn store(op: &TensorMultiply, m: &Multiplication, from: &[f32], to: &mut [u32]) 
         ty => {
             let canonical = |x: f32| if x.is_nan() { f32::from_bits(0x7fff_ffff) } else { x };
             if ty == Type::F16 {
-                // Whole vectors are narrowed.
+                // `narrow` works on whole vectors.
                 let mut wide: Vec<f32> = from.iter().map(|&x| canonical(x)).collect();
                 wide.resize(from.len().next_multiple_of(16), 0.0);
                 let mut halves = vec![0; wide.len()];
-                // SAFETY: the path is one that the machine has.
+                // SAFETY: the host has the instructions of the path.
                 unsafe { (op.helpers.narrow)(&wide, &mut halves) }
                 to.iter_mut().zip(halves).for_each(|(to, half)| *to = half.into());
             } else {

@@ -1,5 +1,5 @@
-//! Products whose fragments are tiles: a vector function multiplies whole warps, in the order of their registers ([`lanes::TileProduct`]).
-//! Everything else is moved element by element.
+//! Products whose fragments are tiles: a vector function multiplies whole warps in the order of their registers
+//! ([`lanes::TileProduct`]). All other products gather their elements one by one.
 
 use isa::matrix::Matrix;
 use lanes::{ProductRoom, TileProduct, TileRegisters, WarpProduct};
@@ -14,17 +14,17 @@ use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 use crate::registers::SlotRef;
 use diag::Span;
 
-/// The matrices of a warp's product, whose memory is kept from one to the next.
+/// Buffers for the matrices of a warp's product, reused for later products.
 #[derive(Default)]
 pub(in crate::exec) struct Matrices {
     room: ProductRoom,
-    /// The registers of A and of B that are made of what stands in shared memory.
+    /// The units of A and of B that come from shared memory, in the order of registers.
     a_units: Vec<[u8; UNIT_BYTES]>,
     b_units: Vec<[u8; UNIT_BYTES]>,
     addresses: Vec<[u64; TILE_LINES]>,
 }
 
-/// What the products of all warps have in common.
+/// The arguments that the products of all warps share.
 struct OfAllWarps<'a> {
     op: &'a Multiply,
     tiled: &'a Tiled,
@@ -36,7 +36,7 @@ struct OfAllWarps<'a> {
 }
 
 impl Gang<'_> {
-    /// A product for all warps; false if it is not one of tiles, or not of whole warps.
+    /// Computes the product for all warps. Returns false if its fragments are not tiles, or if a warp is not whole.
     pub(super) fn multiply_tiles(
         &mut self,
         op: &Multiply,
@@ -68,9 +68,9 @@ impl Gang<'_> {
     fn multiply_warps(&mut self, all: &OfAllWarps, matrices: &mut Matrices) -> Step {
         let &OfAllWarps { op, tiled, active, shared, span, .. } = all;
         let is_shared = |source: &TileSource| matches!(source, TileSource::Shared { .. });
-        // What is brought from shared memory lies where that of the warp before lay.
+        // The units from shared memory overwrite those of the previous warp.
         let one_by_one = is_shared(&tiled.a) || is_shared(&tiled.b);
-        // The descriptor of B, if its units were taken for a warp before.
+        // The descriptor of B whose units were read for a previous warp.
         let mut taken = None;
         let mut warps: SmallVec<[WarpProduct; GANG_LANES / WARP_LANES]> = SmallVec::new();
         for (index, _) in active.mask.warps() {
@@ -107,10 +107,10 @@ impl Gang<'_> {
         self.multiply_these(all, &warps, matrices)
     }
 
-    /// The products of warps, one after the other where the vector function can't do them.
+    /// Computes the products of warps; element by element where the vector function cannot.
     fn multiply_these(&mut self, all: &OfAllWarps, warps: &[WarpProduct], matrices: &mut Matrices) -> Step {
         let &OfAllWarps { op, product, ref registers, active, shared, span, .. } = all;
-        // SAFETY: the path is one that the machine has; the arrays have the warps' words.
+        // SAFETY: the host has the instructions of the path; the arrays have the warps' words.
         let odd = unsafe { (op.helpers.multiply_tiles)(product, registers, warps, &mut matrices.room) };
         for (_, warp) in warps.iter().enumerate().filter(|(i, _)| odd >> i & 1 != 0) {
             let index = warp.first / WARP_LANES;
@@ -119,7 +119,7 @@ impl Gang<'_> {
         Ok(())
     }
 
-    /// The registers of all matrices; of those in shared memory, the place that their units are brought to.
+    /// The registers of all matrices. A matrix in shared memory has the buffer of its units instead.
     fn tile_registers(&mut self, tiled: &Tiled, active: &Active, matrices: &mut Matrices) -> TileRegisters {
         let mut read = |slots: &[SlotRef]| -> SmallVec<[*const u8; 8]> {
             slots.iter().map(|&slot| self.registers.read(active.window, slot)).collect()
@@ -137,12 +137,13 @@ impl Gang<'_> {
         let a = factor(&tiled.a, &mut matrices.a_units);
         let b = factor(&tiled.b, &mut matrices.b_units);
         let c = read(&tiled.c);
-        // Each warp reads all that it needs before it writes its own lanes: they may be the same registers.
+        // A warp reads everything that it needs before it writes its own lanes, so D may share registers with other
+        // matrices.
         let d = tiled.d.iter().map(|&slot| self.registers.update(active.window, slot)).collect();
         TileRegisters { a, b, c, d, d_is_read: tiled.d_is_read }
     }
 
-    /// Brings the units of A or B of a warp from shared memory into the order of registers.
+    /// Reads the units of A or B of a warp from shared memory, in the order of registers.
     fn take_units(&self, op: &Multiply, matrix: Matrix, warp: &Warp, matrices: &mut Matrices) -> Step {
         let Matrices { a_units, b_units, addresses, .. } = matrices;
         let (factor, units) = if matrix == Matrix::A { (&op.a, a_units) } else { (&op.b, b_units) };
@@ -151,7 +152,8 @@ impl Gang<'_> {
         debug_assert_eq!(addresses.len() * TILE_LINES, units.len(), "as many as registers hold");
         let (units, mut next) = (units.as_mut_ptr(), 0);
         self.each_checked_unit(addresses, warp, |bytes| {
-            // SAFETY: there are as many units as addresses. Not by the vector: the registers' pointers are its memory.
+            // SAFETY: there are as many units as addresses. The write avoids the `Vec`, because the registers'
+            // pointers point into its memory.
             unsafe { units.add(next).write(bytes) }
             next += 1;
         })
