@@ -52,8 +52,8 @@ pub(crate) struct BodyChecker<'c, 'a> {
     pub(crate) names_tensor: bool,
     /// See [`crate::texture::has_plain_offset`].
     pub(crate) has_plain_offset: bool,
-    /// Messages so far about modifiers of the current instruction that do not fit together.
-    pub(crate) refused: Vec<String>,
+    /// Modifiers of the current instruction that a message has named as excluding each other.
+    pub(crate) apart: crate::opcode_rules::Apart<'a>,
 }
 
 impl<'a> Checker<'a> {
@@ -79,7 +79,7 @@ impl<'a> Checker<'a> {
             becomes_call: false,
             names_tensor: false,
             has_plain_offset: false,
-            refused: Vec::new(),
+            apart: Default::default(),
         };
         checker.declare_per_function();
         checker.declare_params(node);

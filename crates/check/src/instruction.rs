@@ -34,7 +34,7 @@ impl<'a> BodyChecker<'_, 'a> {
         if self.ends_within_word(node) {
             return;
         }
-        self.refused.clear();
+        self.apart.clear();
         let selection = self.selection(node);
         self.sink().enter(Stage::Operand);
         self.modifiers(node, &selection, ..=Stage::Words);
@@ -167,11 +167,8 @@ impl<'a> BodyChecker<'_, 'a> {
         {
             self.sink().report(Stage::FormGate, 3, Diagnostic::error(code, node.span, message));
         }
-        let own = crate::opcode_rules::check(node, &context, &operands);
-        let not_together = own.iter().map(|finding| &finding.message);
-        let not_together =
-            not_together.filter(|m| m.contains("cannot be combined") || m.starts_with("Instruction "));
-        self.refused = not_together.cloned().collect();
+        let (own, apart) = crate::opcode_rules::check(node, &context, &operands);
+        self.apart = apart;
         for finding in own {
             let diagnostic = Diagnostic::error(finding.code, finding.span, finding.message);
             self.sink().report(finding.stage, finding.place, diagnostic);
@@ -308,7 +305,7 @@ impl<'a> BodyChecker<'_, 'a> {
         if self.ends_within_word(node) {
             return;
         }
-        self.refused.clear();
+        self.apart.clear();
         let selection = self.selection(node);
         self.sink().enter(Stage::Operand);
         self.modifiers(node, &selection, ..=Stage::Words);

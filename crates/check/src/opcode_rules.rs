@@ -11,8 +11,28 @@ use crate::instruction::Context;
 use crate::operand::{Lowered, Value};
 use crate::order::Stage;
 
-/// Places, codes and messages.
-type Found = Vec<(u16, Code, String)>;
+/// What is wrong, and which modifiers the messages name as ones that exclude each other.
+#[derive(Default)]
+struct Found<'a> {
+    /// Places, codes and messages.
+    errors: Vec<(u16, Code, String)>,
+    apart: Apart<'a>,
+}
+
+impl<'a> Found<'a> {
+    fn push(&mut self, error: (u16, Code, String)) {
+        self.errors.push(error);
+    }
+
+    /// Adds an error that names modifiers as excluding each other.
+    fn push_apart(&mut self, words: &[&'a str], error: (u16, Code, String)) {
+        self.apart.extend_from_slice(words);
+        self.errors.push(error);
+    }
+}
+
+/// Modifiers that exclude each other: no other message rejects them.
+pub(crate) type Apart<'a> = SmallVec<[&'a str; 4]>;
 
 /// An error, and its place in its stage.
 pub(crate) struct Finding {
@@ -35,11 +55,15 @@ const LATE: u16 = 4;
 const ORDERS: &[&str] = &["acquire", "relaxed", "release"];
 const SCOPES: &[&str] = &["cta", "cluster", "gpu", "sys"];
 
-/// The errors in an instruction whose types and operands fit, in ptxas's order.
-pub(crate) fn check(node: &Tree, context: &Context, operands: &[Lowered]) -> Vec<Finding> {
+/// The errors in an instruction whose types and operands fit, in ptxas's order; and the modifiers that they name as excluding each other.
+pub(crate) fn check<'a>(
+    node: &Tree<'a>,
+    context: &Context,
+    operands: &[Lowered],
+) -> (Vec<Finding>, Apart<'a>) {
     let words = Words(node.modifiers.iter().map(|m| m.text).collect());
     let span = crate::selection::head(node);
-    let mut found: Found = Vec::new();
+    let mut found = Found::default();
     match context.form.opcode {
         Opcode::Cp => copy(&words, context, &mut found),
         Opcode::Mbarrier => {
@@ -61,7 +85,9 @@ pub(crate) fn check(node: &Tree, context: &Context, operands: &[Lowered]) -> Vec
         }
         _ => {}
     }
+    let apart = found.apart;
     let mut found: Vec<Finding> = found
+        .errors
         .into_iter()
         .map(|(place, code, message)| {
             let stage = if place == LATE { Stage::Other } else { Stage::OpcodeRules };
@@ -82,7 +108,7 @@ pub(crate) fn check(node: &Tree, context: &Context, operands: &[Lowered]) -> Vec
     if let Some(message) = matrix_types(&words, context) {
         found.push(Finding { stage, place, code: Code::InstructionTypes, span, message });
     }
-    found
+    (found, apart)
 }
 
 /// The modifiers of an instruction.
@@ -108,7 +134,7 @@ impl<'a> Words<'a> {
 }
 
 /// Asynchronous copies: their state spaces and how they complete.
-fn copy(words: &Words, context: &Context, found: &mut Found) {
+fn copy<'a>(words: &Words<'a>, context: &Context, found: &mut Found<'a>) {
     let name = context.name;
     let is_bulk =
         words.has("bulk") && !["prefetch", "commit_group", "wait_group"].iter().any(|w| words.has(w));
@@ -139,7 +165,7 @@ fn copy(words: &Words, context: &Context, found: &mut Found) {
 }
 
 /// Arrivals at mbarrier objects of other CTAs, and `.noComplete`.
-fn mbarrier(words: &Words, context: &Context, operands: &[Lowered], found: &mut Found) {
+fn mbarrier<'a>(words: &Words<'a>, context: &Context, operands: &[Lowered], found: &mut Found<'a>) {
     let writes = context.form.operands.first().is_some_and(|spec| spec.access == Access::Write);
     let arrives = words.has("arrive") || words.has("arrive_drop");
     let is_sink =
@@ -155,13 +181,13 @@ fn mbarrier(words: &Words, context: &Context, operands: &[Lowered], found: &mut 
     if arrives && words.has("noComplete") {
         for word in ["shared::cluster", "relaxed", "cluster"].into_iter().filter(|word| words.has(word)) {
             let message = format!("Modifier '.{word}' cannot be combined with modifier '.noComplete'");
-            found.push((WAY, Code::IllegalModifier, message));
+            found.push_apart(&[word, "noComplete"], (WAY, Code::IllegalModifier, message));
         }
     }
 }
 
 /// A memory order needs a scope, and a scope an order.
-fn order_and_scope(words: &Words, context: &Context, found: &mut Found) {
+fn order_and_scope<'a>(words: &Words<'a>, context: &Context, found: &mut Found<'a>) {
     let name = context.name;
     // The last order and the last scope count.
     let (order, scope) = (words.last(ORDERS), words.last(SCOPES));
@@ -173,7 +199,8 @@ fn order_and_scope(words: &Words, context: &Context, found: &mut Found) {
         (Some(order), None) => format!("Modifier '.{order}' requires scope with '{name}' instruction"),
         (None, Some(_)) if words.has("generic::fabric") || words.has("fabric::generic") => return,
         (None, Some(scope)) if words.has("weak") => {
-            format!("Modifier '.weak' cannot be combined with modifier '.{scope}'")
+            let message = format!("Modifier '.weak' cannot be combined with modifier '.{scope}'");
+            return found.push_apart(&["weak", scope], (WAY, Code::MissingModifier, message));
         }
         (None, Some(scope)) => format!("Modifier '.{scope}' requires order with '{name}' instruction"),
         _ => return,
@@ -182,7 +209,7 @@ fn order_and_scope(words: &Words, context: &Context, found: &mut Found) {
 }
 
 /// Fences between proxies.
-fn proxy(words: &Words, context: &Context, found: &mut Found) {
+fn proxy<'a>(words: &Words<'a>, context: &Context, found: &mut Found<'a>) {
     let name = context.name;
     let direction = words.has("tensormap::generic") || words.has("async::generic");
     let kind = words.first(&["alias", "async"]);
@@ -220,7 +247,7 @@ pub(crate) fn refuses_space_of_proxy(modifiers: &[&str], space: Mod) -> bool {
 }
 
 /// The restrictions of fences require one order and one scope each.
-fn fence(words: &Words, found: &mut Found) {
+fn fence<'a>(words: &Words<'a>, found: &mut Found<'a>) {
     let restrictions = [
         ("mbarrier_init", "release"),
         ("sync_restrict::shared::cta", "release"),
@@ -238,7 +265,7 @@ fn fence(words: &Words, found: &mut Found) {
                 Some(word) if word != wanted => {
                     let message =
                         format!("Modifier '.{restriction}' cannot be combined with modifier '.{word}'");
-                    found.push((WAY, Code::IllegalModifier, message));
+                    found.push_apart(&[restriction, word], (WAY, Code::IllegalModifier, message));
                 }
                 Some(_) => {}
             }
@@ -247,7 +274,7 @@ fn fence(words: &Words, found: &mut Found) {
 }
 
 /// Eviction priorities of L2 require accesses of 256 bits.
-fn eviction(words: &Words, context: &Context, found: &mut Found) {
+fn eviction<'a>(words: &Words<'a>, context: &Context, found: &mut Found<'a>) {
     let Some(priority) = words.0.iter().find(|word| word.starts_with("L2::evict")) else { return };
     let bits = |wanted: u32| context.picks.types().first().is_some_and(|ty| ty.bits() == wanted);
     if !(words.has("v8") && bits(32) || words.has("v4") && bits(64)) {
@@ -255,7 +282,7 @@ fn eviction(words: &Words, context: &Context, found: &mut Found) {
             "Instruction '{}' requires '.v8.b32/.v4.b64' type with '.{priority}' modifier.",
             context.name
         );
-        found.push((WAY, Code::IllegalModifier, message));
+        found.push_apart(&[priority], (WAY, Code::IllegalModifier, message));
     }
 }
 

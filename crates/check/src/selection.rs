@@ -280,10 +280,10 @@ impl<'a> BodyChecker<'_, 'a> {
             match &finding.fault {
                 // An earlier message already names the modifier as one that does not fit.
                 Fault::Select(SelectError::Illegal { index, .. })
-                    if node.modifiers.get(*index).is_some_and(|modifier| {
-                        let word = format!("'.{}'", modifier.text);
-                        self.refused.iter().any(|message| message.contains(&word))
-                    }) => {}
+                    if node
+                        .modifiers
+                        .get(*index)
+                        .is_some_and(|modifier| self.apart.contains(&modifier.text)) => {}
                 Fault::Select(error) => {
                     self.report_select(node, selection, error, finding.stage, finding.index)
                 }

@@ -231,7 +231,8 @@ impl Launch {
     /// use std::ops::ControlFlow;
     /// use std::sync::{Arc, Mutex};
     ///
-    /// use ptxvm::{AccessEvent, Device, LaunchObserver, Module};
+    /// use ptxvm::observe::{AccessEvent, LaunchObserver};
+    /// use ptxvm::{Device, Module};
     ///
     /// /// Ends a launch that writes to an address.
     /// struct Watchpoint(u64);
