@@ -119,6 +119,11 @@ impl<'a> Words<'a> {
         self.0.contains(&word)
     }
 
+    /// Do they name the generic proxy and that of the fabric?
+    fn are_of_fabric(&self) -> bool {
+        self.has("generic::fabric") || self.has("fabric::generic")
+    }
+
     fn first(&self, among: &[&str]) -> Option<&'a str> {
         self.0.iter().copied().find(|word| among.contains(word))
     }
@@ -197,7 +202,7 @@ fn order_and_scope<'a>(words: &Words<'a>, context: &Context, found: &mut Found<'
             format!("Modifier '.{scope}' requires modifier '.order'")
         }
         (Some(order), None) => format!("Modifier '.{order}' requires scope with '{name}' instruction"),
-        (None, Some(_)) if words.has("generic::fabric") || words.has("fabric::generic") => return,
+        (None, Some(_)) if words.are_of_fabric() => return,
         (None, Some(scope)) if words.has("weak") => {
             let message = format!("Modifier '.weak' cannot be combined with modifier '.{scope}'");
             return found.push_apart(&["weak", scope], (WAY, Code::MissingModifier, message));
@@ -236,8 +241,7 @@ fn refuses_space(words: &Words, space: &str) -> bool {
     if words.has("async") || words.has("tensormap::generic") || words.has("async::generic") {
         return false;
     }
-    let of_fabric = words.has("generic::fabric") || words.has("fabric::generic");
-    !(of_fabric && matches!(space, "global" | "shared" | "shared::cta" | "shared::cluster"))
+    !(words.are_of_fabric() && matches!(space, "global" | "shared" | "shared::cta" | "shared::cluster"))
 }
 
 /// Does [`proxy`] report that the fence rejects this state space? Then it must not be reported again.

@@ -77,8 +77,7 @@ impl BodyChecker<'_, '_> {
         };
         if let Some(lowered) = operands.iter().find(asks) {
             let message = ".minperctamemory directive required for 'using special register %perctamemoryoffset and %perctamemorysize'";
-            let help =
-                "say how many bytes each block needs behind the head of the kernel: `.minperctamemory 1024`";
+            let help = "write how many bytes each block needs behind the parameters: `.minperctamemory 1024`";
             self.sink().error(Code::MissingDirective, lowered.span, message).help(help);
         }
     }

@@ -2,7 +2,7 @@
 //! Allocation and Operations").
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -32,8 +32,10 @@ struct Blocks {
     extents: Vec<Extent>,
     /// Storage by size, for reuse.
     spare: HashMap<usize, Vec<NonNull<u8>>>,
-    /// Bytes allocated now.
+    /// Bytes that kernels have allocated and not freed.
     live: u64,
+    /// Addresses of what is not the kernels': its bytes are not in `live`.
+    reserved: HashSet<u64>,
 }
 
 // SAFETY: storage is plain bytes owned by the heap; kernels race on it by design and reach it only through
@@ -41,6 +43,35 @@ struct Blocks {
 unsafe impl Send for Blocks {}
 // SAFETY: as above.
 unsafe impl Sync for Blocks {}
+
+impl Blocks {
+    /// Adds an allocation of zeroed bytes behind the last one. `None` if `bytes` is 0, or the host has too few.
+    fn add(&mut self, bytes: u64) -> Option<u64> {
+        if bytes == 0 {
+            return None;
+        }
+        let layout = storage_layout(bytes)?;
+        // The host limits sizes, but addresses are never reused and may run out.
+        let base = match self.extents.last() {
+            Some(last) => (last.base + last.bytes).checked_add(RED_ZONE)?.checked_next_multiple_of(ALIGN)?,
+            None => HEAP_BASE,
+        };
+        base.checked_add(bytes)?;
+        let storage = match self.spare.get_mut(&layout.size()).and_then(Vec::pop) {
+            Some(storage) => {
+                // SAFETY: the storage was made with this layout.
+                unsafe { storage.write_bytes(0, layout.size()) }
+                storage
+            }
+            None => {
+                // SAFETY: the layout has at least `ALIGN` bytes.
+                NonNull::new(unsafe { alloc_zeroed(layout) })?
+            }
+        };
+        self.extents.push(Extent { base, bytes, storage: Some(storage.as_ptr()) });
+        Some(base)
+    }
+}
 
 impl Default for Heap {
     fn default() -> Heap {
@@ -62,39 +93,21 @@ impl Heap {
 
     /// Reserves zeroed bytes. `None` if the limit leaves too few, or `bytes` is 0.
     pub fn allocate(&self, bytes: u64) -> Option<u64> {
-        self.allocate_within(self.limit.load(Ordering::Relaxed), bytes)
-    }
-
-    /// Like [`Heap::allocate`], for memory that is not the kernel's. Not subject to the limit.
-    pub fn reserve(&self, bytes: u64) -> Option<u64> {
-        self.allocate_within(u64::MAX, bytes)
-    }
-
-    fn allocate_within(&self, limit: u64, bytes: u64) -> Option<u64> {
         let mut blocks = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
-        if bytes == 0 || bytes > limit.saturating_sub(blocks.live) {
+        if bytes > self.limit.load(Ordering::Relaxed).saturating_sub(blocks.live) {
             return None;
         }
-        let layout = storage_layout(bytes)?;
-        // The host limits sizes, but addresses are never reused and may run out.
-        let base = match blocks.extents.last() {
-            Some(last) => (last.base + last.bytes).checked_add(RED_ZONE)?.checked_next_multiple_of(ALIGN)?,
-            None => HEAP_BASE,
-        };
-        base.checked_add(bytes)?;
-        let storage = match blocks.spare.get_mut(&layout.size()).and_then(Vec::pop) {
-            Some(storage) => {
-                // SAFETY: the storage was made with this layout.
-                unsafe { storage.write_bytes(0, layout.size()) }
-                storage
-            }
-            None => {
-                // SAFETY: the layout has at least `ALIGN` bytes.
-                NonNull::new(unsafe { alloc_zeroed(layout) })?
-            }
-        };
+        let base = blocks.add(bytes)?;
         blocks.live += bytes;
-        blocks.extents.push(Extent { base, bytes, storage: Some(storage.as_ptr()) });
+        Some(base)
+    }
+
+    /// Like [`Heap::allocate`], for memory that is not the kernel's. The limit does not apply to it, and it leaves
+    /// kernels as much as before.
+    pub fn reserve(&self, bytes: u64) -> Option<u64> {
+        let mut blocks = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
+        let base = blocks.add(bytes)?;
+        blocks.reserved.insert(base);
         Some(base)
     }
 
@@ -109,7 +122,9 @@ impl Heap {
         let storage = blocks.extents[index].storage.take().and_then(NonNull::new);
         let storage = storage.ok_or(FaultKind::InvalidFree)?;
         let bytes = blocks.extents[index].bytes;
-        blocks.live -= bytes;
+        if !blocks.reserved.remove(&address) {
+            blocks.live -= bytes;
+        }
         if let Some(layout) = storage_layout(bytes) {
             blocks.spare.entry(layout.size()).or_default().push(storage);
         }
@@ -163,6 +178,18 @@ mod tests {
         assert_eq!(heap.find(a).unwrap().resolve(a, 1), Err(FaultKind::UseAfterFree));
         // There is room again.
         assert!(heap.allocate(40).is_some() && heap.allocate(1).is_none());
+    }
+
+    #[test]
+    fn what_is_not_the_kernels_leaves_them_their_limit() {
+        let heap = Heap { limit: AtomicU64::new(100), ..Heap::default() };
+        let reserved = heap.reserve(1000).unwrap();
+        let a = heap.allocate(100).unwrap();
+        assert_eq!(heap.allocate(1), None);
+        heap.free(reserved).unwrap();
+        assert_eq!(heap.allocate(1), None);
+        heap.free(a).unwrap();
+        assert!(heap.allocate(100).is_some());
     }
 
     #[test]
