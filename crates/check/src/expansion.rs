@@ -194,6 +194,7 @@ fn does_not_fit(
             (loads && target.number >= 120 && is_narrow, "mov")
         }
         (_, Action::Effect(Effect::StoreAsync)) => (address < 32, "mov"),
+        (_, Action::Effect(Effect::TensorMapQuery)) => (address < 64, "mov"),
         (_, Action::Effect(Effect::Tex)) if picks.has(Mod::Grad) && picks.has(Mod::V4) => {
             let mut names = form.operands_with(picks).map(|spec| spec.name);
             // Bits are copied, whatever they contain.

@@ -52,6 +52,7 @@ impl<'a> BodyChecker<'_, 'a> {
         // Fragments of these instructions may have any length, whatever their types and shapes.
         if picks.has(Mod::MmaAsync)
             || form.opcode == Opcode::Tcgen05 && (picks.has(Mod::Ld) || picks.has(Mod::St))
+            || form.action == isa::Action::Effect(Effect::SparseData)
         {
             self.longest_vector = usize::MAX;
         }

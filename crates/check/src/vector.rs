@@ -31,9 +31,15 @@ pub(crate) fn fit_vector(
     let of_texels = crate::texture::is_texel_access(place.context.form);
     // ptxas counts the coordinates of a tensor as an operand.
     let of_tensor = place.context.picks.has(isa::Mod::Tensor);
-    let argument = place.index + 1;
+    let named_argument = match place.context.form.action {
+        _ if of_tensor => Some(place.index + 1),
+        Action::Effect(Effect::TensorLd | Effect::SparseData) => Some(place.index),
+        Action::Effect(Effect::TensorSt) if !writes => Some(place.index),
+        _ => None,
+    };
     let of_matrix =
-        matches!(place.context.form.opcode, Opcode::Mma | Opcode::Wmma | Opcode::Wgmma | Opcode::Tcgen05);
+        matches!(place.context.form.opcode, Opcode::Mma | Opcode::Wmma | Opcode::Wgmma | Opcode::Tcgen05)
+            || place.context.form.action == Action::Effect(Effect::SparseData);
     let names_size = matches!(
         place.context.form.opcode,
         Opcode::Ldmatrix | Opcode::Stmatrix | Opcode::Multimem | Opcode::Clusterlaunchcontrol
@@ -56,17 +62,9 @@ pub(crate) fn fit_vector(
         if names_size {
             return vector_expected(complaints);
         }
-        if of_tensor {
+        if let Some(argument) = named_argument {
             let message =
                 format!("Argument {argument} of instruction '{name}': Argument vector size mismatch");
-            let help = format!("write {count} elements");
-            complain(complaints, Code::VectorSize, lowered.span, message, Some(&help));
-            return Verdict::Fits(Operand::Sink);
-        }
-        let of_tensor_memory = Action::Effect(if writes { Effect::TensorLd } else { Effect::TensorSt });
-        if place.context.form.action == of_tensor_memory {
-            let message =
-                format!("Argument {} of instruction '{name}': Argument vector size mismatch", place.index);
             let help = format!("write {count} elements");
             complain(complaints, Code::VectorSize, lowered.span, message, Some(&help));
             return Verdict::Fits(Operand::Sink);
@@ -142,7 +140,7 @@ pub(crate) fn fit_vector(
         }
         Value::Sink if place.spec.sink => return Verdict::Fits(Operand::Sink),
         Value::Register(..) if of_tensor => {
-            let message = format!("Vector expected for argument {argument}");
+            let message = format!("Vector expected for argument {}", place.index + 1);
             complain(complaints, Code::VectorExpected, lowered.span, message, None);
             return Verdict::Fits(Operand::Sink);
         }
@@ -267,7 +265,7 @@ fn fit_no_offsets(lowered: &Lowered, place: &Place, count: usize, complaints: &m
     let argument = place.index + 1;
     let name = place.context.name;
     let size = format!("Argument {argument} of instruction '{name}': Argument vector size mismatch");
-    let expected = format!("Vector expected for argument {argument}");
+    let expected = format!("Vector expected for argument {}", place.index + 1);
     complaints.push((Stage::OpcodeRules, Diagnostic::error(Code::VectorExpected, lowered.span, expected)));
     let size = Diagnostic::error(Code::VectorSize, lowered.span, size);
     complaints.push((Stage::OpcodeRules, size.help(format!("write {count} elements"))));

@@ -287,6 +287,8 @@ pub enum Effect {
     Ret,
     SetMaxNReg,
     Shfl,
+    /// `spcompress`, `spdecompress`, and `tcgen05.ld` with the former: checked only.
+    SparseData,
     St,
     StMatrix,
     /// `st.async` and `red.async`, which signal an mbarrier object.
@@ -306,6 +308,8 @@ pub enum Effect {
     TensorCp,
     /// `tcgen05.ld`
     TensorLd,
+    /// `tensormap.query`
+    TensorMapQuery,
     /// `tcgen05.mma`
     TensorMma,
     /// `tcgen05.wait` and `.fence`

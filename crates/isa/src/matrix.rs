@@ -116,6 +116,9 @@ pub fn is_by_quad_pairs(shape: Shape, a: Type) -> bool {
 
 /// The number of registers in the fragment of an operand.
 pub fn fragment_registers(form: &Form, picks: &Picks, spec: &OperandSpec) -> usize {
+    if matches!(form.action, Action::Effect(Effect::SparseData)) {
+        return sparse_registers(form, picks, spec);
+    }
     if form.opcode == Opcode::Tcgen05 {
         return tensor_memory_registers(picks);
     }
@@ -147,6 +150,30 @@ fn tensor_memory_registers(picks: &Picks) -> usize {
         _ => None,
     });
     times * of_shape.unwrap_or(1)
+}
+
+/// The registers of an operand of `spcompress`, `spdecompress` or `tcgen05.ld.spcompress`: its bits, packed.
+fn sparse_registers(form: &Form, picks: &Picks, spec: &OperandSpec) -> usize {
+    let mods = || picks.mods().iter().map(|m| m.name());
+    let count = |digits: &str| digits.parse::<usize>().ok();
+    let sparsity = mods().find_map(|name| name.strip_prefix("sp::")?.split_once(':'));
+    let (Some(kept), Some(of)) = sparsity.map_or((None, None), |(kept, of)| (count(kept), count(of))) else {
+        return 1;
+    };
+    let times = mods().find_map(|name| count(name.strip_prefix('x')?)).unwrap_or(1);
+    let (element, index) = (picks.ty(0).bits() as usize, picks.ty(1).bits() as usize);
+    // `.num` counts groups, registers of what is kept, or registers that are read.
+    let groups = match form.opcode {
+        Opcode::Spdecompress => times,
+        Opcode::Spcompress => times * 32 / (kept * element),
+        _ => times * 32 / (of * element),
+    };
+    let bits = match spec.name {
+        "mdata" => kept * index,
+        "cdata" => kept * element,
+        _ => of * element,
+    };
+    (groups * bits).div_ceil(32)
 }
 
 /// The type of the registers that hold elements of this type.

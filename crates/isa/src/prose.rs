@@ -119,6 +119,8 @@ const OPCODES: &[(&str, &str)] = &[
     ("shr", "a shifted right by b; signed types fill with the sign; b is limited to the width"),
     ("sin", "sine of a, in radians (`.2pi`: cycles), approximately"),
     ("slct", "a if c >= 0, else b (NaN selects b, -0.0 selects a); the bits pass unchanged"),
+    ("spcompress", "keeps two of each four elements of data, and says in mdata where they were"),
+    ("spdecompress", "puts the elements of cdata where mdata says, among zeros"),
     ("sqrt", "square root of a"),
     ("st", "writes memory"),
     ("stackrestore", "puts the thread's stack pointer back"),

@@ -254,7 +254,7 @@ pub(crate) fn rounds(modifier: Mod) -> bool {
 /// Types that ptxas checks apart from the others: if no row of the opcode takes any of them, it rejects them last.
 pub fn is_alternate(ty: Type) -> bool {
     matches!(ty, Type::Bf16 | Type::Bf16x2 | Type::Tf32)
-        || matches!(ty, Type::B1 | Type::B4 | Type::S4 | Type::U4 | Type::S2 | Type::U2)
+        || matches!(ty, Type::B1 | Type::B2 | Type::B4 | Type::S4 | Type::U4 | Type::S2 | Type::U2)
 }
 
 /// All rows with the name of `form`.

@@ -62,6 +62,7 @@ macro_rules! types {
 types! {
     Pred "pred" Predicate 1 1;
     B1 "b1" Bits 1 1;
+    B2 "b2" Bits 2 1;
     B4 "b4" Bits 4 1;
     B8 "b8" Bits 8 1;
     B16 "b16" Bits 16 1;

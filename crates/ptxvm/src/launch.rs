@@ -420,6 +420,10 @@ impl Launch {
                 "it reaches the memory of another device by way of a fabric, and ptxvm has one device",
                 "launch kernels that do not need a fabric",
             ),
+            Action::Effect(Effect::SparseData) => (
+                "no published document says which elements it selects, and where their places stand in the metadata",
+                "select the elements with ordinary instructions",
+            ),
             Action::Effect(Effect::LdMatrix) => (
                 "no document says where in shared memory its elements lie",
                 "use `.b8`, or a format between which and eight bits it converts",

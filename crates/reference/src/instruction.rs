@@ -189,6 +189,8 @@ impl Cpu<'_, '_> {
                 return Ok(Flow::Yield);
             }
             Effect::CreatePolicy => self.set_operand(i.operands.first(), 0, Type::B64),
+            // No tensor map is of the large allocation class.
+            Effect::TensorMapQuery => self.set_operand(i.operands.first(), 0, Type::Pred),
             Effect::Nanosleep => {
                 self.thread.slept += (self.value(&i.operands[0], Type::U32) as u64).min(MAX_SLEEP);
                 return Ok(Flow::Yield);
@@ -218,6 +220,7 @@ impl Cpu<'_, '_> {
             | Effect::Fabric
             | Effect::GridDepControl
             | Effect::PmEvent
+            | Effect::SparseData
             | Effect::TensorOrder
             | Effect::WgmmaGroup
             | Effect::Prefetch

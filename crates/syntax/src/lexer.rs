@@ -316,15 +316,20 @@ fn dotted(bytes: &[u8]) -> (Kind, usize) {
     }
 }
 
-/// Extends a dotted word by one or more `::name`.
-fn with_qualifiers(bytes: &[u8], mut length: usize) -> usize {
-    while bytes[length..].starts_with(b"::") {
-        match count(&bytes[length + 2..], is_word) {
-            0 => break,
-            name => length += 2 + name,
-        }
+/// Extends a dotted word by one or more `::name`, and these by one `:name`: `.sp::2:4` is one word.
+fn with_qualifiers(bytes: &[u8], word: usize) -> usize {
+    let name_after = |separator: &[u8], at: usize| match bytes[at..].strip_prefix(separator) {
+        Some(rest) => count(rest, is_word),
+        None => 0,
+    };
+    let mut length = word;
+    while let name @ 1.. = name_after(b"::", length) {
+        length += 2 + name;
     }
-    length
+    match name_after(b":", length) {
+        name @ 1.. if length > word => length + 1 + name,
+        _ => length,
+    }
 }
 
 /// Length of `[N]`, a constant bank of PTX 1.x, or 0.

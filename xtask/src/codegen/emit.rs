@@ -146,7 +146,7 @@ fn digest(text: &str) -> u32 {
 
 /// A word of a constant's name: `L1::evict_last` is `L1_EVICT_LAST`.
 fn word(name: &str) -> String {
-    name.replace("::", "_").to_ascii_uppercase()
+    name.replace("::", "_").replace(':', "_").to_ascii_uppercase()
 }
 
 struct Pools {

@@ -110,7 +110,7 @@ impl Lowering<'_> {
             }
             // No fabric work is ever pending. A kernel that would access another device is not launched.
             Effect::Fabric if matches!(i.picks.mods().first(), Some(Mod::Submit | Mod::Wait)) => {}
-            Effect::Fabric => self.unsupported(i),
+            Effect::Fabric | Effect::SparseData => self.unsupported(i),
             // Hints that do not affect results.
             Effect::ApplyPriority
             | Effect::Discard
@@ -118,11 +118,11 @@ impl Lowering<'_> {
             | Effect::PmEvent
             | Effect::Prefetch => {}
             Effect::TensorOrder | Effect::WgmmaGroup | Effect::SetMaxNReg => self.async_step(i),
-            // An opaque value that only cache hints read.
-            Effect::CreatePolicy => {
+            // An opaque value that only cache hints read; no tensor map is of the large allocation class.
+            Effect::CreatePolicy | Effect::TensorMapQuery => {
                 let guard = self.guard(i);
                 if let Some(dst) = self.destination(i, 0) {
-                    let src = self.constant(Width::W64, 0);
+                    let src = self.constant(self.width(dst), 0);
                     self.push(guard, OpKind::Copy { dst, src });
                 }
             }

@@ -1762,6 +1762,10 @@ const GATES_PTX9_4_SM107_00BAEBE7: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
+const GATES_PTX9_4_SM107_0B31846C: &[Gate] = &[
+    ptx("Feature '.sp::4:8'", 9, 4, Stage::Token),
+    sm("Feature '.sp::4:8'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
+];
 const GATES_PTX9_4_SM107_0C8B496B: &[Gate] = &[
     ptx("Feature '.mbarrier::report::disabled'", 9, 4, Stage::Modifier),
     sm(
@@ -1802,6 +1806,10 @@ const GATES_PTX9_4_SM107_3D1B527B: &[Gate] = &[
     ptx("Feature 'sub{types}'", 9, 4, Stage::Form),
     sm("Feature 'sub{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
+const GATES_PTX9_4_SM107_42548AF4: &[Gate] = &[
+    ptx("Feature '.sp::2:4'", 9, 4, Stage::Token),
+    sm("Feature '.sp::2:4'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
+];
 const GATES_PTX9_4_SM107_46143D63: &[Gate] = &[
     ptx("Feature '.mbarrier::report::validity::per_16bytes::80000000'", 9, 4, Stage::Modifier),
     sm(
@@ -1810,6 +1818,10 @@ const GATES_PTX9_4_SM107_46143D63: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
+const GATES_PTX9_4_SM107_4645F33E: &[Gate] = &[
+    ptx("Feature '.sp::2:16'", 9, 4, Stage::Token),
+    sm("Feature '.sp::2:16'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
+];
 const GATES_PTX9_4_SM107_476977C3: &[Gate] = &[
     ptx("Feature '.mbarrier::report::validity::per_16bytes::8000'", 9, 4, Stage::Modifier),
     sm(
@@ -1817,6 +1829,14 @@ const GATES_PTX9_4_SM107_476977C3: &[Gate] = &[
         &[Target::new(107, Suffix::Family)],
         Stage::Modifier,
     ),
+];
+const GATES_PTX9_4_SM107_4CA375EA: &[Gate] = &[
+    ptx("Feature 'tcgen05.ld.red.spcompress'", 9, 4, Stage::Form),
+    sm("Instruction 'tcgen05.ld.red.spcompress'", &[Target::new(107, Suffix::Architecture)], Stage::Form),
+];
+const GATES_PTX9_4_SM107_4DFF9BD8: &[Gate] = &[
+    ptx("Feature '.sp::1:4'", 9, 4, Stage::Token),
+    sm("Feature '.sp::1:4'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
 ];
 const GATES_PTX9_4_SM107_503C7B0C: &[Gate] = &[
     ptx("Feature '.scaled::n1::ue8m0'", 9, 4, Stage::Early),
@@ -1834,6 +1854,18 @@ const GATES_PTX9_4_SM107_56D95043: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
+const GATES_PTX9_4_SM107_5E015B38: &[Gate] = &[
+    ptx("Feature '.sp::1:8'", 9, 4, Stage::Token),
+    sm("Feature '.sp::1:8'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
+];
+const GATES_PTX9_4_SM107_6768654C: &[Gate] = &[
+    ptx("Feature 'spcompress'", 9, 4, Stage::Form),
+    sm("Instruction 'spcompress'", &[Target::new(107, Suffix::Architecture)], Stage::Form),
+];
+const GATES_PTX9_4_SM107_71AE9C36: &[Gate] = &[
+    ptx("Feature '.sp::4:16'", 9, 4, Stage::Token),
+    sm("Feature '.sp::4:16'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
+];
 const GATES_PTX9_4_SM107_7DAE4AB2: &[Gate] = &[
     ptx("Feature '.mbarrier::report::validity::per_16bytes::80'", 9, 4, Stage::Modifier),
     sm(
@@ -1846,6 +1878,10 @@ const GATES_PTX9_4_SM107_7EE14D07: &[Gate] = &[
     ptx("Feature 'cvt with .ue5m3x2'", 9, 4, Stage::Token),
     sm("Instruction 'cvt with .ue5m3x2'", &[Target::new(107, Suffix::Family)], Stage::Token),
 ];
+const GATES_PTX9_4_SM107_8268AA14: &[Gate] = &[
+    ptx("Feature '.sp::1:16'", 9, 4, Stage::Token),
+    sm("Feature '.sp::1:16'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
+];
 const GATES_PTX9_4_SM107_898AAF5D: &[Gate] = &[
     ptx("Feature 'tcgen05.commit.multicast::cluster::32b'", 9, 4, Stage::Modifier),
     sm(
@@ -1857,6 +1893,10 @@ const GATES_PTX9_4_SM107_898AAF5D: &[Gate] = &[
 const GATES_PTX9_4_SM107_8C0216A5: &[Gate] = &[
     ptx("Feature 'set{types}'", 9, 4, Stage::Form),
     sm("Instruction 'set{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
+];
+const GATES_PTX9_4_SM107_8F297FDE: &[Gate] = &[
+    ptx("Feature 'tcgen05.ld.spcompress'", 9, 4, Stage::Form),
+    sm("Instruction 'tcgen05.ld.spcompress'", &[Target::new(107, Suffix::Architecture)], Stage::Form),
 ];
 const GATES_PTX9_4_SM107_8F3DAA31: &[Gate] = &[
     ptx("Feature 'add{types}'", 9, 4, Stage::Form),
@@ -1873,6 +1913,10 @@ const GATES_PTX9_4_SM107_91DF6A52: &[Gate] = &[
 const GATES_PTX9_4_SM107_92624DBF: &[Gate] = &[
     ptx("Feature 'applypriority.async.bulk'", 9, 4, Stage::Form),
     sm("Instruction 'applypriority.async.bulk'", &[Target::new(107, Suffix::Family)], Stage::Form),
+];
+const GATES_PTX9_4_SM107_A0A6CB4A: &[Gate] = &[
+    ptx("Feature 'spdecompress'", 9, 4, Stage::Form),
+    sm("Instruction 'spdecompress'", &[Target::new(107, Suffix::Architecture)], Stage::Form),
 ];
 const GATES_PTX9_4_SM107_A3521CDA: &[Gate] = &[
     ptx("Feature '.mbarrier::report::validity::per_16bytes::8'", 9, 4, Stage::Modifier),
@@ -1894,6 +1938,10 @@ const GATES_PTX9_4_SM107_BCC853E7: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
+const GATES_PTX9_4_SM107_BFE830F4: &[Gate] = &[
+    ptx("Feature '.sp::2:8'", 9, 4, Stage::Token),
+    sm("Feature '.sp::2:8'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
+];
 const GATES_PTX9_4_SM107_C8BBD1AB: &[Gate] = &[
     ptx("Feature '.mbarrier::report::validity::per_16bytes::8'", 9, 4, Stage::Modifier),
     sm(
@@ -1909,6 +1957,10 @@ const GATES_PTX9_4_SM107_E880F01A: &[Gate] = &[
         &[Target::new(107, Suffix::Family)],
         Stage::Modifier,
     ),
+];
+const GATES_PTX9_4_SM107_EFDBF1E0: &[Gate] = &[
+    ptx("Feature '.sp::1:2'", 9, 4, Stage::Token),
+    sm("Feature '.sp::1:2'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
 ];
 const GATES_PTX9_4_SM90_20376F79: &[Gate] = &[
     ptx("Feature '.proxy::readonly'", 9, 4, Stage::Form),
@@ -1928,6 +1980,19 @@ const GATES_PTX9_4_SM90_B988C509: &[Gate] = &[
 ];
 const GATES_PTX9_5_1799E347: &[Gate] = &[ptx("Feature '.2pi'", 9, 5, Stage::Form)];
 const GATES_PTX9_5_FEAA31E3: &[Gate] = &[ptx("Feature '.sync_restrict::read'", 9, 5, Stage::Modifier)];
+const GATES_PTX9_5_SM90_F3E8CF31: &[Gate] = &[
+    ptx("Feature 'tensormap.query.alloc_class_large'", 9, 5, Stage::Form),
+    sm(
+        "Instruction 'tensormap.query.alloc_class_large'",
+        &[
+            Target::new(90, Suffix::Architecture),
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
 const GATES_SINCE8_1_PTX7_8_F19087D5: &[Gate] = &[
     since("Feature 'cvt{types}'", 8, 1, [89, 90], Stage::Form),
     ptx("Feature 'cvt{types}'", 7, 8, Stage::Form),
@@ -2593,6 +2658,8 @@ const GATES_SM75_PTX6_3_00D663F0: &[Gate] =
     &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
 const GATES_SM75_PTX6_3_14ACC894: &[Gate] =
     &[sm("Feature '.b1'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b1'", 6, 3, Stage::Token)];
+const GATES_SM75_PTX6_3_286AD6EE: &[Gate] =
+    &[sm("Feature '.b4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.b4'", 6, 3, Stage::Token)];
 const GATES_SM75_PTX6_3_2AE75C54: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
 const GATES_SM75_PTX6_5_89B8E1CA: &[Gate] =
@@ -3257,6 +3324,7 @@ const CHOICES_ALIAS_ASYNC_6DFF8C55: &[Choice] =
 const CHOICES_ALIGNED_E3615D51: &[Choice] = &[md(Mod::Aligned).gated(GATES_PTX6_0_SM20_2CA4E995)];
 const CHOICES_ALL: &[Choice] = &[md(Mod::All)];
 const CHOICES_ALLOC: &[Choice] = &[md(Mod::Alloc)];
+const CHOICES_ALLOC_CLASS_LARGE: &[Choice] = &[md(Mod::AllocClassLarge)];
 const CHOICES_ALL_ANY_UNI: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
 const CHOICES_AND: &[Choice] = &[md(Mod::And)];
 const CHOICES_AND_OR: &[Choice] = &[md(Mod::And), md(Mod::Or)];
@@ -3330,6 +3398,8 @@ const CHOICES_B16_B32_B64_U16_U32_U64_S16_S32_S64_F32__B269C7CF: &[Choice] = &[
     ty(Type::F16),
 ];
 const CHOICES_B1_160A21F0: &[Choice] = &[ty(Type::B1).gated(GATES_SM75_PTX6_3_14ACC894)];
+const CHOICES_B2: &[Choice] = &[ty(Type::B2)];
+const CHOICES_B2_B4_631CA46F: &[Choice] = &[ty(Type::B2), ty(Type::B4).gated(GATES_SM75_PTX6_3_286AD6EE)];
 const CHOICES_B32: &[Choice] = &[ty(Type::B32)];
 const CHOICES_B32_B64: &[Choice] = &[ty(Type::B32), ty(Type::B64)];
 const CHOICES_B32_B64_B128_E05D9877: &[Choice] =
@@ -3413,6 +3483,7 @@ const CHOICES_B64: &[Choice] = &[ty(Type::B64)];
 const CHOICES_B6X16_P32_B4X16_P64: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
 const CHOICES_B8: &[Choice] = &[ty(Type::B8)];
 const CHOICES_B8X16: &[Choice] = &[md(Mod::B8x16)];
+const CHOICES_B8_B16: &[Choice] = &[ty(Type::B8), ty(Type::B16)];
 const CHOICES_B8_B16_B32_B64: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const CHOICES_B8_B16_B32_B64_U8_U16_U32_U64_S8_S16_S32_5D0B8B1C: &[Choice] = &[
     ty(Type::B8),
@@ -4161,6 +4232,7 @@ const CHOICES_PREFETCH: &[Choice] = &[md(Mod::Prefetch)];
 const CHOICES_PROXY: &[Choice] = &[md(Mod::Proxy)];
 const CHOICES_PROXY_READONLY: &[Choice] = &[md(Mod::ProxyReadonly)];
 const CHOICES_PZO_7EDE1604: &[Choice] = &[md(Mod::Pzo).gated(GATES_SM107_PTX9_4_74758853)];
+const CHOICES_QUERY: &[Choice] = &[md(Mod::Query)];
 const CHOICES_QUERY_CANCEL: &[Choice] = &[md(Mod::QueryCancel)];
 const CHOICES_RANGE: &[Choice] = &[md(Mod::Range)];
 const CHOICES_READ_E002DB90: &[Choice] = &[md(Mod::Read).gated(GATES_SM90_PTX8_0_SM90_PTX8_0_A8FF34C3)];
@@ -4284,6 +4356,19 @@ const CHOICES_SHIFT: &[Choice] = &[md(Mod::Shift)];
 const CHOICES_SHIFTAMT: &[Choice] = &[md(Mod::Shiftamt)];
 const CHOICES_SHR7_SHR15: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
 const CHOICES_SP: &[Choice] = &[md(Mod::Sp)];
+const CHOICES_SPCOMPRESS: &[Choice] = &[md(Mod::Spcompress)];
+const CHOICES_SP_1_2_SP_1_4_SP_1_8_SP_1_16_SP_2_4_SP_2_675E7542: &[Choice] = &[
+    md(Mod::Sp12).gated(GATES_PTX9_4_SM107_EFDBF1E0),
+    md(Mod::Sp14).gated(GATES_PTX9_4_SM107_4DFF9BD8),
+    md(Mod::Sp18).gated(GATES_PTX9_4_SM107_5E015B38),
+    md(Mod::Sp116).gated(GATES_PTX9_4_SM107_8268AA14),
+    md(Mod::Sp24).gated(GATES_PTX9_4_SM107_42548AF4),
+    md(Mod::Sp28).gated(GATES_PTX9_4_SM107_BFE830F4),
+    md(Mod::Sp216).gated(GATES_PTX9_4_SM107_4645F33E),
+    md(Mod::Sp48).gated(GATES_PTX9_4_SM107_0B31846C),
+    md(Mod::Sp416).gated(GATES_PTX9_4_SM107_71AE9C36),
+];
+const CHOICES_SP_2_4_300B51D7: &[Choice] = &[md(Mod::Sp24).gated(GATES_PTX9_4_SM107_42548AF4)];
 const CHOICES_SP_ORDERED_METADATA: &[Choice] = &[md(Mod::SpOrderedMetadata)];
 const CHOICES_SP_SP_ORDERED_METADATA_8C83C2FB: &[Choice] =
     &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(GATES_PTX8_5_SM80_03644E6A)];
@@ -4473,6 +4558,8 @@ const CHOICES_X2: &[Choice] = &[md(Mod::X2)];
 const CHOICES_X2_X4_X8_X16_X32_X64_X128: &[Choice] =
     &[md(Mod::X2), md(Mod::X4), md(Mod::X8), md(Mod::X16), md(Mod::X32), md(Mod::X64), md(Mod::X128)];
 const CHOICES_X4: &[Choice] = &[md(Mod::X4)];
+const CHOICES_X4_X8_X16_X32_X64_X128: &[Choice] =
+    &[md(Mod::X4), md(Mod::X8), md(Mod::X16), md(Mod::X32), md(Mod::X64), md(Mod::X128)];
 const CHOICES_XORSIGN_C2C37967: &[Choice] = &[md(Mod::Xorsign).gated(GATES_PTX7_2_SM86_600D917B)];
 const CHOICES_XOR_AND: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
 
@@ -4481,8 +4568,10 @@ const TYPES_B16: &[Type] = &[Type::B16];
 const TYPES_B32: &[Type] = &[Type::B32];
 const TYPES_B32_B64: &[Type] = &[Type::B32, Type::B64];
 const TYPES_B32_U32_S32_F32: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
+const TYPES_B4: &[Type] = &[Type::B4];
 const TYPES_B64: &[Type] = &[Type::B64];
 const TYPES_B64_U64_S64_F64: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
+const TYPES_B8: &[Type] = &[Type::B8];
 const TYPES_B8_B16_B32: &[Type] = &[Type::B8, Type::B16, Type::B32];
 const TYPES_B8_B16_B32_B64_U8_U16_U32_U64_S8_S16_S32_S_90A209D4: &[Type] = &[
     Type::B8,
@@ -4788,6 +4877,13 @@ const MODS_SHARED_CLUSTER: &[Mod] = &[Mod::SharedCluster];
 const MODS_SHARED_CTA: &[Mod] = &[Mod::SharedCta];
 const MODS_SHARED_SHARED_CTA_SHARED_CLUSTER: &[Mod] = &[Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
 const MODS_SP: &[Mod] = &[Mod::Sp];
+const MODS_SP_1_16_SP_2_16: &[Mod] = &[Mod::Sp116, Mod::Sp216];
+const MODS_SP_1_16_SP_2_16_SP_4_16: &[Mod] = &[Mod::Sp116, Mod::Sp216, Mod::Sp416];
+const MODS_SP_1_2: &[Mod] = &[Mod::Sp12];
+const MODS_SP_1_8_SP_1_16_SP_2_8_SP_2_16_SP_4_8_SP_4_1_1DF2AF6E: &[Mod] =
+    &[Mod::Sp18, Mod::Sp116, Mod::Sp28, Mod::Sp216, Mod::Sp48, Mod::Sp416];
+const MODS_SP_1_8_SP_2_8: &[Mod] = &[Mod::Sp18, Mod::Sp28];
+const MODS_SP_4_8_SP_4_16: &[Mod] = &[Mod::Sp48, Mod::Sp416];
 const MODS_SP_ORDERED_METADATA: &[Mod] = &[Mod::SpOrderedMetadata];
 const MODS_SWIZZLE_ATOMICITY: &[Mod] = &[Mod::SwizzleAtomicity];
 const MODS_SYNC_RESTRICT_SHARED_CLUSTER_SYNC_RESTRICT__830E13B9: &[Mod] =
@@ -4804,7 +4900,10 @@ const MODS_V4_V8: &[Mod] = &[Mod::V4, Mod::V8];
 const MODS_V8: &[Mod] = &[Mod::V8];
 const MODS_VOLATILE: &[Mod] = &[Mod::Volatile];
 const MODS_WEAK: &[Mod] = &[Mod::Weak];
+const MODS_X1: &[Mod] = &[Mod::X1];
 const MODS_X128: &[Mod] = &[Mod::X128];
+const MODS_X32_X64: &[Mod] = &[Mod::X32, Mod::X64];
+const MODS_X64: &[Mod] = &[Mod::X64];
 const MODS_X64_X128: &[Mod] = &[Mod::X64, Mod::X128];
 
 /// The table, sorted by opcode; within one, in the order of the files.
@@ -21956,6 +22055,97 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("compare::slct"),
     },
     Form {
+        opcode: Opcode::Spcompress,
+        syntax: "spcompress.sp::2:4.groups.element.index mdata.frag:b32, cdata.frag:b32, data.frag:b32, descriptor<reg>:b32",
+        section: "9.7.14.7",
+        slots: &[
+            slot("sp::2:4", CHOICES_SP_2_4_300B51D7),
+            slot("groups", CHOICES_X1_X2_X4_X8_X16_X32_X64_X128),
+            slot("element", CHOICES_B8_B16),
+            slot("index", CHOICES_B2_B4_631CA46F),
+        ],
+        ignored: &[],
+        ignored_mods: &[],
+        head: 0,
+        operands: &[
+            read("mdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            read("cdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            read("data", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            read("descriptor", Kind::Register, Ty::Fixed(Type::B32)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(MODS_X128)],
+            then: Consequence::Needs(&[Condition::HasNot(MODS_X128)], Fault::Illegal(MODS_X128)),
+        }],
+        gates: GATES_PTX9_4_SM107_6768654C,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::SparseData),
+    },
+    Form {
+        opcode: Opcode::Spdecompress,
+        syntax: "spdecompress.kept.groups.element.index data.frag:b32, mdata.frag:b32, cdata.frag:b32",
+        section: "9.7.14.8",
+        slots: &[
+            slot("kept", CHOICES_SP_1_2_SP_1_4_SP_1_8_SP_1_16_SP_2_4_SP_2_675E7542),
+            slot("groups", CHOICES_X1_X2_X4_X8_X16_X32_X64_X128),
+            slot("element", CHOICES_B8_B16),
+            slot("index", CHOICES_B2_B4_631CA46F),
+        ],
+        ignored: &[],
+        ignored_mods: &[],
+        head: 0,
+        operands: &[
+            read("data", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            read("mdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            read("cdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(MODS_X128)],
+                then: Consequence::Needs(&[Condition::HasNot(MODS_X128)], Fault::Illegal(MODS_X128)),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SP_4_8_SP_4_16)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(0, TYPES_B8)],
+                    Fault::Illegal(MODS_SP_4_8_SP_4_16),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SP_1_8_SP_1_16_SP_2_8_SP_2_16_SP_4_8_SP_4_1_1DF2AF6E)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(1, TYPES_B4)],
+                    Fault::Illegal(MODS_SP_1_8_SP_1_16_SP_2_8_SP_2_16_SP_4_8_SP_4_1_1DF2AF6E),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SP_1_2), Condition::TypeIn(0, TYPES_B8)],
+                then: Consequence::Needs(&[Condition::HasNot(MODS_X1)], Fault::Illegal(MODS_SP_1_2)),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SP_1_16_SP_2_16_SP_4_16), Condition::TypeIn(0, TYPES_B8)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_X64)],
+                    Fault::Illegal(MODS_SP_1_16_SP_2_16_SP_4_16),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SP_1_8_SP_2_8), Condition::TypeIn(0, TYPES_B16)],
+                then: Consequence::Needs(&[Condition::HasNot(MODS_X64)], Fault::Illegal(MODS_SP_1_8_SP_2_8)),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SP_1_16_SP_2_16), Condition::TypeIn(0, TYPES_B16)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_X32_X64)],
+                    Fault::Illegal(MODS_SP_1_16_SP_2_16),
+                ),
+            },
+        ],
+        gates: GATES_PTX9_4_SM107_A0A6CB4A,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::SparseData),
+    },
+    Form {
         opcode: Opcode::Sqrt,
         syntax: "sqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.15",
@@ -23795,6 +23985,69 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Tcgen05,
+        syntax: "tcgen05.ld.spcompress.sync.aligned.32x32b.rows{.abs}.redOp.sp::2:4.f32.b2 mdata.frag:b32, cdata.frag:b32, [taddr]",
+        section: "9.7.16.8.2",
+        slots: &[
+            slot("ld", CHOICES_LD),
+            slot("spcompress", CHOICES_SPCOMPRESS),
+            slot("sync", CHOICES_SYNC),
+            slot("aligned", CHOICES_ALIGNED_E3615D51),
+            slot("32x32b", CHOICES_32X32B_5923A6C1),
+            slot("rows", CHOICES_X4_X8_X16_X32_X64_X128),
+            optional("abs", CHOICES_ABS_5B98F5DF),
+            slot("redOp", CHOICES_MIN_MAX),
+            slot("sp::2:4", CHOICES_SP_2_4_300B51D7),
+            slot("f32", CHOICES_F32),
+            slot("b2", CHOICES_B2),
+        ],
+        ignored: &[],
+        ignored_mods: &[],
+        head: 2,
+        operands: &[
+            read("mdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            read("cdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            read("taddr", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: GATES_PTX9_4_SM107_8F297FDE,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::SparseData),
+    },
+    Form {
+        opcode: Opcode::Tcgen05,
+        syntax: "tcgen05.ld.red.spcompress.sync.aligned.32x32b.rows{.abs}{.NaN}.redOp.sp::2:4.f32.b2 mdata.frag:b32, cdata.frag:b32, redval, [taddr]",
+        section: "9.7.16.8.2",
+        slots: &[
+            slot("ld", CHOICES_LD),
+            slot("red", CHOICES_RED),
+            slot("spcompress", CHOICES_SPCOMPRESS),
+            slot("sync", CHOICES_SYNC),
+            slot("aligned", CHOICES_ALIGNED_E3615D51),
+            slot("32x32b", CHOICES_32X32B_5923A6C1),
+            slot("rows", CHOICES_X4_X8_X16_X32_X64_X128),
+            optional("abs", CHOICES_ABS_5B98F5DF),
+            optional("NaN", CHOICES_NAN_15709307),
+            slot("redOp", CHOICES_MIN_MAX),
+            slot("sp::2:4", CHOICES_SP_2_4_300B51D7),
+            slot("f32", CHOICES_F32),
+            slot("b2", CHOICES_B2),
+        ],
+        ignored: &[],
+        ignored_mods: &[],
+        head: 3,
+        operands: &[
+            read("mdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            read("cdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            write("redval", Kind::Register, Ty::Pick(0)),
+            read("taddr", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: GATES_PTX9_4_SM107_4CA375EA,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::SparseData),
+    },
+    Form {
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
         section: "9.7.16.8.3",
         slots: &[
@@ -25257,6 +25510,25 @@ pub static FORMS: &[Form] = &[
         gates: GATES_PTX8_3_SM90_DC7C94D8,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TensorMapReplace),
+    },
+    Form {
+        opcode: Opcode::Tensormap,
+        syntax: "tensormap.query.alloc_class_large{.map_space}.b1024 p:pred, [a]",
+        section: "9.7.9.26.1",
+        slots: &[
+            slot("query", CHOICES_QUERY),
+            slot("alloc_class_large", CHOICES_ALLOC_CLASS_LARGE),
+            optional("map_space", CHOICES_GLOBAL_SHARED_CTA_06385BD7),
+            slot("b1024", CHOICES_B1024),
+        ],
+        ignored: &[],
+        ignored_mods: &[],
+        head: 2,
+        operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: GATES_PTX9_5_SM90_F3E8CF31,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::TensorMapQuery),
     },
     Form {
         opcode: Opcode::Tensormap,

@@ -108,6 +108,8 @@ pub enum Mod {
     All,
     /// `.alloc`
     Alloc,
+    /// `.alloc_class_large`
+    AllocClassLarge,
     /// `.and`
     And,
     /// `.any`
@@ -856,6 +858,8 @@ pub enum Mod {
     ProxyReadonly,
     /// `.pzo`
     Pzo,
+    /// `.query`
+    Query,
     /// `.query_cancel`
     QueryCancel,
     /// `.r`
@@ -940,8 +944,28 @@ pub enum Mod {
     Shr7,
     /// `.sp`
     Sp,
+    /// `.sp::1:16`
+    Sp116,
+    /// `.sp::1:2`
+    Sp12,
+    /// `.sp::1:4`
+    Sp14,
+    /// `.sp::1:8`
+    Sp18,
+    /// `.sp::2:16`
+    Sp216,
+    /// `.sp::2:4`
+    Sp24,
+    /// `.sp::2:8`
+    Sp28,
+    /// `.sp::4:16`
+    Sp416,
+    /// `.sp::4:8`
+    Sp48,
     /// `.sp::ordered_metadata`
     SpOrderedMetadata,
+    /// `.spcompress`
+    Spcompress,
     /// `.st`
     St,
     /// `.store`
@@ -1129,6 +1153,7 @@ impl Mod {
         Mod::Aligned,
         Mod::All,
         Mod::Alloc,
+        Mod::AllocClassLarge,
         Mod::And,
         Mod::Any,
         Mod::Approx,
@@ -1503,6 +1528,7 @@ impl Mod {
         Mod::Proxy,
         Mod::ProxyReadonly,
         Mod::Pzo,
+        Mod::Query,
         Mod::QueryCancel,
         Mod::R,
         Mod::Range,
@@ -1545,7 +1571,17 @@ impl Mod {
         Mod::Shr15,
         Mod::Shr7,
         Mod::Sp,
+        Mod::Sp116,
+        Mod::Sp12,
+        Mod::Sp14,
+        Mod::Sp18,
+        Mod::Sp216,
+        Mod::Sp24,
+        Mod::Sp28,
+        Mod::Sp416,
+        Mod::Sp48,
         Mod::SpOrderedMetadata,
+        Mod::Spcompress,
         Mod::St,
         Mod::Store,
         Mod::Submit,
@@ -1666,6 +1702,7 @@ impl Mod {
         "aligned",
         "all",
         "alloc",
+        "alloc_class_large",
         "and",
         "any",
         "approx",
@@ -2040,6 +2077,7 @@ impl Mod {
         "proxy",
         "proxy::readonly",
         "pzo",
+        "query",
         "query_cancel",
         "r",
         "range",
@@ -2082,7 +2120,17 @@ impl Mod {
         "shr15",
         "shr7",
         "sp",
+        "sp::1:16",
+        "sp::1:2",
+        "sp::1:4",
+        "sp::1:8",
+        "sp::2:16",
+        "sp::2:4",
+        "sp::2:8",
+        "sp::4:16",
+        "sp::4:8",
         "sp::ordered_metadata",
+        "spcompress",
         "st",
         "store",
         "submit",

@@ -184,6 +184,10 @@ pub enum Opcode {
     Sin,
     /// `slct`
     Slct,
+    /// `spcompress`
+    Spcompress,
+    /// `spdecompress`
+    Spdecompress,
     /// `sqrt`
     Sqrt,
     /// `st`
@@ -373,6 +377,8 @@ impl Opcode {
         Opcode::Shr,
         Opcode::Sin,
         Opcode::Slct,
+        Opcode::Spcompress,
+        Opcode::Spdecompress,
         Opcode::Sqrt,
         Opcode::St,
         Opcode::Stackrestore,
@@ -513,6 +519,8 @@ impl Opcode {
         "shr",
         "sin",
         "slct",
+        "spcompress",
+        "spdecompress",
         "sqrt",
         "st",
         "stackrestore",
