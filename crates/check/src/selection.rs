@@ -227,7 +227,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let mut closed_words: Vec<Gate> = Vec::new();
         let tokens = modifiers.iter().enumerate().filter_map(|(i, m)| Some((i, Token::from_name(m)?)));
         for (index, token) in tokens {
-            if !has_own_gates(token) && form.slots.iter().all(|slot| slot.choice(token).is_none()) {
+            if !isa::is_gated_elsewhere(token) && form.slots.iter().all(|slot| slot.choice(token).is_none()) {
                 continue;
             }
             for gate in isa::token_gates(form, token) {
@@ -236,7 +236,7 @@ impl<'a> BodyChecker<'_, 'a> {
                     closed_words.push(gate);
                     let (stage, index) = match token {
                         _ if is_restriction(token) && form.opcode == Opcode::Fence => (Stage::FormGate, 1),
-                        _ if is_restriction(token) || is_late_word(token) => {
+                        _ if is_restriction(token) || isa::is_gated_late(token) => {
                             let (stage, place) = crate::order::refusal(modifiers[index]);
                             (stage, place.saturating_sub(1))
                         }
@@ -370,7 +370,9 @@ impl<'a> BodyChecker<'_, 'a> {
         let message = match stage {
             // ptxas calls a rounding illegal if the instruction has other, older roundings.
             Stage::RoundingGate => format!("Illegal rounding modifier for instruction '{}'", selection.name),
-            _ => selection.gate_message(gate, self.module.version, self.module.target),
+            _ => selection
+                .gate_message(gate, self.module.version, self.module.target)
+                .replace("{op}", &selection.name),
         };
         let (code, help) = match gate.requires {
             isa::Requirement::Version(_) => (Code::RequiresVersion, self.module.version_help()),
@@ -434,40 +436,10 @@ pub(crate) fn stage_of(gate: &Gate) -> Stage {
     }
 }
 
-/// Does ptxas check the gates of a modifier or type even on instructions that do not take it?
-fn has_own_gates(token: Token) -> bool {
-    match token {
-        Token::Type(ty) => isa::is_alternate(ty),
-        Token::Mod(Mod::Abs | Mod::Satfinite | Mod::Mmio) => true,
-        Token::Mod(Mod::Alias | Mod::Aligned | Mod::Async | Mod::LaunchDependents | Mod::Wait) => true,
-        Token::Mod(Mod::MbarrierInit | Mod::SyncRestrictSharedCluster | Mod::SyncRestrictSharedCta) => true,
-        Token::Mod(Mod::Oob | Mod::Read | Mod::Relu | Mod::SpOrderedMetadata | Mod::IsCanceled) => true,
-        Token::Mod(Mod::GetFirstCtaid | Mod::GetFirstCtaidX | Mod::GetFirstCtaidY | Mod::GetFirstCtaidZ) => {
-            true
-        }
-        Token::Mod(modifier) => is_late_word(token) || is_tensor_shape(modifier.name()),
-    }
-}
-
-/// Shapes: `.32x32b` and the like, `.m16n8`, `.m16n16`.
-fn is_tensor_shape(name: &str) -> bool {
-    matches!(name, "m16n16" | "m16n8")
-        || name.contains('x') && name.contains('b') && name.starts_with(|c: char| c.is_ascii_digit())
-}
-
 /// Restrictions of fences.
 fn is_restriction(token: Token) -> bool {
     let restrictions = [Mod::MbarrierInit, Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta];
     matches!(token, Token::Mod(modifier) if restrictions.contains(&modifier))
-}
-
-/// Modifiers of tcgen05 and of block scaling. ptxas checks their gates late, just before it rejects the modifiers
-/// themselves.
-fn is_late_word(token: Token) -> bool {
-    let Token::Mod(modifier) = token else { return false };
-    let name = modifier.name();
-    ["collector::", "kind::", "scale_vec::"].iter().any(|prefix| name.starts_with(prefix))
-        || matches!(name, "ashift" | "block16" | "block32" | "block_scale")
 }
 
 /// Is this error hidden? An illegal modifier hides missing ones, except missing comparison and Boolean operators.

@@ -70,19 +70,20 @@ impl Field {
             "im2col" | "im2col_no_offs" | "im2col::w" | "im2col::w::128" | "tile" | "tile::gather4"
             | "tile::scatter4" => ".load_mode",
             "shr15" | "shr7" => "shift-right",
-            "sp" | "sp::ordered_metadata" => "sparsity",
+            "valid_addr" => "valid_addr",
             "v2" | "v4" | "v8" => "vector",
             "x1" | "x128" | "x16" | "x2" | "x32" | "x4" | "x64" | "x8" => ".num",
             "dec" | "exch" | "inc" => return Some(Field::Operation),
             "acq_rel" | "acquire" | "relaxed" | "release" | "sc" | "volatile" | "weak" => {
                 return Some(Field::Order);
             }
-            "ftz" | "launch_dependents" | "nc" | "noftz" | "oob" | "wait" => {
+            "2pi" | "ftz" | "launch_dependents" | "nc" | "noftz" | "oob" | "wait" => {
                 return Some(Field::Twice(modifier));
             }
             _ if name.starts_with("collector::a") => ".collector_usage",
             _ if name.starts_with("collector::b") => return Some(Field::Buffer),
             _ if name.starts_with("kind::") => ".kind",
+            _ if name == "sp" || name.starts_with("sp::") => "sparsity",
             _ if name.starts_with("scale_vec::") => ".scale_vec_size",
             _ if OWN.contains(&name) => return Some(Field::Own(modifier)),
             _ => return GROUPS.iter().find(|group| group.contains(&name)).map(|group| Field::OneOf(group)),
@@ -119,7 +120,7 @@ fn is_matrix_shape(name: &str) -> bool {
 const GROUPS: &[&[&str]] = &[
     &["alias", "async"],
     &["alloc", "cp", "dealloc", "ld", "mma", "shift", "st"],
-    &["async::generic", "tensormap::generic"],
+    &["async::generic", "fabric::generic", "generic::fabric", "tensormap::generic"],
     &[
         "box_dim",
         "element_stride",
@@ -133,12 +134,34 @@ const GROUPS: &[&[&str]] = &[
         "swizzle_atomicity",
         "swizzle_mode",
     ],
-    &["bulk_group", "mbarrier", "mbarrier::arrive::one", "mbarrier::complete_tx::bytes"],
+    &[
+        "bulk_group",
+        "mbarrier",
+        "mbarrier::arrive::one",
+        "mbarrier::complete_tx::16B",
+        "mbarrier::complete_tx::bytes",
+    ],
     &["cta_group::1", "cta_group::2"],
     &["get_first_ctaid", "get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z", "is_canceled"],
-    &["multicast::cluster", "multicast::cluster::all"],
+    &["layout::v0", "layout::v1"],
+    &[
+        "mbarrier::report::disabled",
+        "mbarrier::report::validity::per_16bytes::8",
+        "mbarrier::report::validity::per_16bytes::80",
+        "mbarrier::report::validity::per_16bytes::8000",
+        "mbarrier::report::validity::per_16bytes::80000000",
+        "mbarrier::report::validity::per_element::ff",
+    ],
+    &["multicast::cluster", "multicast::cluster::16b", "multicast::cluster::32b", "multicast::cluster::all"],
     &["pack::16b", "unpack::16b"],
-    &["sync_restrict::shared::cluster", "sync_restrict::shared::cta"],
+    &["phase_type::conditional", "phase_type::primary"],
+    &["scaled::n1::ue8m0", "scaled::n2::ue8m0"],
+    &[
+        "sync_restrict::read",
+        "sync_restrict::reads",
+        "sync_restrict::shared::cluster",
+        "sync_restrict::shared::cta",
+    ],
     &["warpx2::01_23", "warpx2::02_13", "warpx4"],
 ];
 
@@ -152,12 +175,21 @@ const OWN: &[&str] = &[
     "ashift",
     "b1024",
     "block_scale",
+    "counted::bytes",
     "cp_mask",
     "down",
+    "exclusive",
+    "ignore_oob",
+    "mbarrier::report::fabric",
     "mbarrier_init",
     "mmio",
+    "multimem",
     "noComplete",
+    "no_membermask_overlap",
     "noinc",
+    "op_restrict::fetching",
+    "proxy::readonly",
+    "pzo",
     "read",
     "tensormap",
     "trans",

@@ -24,6 +24,8 @@ impl Token {
     /// The token with this spelling (without its dot), if any row of the table uses it.
     pub fn from_name(name: &str) -> Option<Token> {
         match Type::from_name(name) {
+            // A single element, of which no instruction has a type.
+            Some(Type::S2f6 | Type::Ue5m3) => None,
             Some(ty) => Some(Token::Type(ty)),
             None => Mod::from_name(name).map(Token::Mod),
         }
@@ -463,7 +465,48 @@ impl Form {
     /// that have no slots for their kind (`movmatrix`; ptxas 13.5).
     pub fn ignores(&self, ty: Type, others: usize) -> bool {
         let is_product = self.type_slots().count() >= 4;
-        self.ignored.contains(&ty) && (ty == Type::Pred || !is_product || others >= 4)
+        let is_ignored = self.ignored.contains(&ty) || ty == Type::B2 && self.ignores_pairs_of_bits();
+        is_ignored && (ty == Type::Pred || !is_product || others >= 4)
+    }
+
+    /// Is `.b2`, an index of sparse data, accepted without a meaning, as most instructions do (ptxas 13.5)?
+    fn ignores_pairs_of_bits(&self) -> bool {
+        let computes_floats = || {
+            self.type_slots().any(|slot| {
+                slot.choices.iter().any(|choice| matches!(choice.token, Token::Type(ty) if ty.is_float()))
+            })
+        };
+        match self.opcode {
+            Opcode::Abs
+            | Opcode::Add
+            | Opcode::Atom
+            | Opcode::Cos
+            | Opcode::Cvt
+            | Opcode::Ex2
+            | Opcode::Fma
+            | Opcode::Ldmatrix
+            | Opcode::Lg2
+            | Opcode::Max
+            | Opcode::Min
+            | Opcode::Multimem
+            | Opcode::Neg
+            | Opcode::Rcp
+            | Opcode::Rsqrt
+            | Opcode::Set
+            | Opcode::Setp
+            | Opcode::Sin
+            | Opcode::Spcompress
+            | Opcode::Spdecompress
+            | Opcode::Sqrt
+            | Opcode::Sub => false,
+            Opcode::Mul => !computes_floats(),
+            Opcode::Red => self.head > 0,
+            Opcode::Tcgen05 => self.action != Action::Effect(Effect::SparseData),
+            // Types of products and of fragments have their own rules.
+            Opcode::Mma | Opcode::Wgmma | Opcode::Wmma => false,
+            Opcode::Cp => self.slots.iter().all(|slot| slot.choice(Token::Mod(Mod::Reduce)).is_none()),
+            _ => true,
+        }
     }
 
     /// Do `.v2`, `.v4` and `.v8` mean nothing but a required length of the fragments?

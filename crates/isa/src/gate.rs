@@ -247,11 +247,11 @@ impl Gate {
             Requirement::Version(needed) => {
                 format!("{subject} requires PTX ISA .version {needed} or later")
             }
-            Requirement::Target([Target { suffix: Suffix::None, number }]) => {
-                format!("{subject} requires .target sm_{number} or higher")
-            }
             Requirement::Target(_) if subject.starts_with("Illegal") => {
                 format!("{subject}, for arch '{target}'")
+            }
+            Requirement::Target([Target { suffix: Suffix::None, number }]) => {
+                format!("{subject} requires .target sm_{number} or higher")
             }
             Requirement::Target(_) => format!("{subject} not supported on .target '{target}'"),
             Requirement::Until(end, last) => {

@@ -29,6 +29,7 @@ pub use form::{
     OperandKind, OperandSpec, OperandType, Presence, Rule, Second, Slot, Token,
 };
 pub use gate::{Gate, Requirement, Stage, Suffix, Target, Version};
+use generated::ELSEWHERE;
 pub use generated::{FORMS, LENIENT, Mod, Opcode};
 pub use opaque::Opaque;
 pub use part::{Parts, Selectable, Selector, Unit};
@@ -61,19 +62,45 @@ pub fn forms(opcode: &str) -> &'static [Form] {
 }
 
 /// The gates that ptxas checks as soon as it reads a modifier or type: those in this form or, if the form does not
-/// take it, in any form that does.
+/// take it, those that the table has for other instructions. A subject may contain `{op}`, the instruction's name.
 pub fn token_gates(form: &Form, token: Token) -> impl Iterator<Item = Gate> {
     let find = |form: &Form| form.slots.iter().find_map(|slot| slot.choice(token)).map(|choice| choice.gates);
     // For these, a row without gates does not show that the modifier itself has none.
     let needs_by_itself = matches!(token, Token::Mod(Mod::SpOrderedMetadata | Mod::Weak));
     let own = find(form).filter(|gates| !(needs_by_itself && gates.is_empty()));
+    let (_, elsewhere) = elsewhere(token).unwrap_or_default();
     // A gate on an instruction because of its modifier does not apply to other instructions.
     let is_of_word =
         |gate: &Gate| gate.subject.starts_with("Feature '.") || gate.subject.starts_with("Modifier '.");
-    let foreign = || FORMS.iter().filter_map(find).find(|gates| gates.iter().any(is_of_word));
+    let foreign = || match elsewhere {
+        [] => FORMS.iter().filter_map(find).find(|gates| gates.iter().any(is_of_word)),
+        gates => Some(gates),
+    };
     let gates = own.or_else(foreign).unwrap_or_default();
-    let applies = move |gate: &Gate| own.is_some() || is_of_word(gate);
+    let applies = move |gate: &Gate| own.is_some() || !elsewhere.is_empty() || is_of_word(gate);
     gates.iter().copied().filter(move |gate| gate.stage == Stage::Token && applies(gate))
+}
+
+/// The gates of a modifier on instructions that do not take it (none, if they are those of one that does), and
+/// whether ptxas checks them late.
+fn elsewhere(token: Token) -> Option<(bool, &'static [Gate])> {
+    let Token::Mod(modifier) = token else { return None };
+    let index = ELSEWHERE.binary_search_by_key(&modifier.name(), |(modifier, ..)| modifier.name()).ok()?;
+    let (_, late, gates) = ELSEWHERE[index];
+    Some((late, gates))
+}
+
+/// Does ptxas check the gates of this modifier, wherever it stands, just before it rejects modifiers?
+pub fn is_gated_late(token: Token) -> bool {
+    elsewhere(token).is_some_and(|(late, _)| late)
+}
+
+/// Does ptxas check the gates of a modifier or type even on instructions that do not take it?
+pub fn is_gated_elsewhere(token: Token) -> bool {
+    match token {
+        Token::Type(ty) => is_alternate(ty),
+        Token::Mod(_) => elsewhere(token).is_some(),
+    }
 }
 
 /// The id of a row.

@@ -76,13 +76,15 @@ impl Mod {
     pub const fn is_refused_early(self) -> bool {
         matches!(
             self,
-            Mod::L264B
+            Mod::L132B
+                | Mod::L264B
                 | Mod::L2128B
                 | Mod::L2256B
                 | Mod::L2CacheHint
                 | Mod::Add
                 | Mod::And
                 | Mod::Cas
+                | Mod::CountedBytes
                 | Mod::CpMask
                 | Mod::CtaGroup1
                 | Mod::CtaGroup2
@@ -93,10 +95,13 @@ impl Mod {
                 | Mod::Max
                 | Mod::Min
                 | Mod::MulticastCluster
+                | Mod::MulticastCluster16b
+                | Mod::MulticastCluster32b
                 | Mod::MulticastClusterAll
                 | Mod::NoComplete
                 | Mod::Or
                 | Mod::Popc
+                | Mod::Pzo
                 | Mod::Relu
                 | Mod::Satfinite
                 | Mod::Sync

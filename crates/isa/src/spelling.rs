@@ -104,11 +104,13 @@ fn is_read_anywhere(modifier: Mod) -> bool {
 pub fn is_part_of_name(modifier: Mod) -> bool {
     matches!(
         modifier,
-        Mod::Arrive
+        Mod::AllocClassLarge
+            | Mod::Arrive
             | Mod::ArriveDrop
             | Mod::Base
             | Mod::Bulk
             | Mod::C
+            | Mod::CheckLayout
             | Mod::Commit
             | Mod::CommitGroup
             | Mod::CompleteTx
@@ -136,24 +138,31 @@ pub fn is_part_of_name(modifier: Mod) -> bool {
             | Mod::PendingCount
             | Mod::Prefetch
             | Mod::Proxy
+            | Mod::Query
             | Mod::QueryCancel
             | Mod::Range
             | Mod::Red
             | Mod::Reduce
             | Mod::RelinquishAllocPermit
             | Mod::Replace
+            | Mod::Spcompress
             | Mod::Store
+            | Mod::Submit
             | Mod::Tensor
             | Mod::TestWait
             | Mod::To
             | Mod::TryCancel
+            | Mod::TryGet
+            | Mod::TryPullred
+            | Mod::TryPut
+            | Mod::TryRed
             | Mod::TryWait
-            | Mod::WaitLd
-            | Mod::WaitSt
             | Mod::WaitAll
             | Mod::WaitGroup
+            | Mod::WaitLd
+            | Mod::WaitSt
             | Mod::Warp
-            | Mod::Ws
             | Mod::Wide
+            | Mod::Ws
     )
 }

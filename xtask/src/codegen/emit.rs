@@ -169,6 +169,10 @@ pub fn forms(table: &Table) -> Result<String, String> {
         let list = if row.lenient { &mut lenient } else { &mut rows };
         *list += &form(row, &mut pools)?;
     }
+    let mut elsewhere = String::new();
+    for (name, (late, list)) in &table.elsewhere {
+        elsewhere += &format!("(Mod::{}, {late}, {}),\n", variant(name), gates(list, &mut pools)?);
+    }
     let mut out = HEADER.to_string();
     out += "use crate::form::{Access, Action, CarryFlag, Choice, Condition, Consequence, Effect, Elements, Fault};\n";
     out += "use crate::form::{Form, OperandKind as Kind, OperandSpec, OperandType as Ty, Presence, Rule, Second, Slot, Token};\n";
@@ -181,6 +185,9 @@ pub fn forms(table: &Table) -> Result<String, String> {
     out += &rows;
     out += "];\n\n/// Forms that ptxas rejects, sorted likewise.\npub static LENIENT: &[Form] = &[\n";
     out += &lenient;
+    out += "];\n\n/// What ptxas asks of these modifiers on instructions that do not take them; if nothing is said, what it asks on one that does.\n/// `true`: it asks just before it rejects the modifier.\n";
+    out += "pub static ELSEWHERE: &[(Mod, bool, &[Gate])] = &[\n";
+    out += &elsewhere;
     out += "];\n";
     Ok(out)
 }

@@ -36,6 +36,8 @@ pub fn file(text: &str, table: &mut Table) -> Result<(), (usize, String)> {
             block = Block { section: section.into(), opcode: opcode.trim().into(), ..Block::default() };
         } else if let Some(rest) = line.strip_prefix("gate ") {
             token_gates(rest, table).map_err(|e| (number, e))?;
+        } else if let Some(rest) = line.strip_prefix("elsewhere ") {
+            elsewhere(rest, table).map_err(|e| (number, e))?;
         } else if line.starts_with('.') {
             define(line, &mut table.sets).map_err(|e| (number, e))?;
         } else if line.starts_with(' ') {
@@ -92,6 +94,24 @@ fn token_gates(line: &str, table: &mut Table) -> Result<(), String> {
         let name = name.strip_prefix('.').ok_or_else(|| format!("`{name}` lacks its dot"))?;
         let more = gates(text, &format!("Feature '.{name}'"), Stage::Token)?;
         table.token_gates.entry(name.into()).or_default().extend(more);
+    }
+    Ok(())
+}
+
+/// `elsewhere [late] .a .b [: gates]`
+fn elsewhere(line: &str, table: &mut Table) -> Result<(), String> {
+    let (late, line) = line.strip_prefix("late ").map_or((false, line), |rest| (true, rest));
+    let (names, text) = match line.split_once(" : ") {
+        Some((names, text)) => (names, Some(text)),
+        None => (line, None),
+    };
+    for name in names.split_whitespace() {
+        let name = name.strip_prefix('.').ok_or_else(|| format!("`{name}` lacks its dot"))?;
+        let subject = format!("Feature '.{name}'");
+        let gates = text.map_or(Ok(Vec::new()), |text| gates(text, &subject, Stage::Token))?;
+        if table.elsewhere.insert(name.into(), (late, gates)).is_some() {
+            return Err(format!("`.{name}` stands twice"));
+        }
     }
     Ok(())
 }

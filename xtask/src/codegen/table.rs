@@ -10,6 +10,8 @@ pub struct Table {
     pub sets: BTreeMap<String, Vec<Choice>>,
     /// What modifiers and types need wherever they stand.
     pub token_gates: BTreeMap<String, Vec<Gate>>,
+    /// What ptxas asks of modifiers on instructions that do not take them, and whether it asks late.
+    pub elsewhere: BTreeMap<String, (bool, Vec<Gate>)>,
     /// The rows, in the order of the files; sorted by opcode afterwards.
     pub rows: Vec<Row>,
 }

@@ -1617,6 +1617,10 @@ const GATES_PTX9_2_SM107_E9765009: &[Gate] = &[
         Stage::Form,
     ),
 ];
+const GATES_PTX9_2_SM90_C203740C: &[Gate] = &[
+    ptx("Feature '.ignore_oob'", 9, 2, Stage::Token),
+    sm("Illegal modifier '.ignore_oob' for instruction '{op}'", &[Target::sm(90)], Stage::Token),
+];
 const GATES_PTX9_3_018B6A02: &[Gate] = &[ptx("Feature 'cp.async.bulk.cluster'", 9, 3, Stage::Modifier)];
 const GATES_PTX9_3_09DC0CBB: &[Gate] = &[ptx("Feature 'cp.async.bulk.sys'", 9, 3, Stage::Modifier)];
 const GATES_PTX9_3_0DF94199: &[Gate] =
@@ -1700,6 +1704,10 @@ const GATES_PTX9_3_SM80_21513109: &[Gate] =
     &[ptx("Feature 'clmad.lo'", 9, 3, Stage::Form), sm("Feature 'clmad.lo'", &[Target::sm(80)], Stage::Form)];
 const GATES_PTX9_3_SM80_8D60A345: &[Gate] =
     &[ptx("Feature 'clmad.hi'", 9, 3, Stage::Form), sm("Feature 'clmad.hi'", &[Target::sm(80)], Stage::Form)];
+const GATES_PTX9_3_SM90_4DC711B8: &[Gate] = &[
+    ptx("Feature '.phase_type::conditional'", 9, 3, Stage::Token),
+    sm("Feature '.phase_type::conditional'", &[Target::sm(90)], Stage::Token),
+];
 const GATES_PTX9_3_SM90_5BF9E0AA: &[Gate] = &[
     ptx("Feature '.phase_type::conditional'", 9, 3, Stage::Form),
     sm("Feature '.phase_type::conditional'", &[Target::sm(90)], Stage::Form),
@@ -1716,9 +1724,21 @@ const GATES_PTX9_3_SM90_B0BFD118: &[Gate] = &[
     ptx("Feature '.layout::v0'", 9, 3, Stage::Form),
     sm("Feature '.layout::v0'", &[Target::sm(90)], Stage::Form),
 ];
+const GATES_PTX9_3_SM90_C22A4E2A: &[Gate] = &[
+    ptx("Feature '.layout::v1'", 9, 3, Stage::Token),
+    sm("Feature '.layout::v1'", &[Target::sm(90)], Stage::Token),
+];
 const GATES_PTX9_3_SM90_E2322502: &[Gate] = &[
     ptx("Feature '.phase_type::primary'", 9, 3, Stage::Form),
     sm("Feature '.phase_type::primary'", &[Target::sm(90)], Stage::Form),
+];
+const GATES_PTX9_3_SM90_FA3C9020: &[Gate] = &[
+    ptx("Feature '.layout::v0'", 9, 3, Stage::Token),
+    sm("Feature '.layout::v0'", &[Target::sm(90)], Stage::Token),
+];
+const GATES_PTX9_3_SM90_FDA8675C: &[Gate] = &[
+    ptx("Feature '.phase_type::primary'", 9, 3, Stage::Token),
+    sm("Feature '.phase_type::primary'", &[Target::sm(90)], Stage::Token),
 ];
 const GATES_PTX9_4_72648E83: &[Gate] = &[ptx("Modifier '.exclusive'", 9, 4, Stage::Token)];
 const GATES_PTX9_4_F634D1BF: &[Gate] = &[ptx("Feature '.multicast::cluster::16b'", 9, 4, Stage::Modifier)];
@@ -1762,6 +1782,14 @@ const GATES_PTX9_4_SM107_00BAEBE7: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
+const GATES_PTX9_4_SM107_041E190E: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::8000'", 9, 4, Stage::Token),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::8000' for instruction '{op}'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Token,
+    ),
+];
 const GATES_PTX9_4_SM107_0B31846C: &[Gate] = &[
     ptx("Feature '.sp::4:8'", 9, 4, Stage::Token),
     sm("Feature '.sp::4:8'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
@@ -1772,6 +1800,14 @@ const GATES_PTX9_4_SM107_0C8B496B: &[Gate] = &[
         "Illegal modifier '.mbarrier::report::disabled' for instruction 'cp.async.bulk.tensor'",
         &[Target::new(107, Suffix::Family)],
         Stage::Modifier,
+    ),
+];
+const GATES_PTX9_4_SM107_0DE2B4CE: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::8'", 9, 4, Stage::Token),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::8' for instruction '{op}'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Token,
     ),
 ];
 const GATES_PTX9_4_SM107_155A6F56: &[Gate] = &[
@@ -1862,6 +1898,14 @@ const GATES_PTX9_4_SM107_6768654C: &[Gate] = &[
     ptx("Feature 'spcompress'", 9, 4, Stage::Form),
     sm("Instruction 'spcompress'", &[Target::new(107, Suffix::Architecture)], Stage::Form),
 ];
+const GATES_PTX9_4_SM107_7123A406: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::disabled'", 9, 4, Stage::Token),
+    sm(
+        "Illegal modifier '.mbarrier::report::disabled' for instruction '{op}'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Token,
+    ),
+];
 const GATES_PTX9_4_SM107_71AE9C36: &[Gate] = &[
     ptx("Feature '.sp::4:16'", 9, 4, Stage::Token),
     sm("Feature '.sp::4:16'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
@@ -1881,6 +1925,14 @@ const GATES_PTX9_4_SM107_7EE14D07: &[Gate] = &[
 const GATES_PTX9_4_SM107_8268AA14: &[Gate] = &[
     ptx("Feature '.sp::1:16'", 9, 4, Stage::Token),
     sm("Feature '.sp::1:16'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
+];
+const GATES_PTX9_4_SM107_879D16F6: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_element::ff'", 9, 4, Stage::Token),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_element::ff' for instruction '{op}'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Token,
+    ),
 ];
 const GATES_PTX9_4_SM107_898AAF5D: &[Gate] = &[
     ptx("Feature 'tcgen05.commit.multicast::cluster::32b'", 9, 4, Stage::Modifier),
@@ -1926,6 +1978,14 @@ const GATES_PTX9_4_SM107_A3521CDA: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
+const GATES_PTX9_4_SM107_AAC6BA8E: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::80000000'", 9, 4, Stage::Token),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80000000' for instruction '{op}'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Token,
+    ),
+];
 const GATES_PTX9_4_SM107_B000B283: &[Gate] = &[
     ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
     sm("Feature 'mul{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
@@ -1948,6 +2008,14 @@ const GATES_PTX9_4_SM107_C8BBD1AB: &[Gate] = &[
         "Illegal modifier '.mbarrier::report::validity::per_16bytes::8' for instruction 'cp.async.bulk.tensor'",
         &[Target::new(107, Suffix::Family)],
         Stage::Modifier,
+    ),
+];
+const GATES_PTX9_4_SM107_CB6DFEBE: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::80'", 9, 4, Stage::Token),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80' for instruction '{op}'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Token,
     ),
 ];
 const GATES_PTX9_4_SM107_E880F01A: &[Gate] = &[
@@ -1977,6 +2045,10 @@ const GATES_PTX9_4_SM90_AF5443C9: &[Gate] = &[
 const GATES_PTX9_4_SM90_B988C509: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
+];
+const GATES_PTX9_4_SM90_BB8CEA3D: &[Gate] = &[
+    ptx("Feature '.valid_addr'", 9, 4, Stage::Token),
+    sm("Feature '.valid_addr'", &[Target::sm(90)], Stage::Token),
 ];
 const GATES_PTX9_5_1799E347: &[Gate] = &[ptx("Feature '.2pi'", 9, 5, Stage::Form)];
 const GATES_PTX9_5_FEAA31E3: &[Gate] = &[ptx("Feature '.sync_restrict::read'", 9, 5, Stage::Modifier)];
@@ -2284,6 +2356,10 @@ const GATES_SM100_PTX8_8_73775810: &[Gate] = &[
 const GATES_SM100_PTX9_3_4E2B01BC: &[Gate] = &[
     sm("Feature 'multimem.red.async'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'multimem.red.async'", 9, 3, Stage::Form),
+];
+const GATES_SM100_PTX9_3_5D3ECA32: &[Gate] = &[
+    sm("Feature '.mbarrier::report::fabric'", &[Target::sm(100)], Stage::Token),
+    ptx("Feature '.mbarrier::report::fabric'", 9, 3, Stage::Token),
 ];
 const GATES_SM100_PTX9_3_AEBCE376: &[Gate] = &[
     sm("Feature 'multimem.st.async'", &[Target::sm(100)], Stage::Form),
@@ -2903,6 +2979,7 @@ const GATES_SM80_PTX7_4_EF41206A: &[Gate] = &[
 ];
 const GATES_SM86_PTX7_2_EFE23FB6: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
+const GATES_SM90_14E025D4: &[Gate] = &[sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token)];
 const GATES_SM90_30A23F11: &[Gate] = &[sm(
     "Instruction 'Sparse wgmma.mma_async with integer types'",
     &[Target::new(90, Suffix::Architecture)],
@@ -30080,4 +30157,100 @@ pub static LENIENT: &[Form] = &[
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
     },
+];
+
+/// What ptxas asks of these modifiers on instructions that do not take them; if nothing is said, what it asks on one that does.
+/// `true`: it asks just before it rejects the modifier.
+pub static ELSEWHERE: &[(Mod, bool, &[Gate])] = &[
+    (Mod::N128x128b, false, &[]),
+    (Mod::N128x256b, false, &[]),
+    (Mod::N16x128b, false, &[]),
+    (Mod::N16x256b, false, &[]),
+    (Mod::N16x32bx2, false, &[]),
+    (Mod::N16x64b, false, &[]),
+    (Mod::N32x128b, false, &[]),
+    (Mod::N32x32b, false, &[]),
+    (Mod::N4x256b, false, &[]),
+    (Mod::N64x128b, false, &[]),
+    (Mod::Abs, false, &[]),
+    (Mod::Alias, false, &[]),
+    (Mod::Aligned, false, &[]),
+    (Mod::Ashift, true, &[]),
+    (Mod::Async, false, &[]),
+    (Mod::Block16, true, &[]),
+    (Mod::Block32, true, &[]),
+    (Mod::BlockScale, true, &[]),
+    (Mod::CollectorADiscard, true, &[]),
+    (Mod::CollectorAFill, true, &[]),
+    (Mod::CollectorALastuse, true, &[]),
+    (Mod::CollectorAUse, true, &[]),
+    (Mod::CollectorB0Discard, true, &[]),
+    (Mod::CollectorB0Fill, true, &[]),
+    (Mod::CollectorB0Lastuse, true, &[]),
+    (Mod::CollectorB0Use, true, &[]),
+    (Mod::CollectorB1Discard, true, &[]),
+    (Mod::CollectorB1Fill, true, &[]),
+    (Mod::CollectorB1Lastuse, true, &[]),
+    (Mod::CollectorB1Use, true, &[]),
+    (Mod::CollectorB2Discard, true, &[]),
+    (Mod::CollectorB2Fill, true, &[]),
+    (Mod::CollectorB2Lastuse, true, &[]),
+    (Mod::CollectorB2Use, true, &[]),
+    (Mod::CollectorB3Discard, true, &[]),
+    (Mod::CollectorB3Fill, true, &[]),
+    (Mod::CollectorB3Lastuse, true, &[]),
+    (Mod::CollectorB3Use, true, &[]),
+    (Mod::GetFirstCtaid, false, &[]),
+    (Mod::GetFirstCtaidX, false, &[]),
+    (Mod::GetFirstCtaidY, false, &[]),
+    (Mod::GetFirstCtaidZ, false, &[]),
+    (Mod::IgnoreOob, true, GATES_PTX9_2_SM90_C203740C),
+    (Mod::IsCanceled, false, &[]),
+    (Mod::KindF16, true, &[]),
+    (Mod::KindF8f6f4, true, &[]),
+    (Mod::KindI8, true, &[]),
+    (Mod::KindMxf4, true, &[]),
+    (Mod::KindMxf4nvf4, true, &[]),
+    (Mod::KindMxf8f6f4, true, &[]),
+    (Mod::KindTf32, true, &[]),
+    (Mod::LaunchDependents, false, &[]),
+    (Mod::LayoutV0, true, GATES_PTX9_3_SM90_FA3C9020),
+    (Mod::LayoutV1, true, GATES_PTX9_3_SM90_C22A4E2A),
+    (Mod::M16n16, false, &[]),
+    (Mod::M16n8, false, &[]),
+    (Mod::MbarrierReportDisabled, true, GATES_PTX9_4_SM107_7123A406),
+    (Mod::MbarrierReportFabric, true, GATES_SM100_PTX9_3_5D3ECA32),
+    (Mod::MbarrierReportValidityPer16bytes8, true, GATES_PTX9_4_SM107_0DE2B4CE),
+    (Mod::MbarrierReportValidityPer16bytes80, true, GATES_PTX9_4_SM107_CB6DFEBE),
+    (Mod::MbarrierReportValidityPer16bytes8000, true, GATES_PTX9_4_SM107_041E190E),
+    (Mod::MbarrierReportValidityPer16bytes80000000, true, GATES_PTX9_4_SM107_AAC6BA8E),
+    (Mod::MbarrierReportValidityPerElementFf, true, GATES_PTX9_4_SM107_879D16F6),
+    (Mod::MbarrierInit, false, &[]),
+    (Mod::Mmio, false, &[]),
+    (Mod::NoMembermaskOverlap, false, GATES_PTX8_4_1C222933),
+    (Mod::Oob, false, &[]),
+    (Mod::PhaseTypeConditional, true, GATES_PTX9_3_SM90_4DC711B8),
+    (Mod::PhaseTypePrimary, true, GATES_PTX9_3_SM90_FDA8675C),
+    (Mod::Read, false, &[]),
+    (Mod::Relu, false, &[]),
+    (Mod::Satfinite, false, &[]),
+    (Mod::ScaleVec1X, true, &[]),
+    (Mod::ScaleVec2X, true, &[]),
+    (Mod::ScaleVec4X, true, &[]),
+    (Mod::Sp116, false, GATES_PTX9_4_SM107_8268AA14),
+    (Mod::Sp12, false, GATES_PTX9_4_SM107_EFDBF1E0),
+    (Mod::Sp14, false, GATES_PTX9_4_SM107_4DFF9BD8),
+    (Mod::Sp18, false, GATES_PTX9_4_SM107_5E015B38),
+    (Mod::Sp216, false, GATES_PTX9_4_SM107_4645F33E),
+    (Mod::Sp24, false, GATES_PTX9_4_SM107_42548AF4),
+    (Mod::Sp28, false, GATES_PTX9_4_SM107_BFE830F4),
+    (Mod::Sp416, false, GATES_PTX9_4_SM107_71AE9C36),
+    (Mod::Sp48, false, GATES_PTX9_4_SM107_0B31846C),
+    (Mod::SpOrderedMetadata, false, &[]),
+    (Mod::SyncRestrictRead, true, GATES_SM90_14E025D4),
+    (Mod::SyncRestrictReads, true, GATES_SM90_14E025D4),
+    (Mod::SyncRestrictSharedCluster, false, &[]),
+    (Mod::SyncRestrictSharedCta, false, &[]),
+    (Mod::ValidAddr, true, GATES_PTX9_4_SM90_BB8CEA3D),
+    (Mod::Wait, false, &[]),
 ];

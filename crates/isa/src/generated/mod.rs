@@ -4,6 +4,6 @@ mod forms;
 mod mods;
 mod opcodes;
 
-pub use forms::{FORMS, LENIENT};
+pub use forms::{ELSEWHERE, FORMS, LENIENT};
 pub use mods::Mod;
 pub use opcodes::Opcode;
