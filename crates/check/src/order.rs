@@ -197,6 +197,9 @@ impl Stage {
                 (Some(Mod::Sat), [ty]) if sums && is_plain_integer(opcode, *ty) => Stage::Saturation,
                 _ => return refusal(modifiers.get(index).copied().unwrap_or_default()),
             },
+            SelectError::Says { index, .. } => {
+                return refusal(modifiers.get(index).copied().unwrap_or_default());
+            }
             SelectError::Alternate { .. } if types.last() == Some(&Type::U32) => Stage::Other,
             SelectError::Alternate { .. } => return (Stage::Modifier, LAST_OF_FIRST),
             SelectError::Missing { slot: "CmpOp", .. } | SelectError::Comparison { .. } => Stage::Comparison,

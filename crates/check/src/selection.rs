@@ -89,6 +89,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 let form = errors.iter().find_map(|error| match *error {
                     SelectError::Arguments { form }
                     | SelectError::Illegal { form, .. }
+                    | SelectError::Says { form, .. }
                     | SelectError::Comparison { form, .. }
                     | SelectError::Operation { form, .. }
                     | SelectError::Alternate { form }
@@ -256,14 +257,14 @@ impl<'a> BodyChecker<'_, 'a> {
                 // Shapes of `ldmatrix` are checked where ptxas rejects other shapes.
                 let of_shape = form.opcode == Opcode::Ldmatrix
                     && ["'.m8n8'", "'.m8n16'"].iter().any(|shape| gate.subject.contains(shape));
-                let (stage, index) = if of_shape { crate::order::SHAPE } else { (stage, index) };
-                let finding = Finding { stage, index, fault: Fault::Closed(gate) };
                 // For `wmma`, the gate of `::cta` or `::cluster` memory comes first.
-                let place = match form.opcode == Opcode::Wmma && gate.subject.starts_with("Feature '::") {
-                    true => 0,
-                    false => findings.len(),
+                let of_space = form.opcode == Opcode::Wmma && gate.subject.starts_with("Feature '::");
+                let (stage, index) = match (of_shape, of_space) {
+                    (true, _) => crate::order::SHAPE,
+                    (_, true) => (Stage::FormGate, 0),
+                    _ => (stage, index),
                 };
-                findings.insert(place, finding);
+                findings.push(Finding { stage, index, fault: Fault::Closed(gate) });
             }
         }
         findings
@@ -328,7 +329,9 @@ impl<'a> BodyChecker<'_, 'a> {
             | SelectError::Mixture { .. }
             | SelectError::Operation { .. } => (Code::InstructionTypes, head),
             SelectError::Arguments { .. } => (Code::ArgumentsMismatch, node.span),
-            SelectError::Illegal { index, .. } => (Code::IllegalModifier, modifier(*index)),
+            SelectError::Illegal { index, .. } | SelectError::Says { index, .. } => {
+                (Code::IllegalModifier, modifier(*index))
+            }
             SelectError::Comparison { index, .. } => (Code::ComparisonMismatch, modifier(*index)),
             SelectError::Missing { .. } => (Code::MissingModifier, head),
             SelectError::Vector { .. } | SelectError::Fragment { .. } => (Code::VectorSize, head),

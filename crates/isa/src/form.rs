@@ -388,6 +388,8 @@ pub enum Consequence {
 pub enum Fault {
     /// The modifier of this list that is written does not fit the rest.
     Illegal(&'static [Mod]),
+    /// What ptxas says of this modifier; `{op}` stands for the instruction's name.
+    Says(Mod, &'static str),
     /// The comparison operator does not fit the type.
     Comparison,
     /// These types do not fit together.

@@ -65,6 +65,7 @@ impl SelectError {
             }
             SelectError::Arguments { .. } => format!("Arguments mismatch for instruction '{opcode}'"),
             SelectError::Illegal { index, .. } => illegal(opcode, modifier(index)),
+            SelectError::Says { text, .. } => text.replace("{op}", opcode),
             SelectError::Geometries { .. } => "Multiple texture modifiers specified".into(),
             SelectError::Vector { .. } => "Vector type too large, exceeds 128 bit limit".into(),
             SelectError::Fragment { .. } => {
@@ -97,6 +98,7 @@ impl SelectError {
             }
             SelectError::Arguments { form }
             | SelectError::Illegal { form, .. }
+            | SelectError::Says { form, .. }
             | SelectError::Vector { form }
             | SelectError::Fragment { form }
             | SelectError::Geometries { form, .. }

@@ -63,6 +63,15 @@ pub enum SelectError {
         /// The row.
         form: FormId,
     },
+    /// A modifier does not fit the rest, and the table has what ptxas says then.
+    Says {
+        /// Which modifier.
+        index: usize,
+        /// The message; `{op}` stands for the instruction's name.
+        text: &'static str,
+        /// The row.
+        form: FormId,
+    },
     /// This many elements of this type are too large for one access.
     Vector {
         /// The row.
@@ -241,10 +250,14 @@ fn typed_operation(form: &Form, written: &[Written]) -> Option<usize> {
     if !is_typed || form.type_slots().next().is_none() {
         return None;
     }
-    let takes = |m: Mod| {
-        rows_of_name(form).any(|row| row.slots.iter().any(|slot| slot.choice(Token::Mod(m)).is_some()))
+    let takes = |token: Token| {
+        rows_of_name(form).any(|row| row.slots.iter().any(|slot| slot.choice(token).is_some()))
     };
-    written.iter().position(|w| w.modifier().is_some_and(|m| is_operation(m) && takes(m)))
+    let is_foreign = |w: &Written| matches!(*w, Written::Token(token @ Token::Type(_)) if !takes(token));
+    if form.opcode == Opcode::Multimem && written.iter().any(is_foreign) {
+        return None;
+    }
+    written.iter().position(|w| w.modifier().is_some_and(|m| is_operation(m) && takes(Token::Mod(m))))
 }
 
 pub(crate) fn rounds(modifier: Mod) -> bool {
@@ -560,6 +573,10 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
                     Fault::Illegal(mods) => {
                         let index = find(&|m| mods.contains(&m));
                         illegal.push(SelectError::Illegal { index, form: id });
+                    }
+                    Fault::Says(modifier, text) => {
+                        let index = find(&|m| m == modifier);
+                        illegal.push(SelectError::Says { index, text, form: id });
                     }
                     Fault::Vector => late.push(SelectError::Vector { form: id }),
                     Fault::Comparison => {

@@ -437,6 +437,7 @@ fn rule(rule: &Rule, pools: &mut Pools) -> Result<String, String> {
             let needs = conditions(needs, pools)?;
             let fault = match fault {
                 Fault::Illegal(mods) => format!("Fault::Illegal({})", mod_list(mods, pools)?),
+                Fault::Says(m, text) => format!("Fault::Says(Mod::{}, {text:?})", variant(m)),
                 Fault::Comparison => "Fault::Comparison".into(),
                 Fault::Types => "Fault::Types".into(),
                 Fault::Vector => "Fault::Vector".into(),

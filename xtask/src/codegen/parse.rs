@@ -322,6 +322,9 @@ fn attribute(line: &str, row: &mut Row, sets: &Sets) -> Result<(), String> {
                 ("types", _) => Fault::Types,
                 ("vector", _) => Fault::Vector,
                 ("illegal", Some(Condition::Has(mods))) => Fault::Illegal(mods.clone()),
+                (other, _) if let Some((m, text)) = other.split_once(" says ") => {
+                    Fault::Says(m.trim_start_matches('.').into(), text.into())
+                }
                 (other, _) => match other.split_once(' ') {
                     Some(("missing", slot)) => Fault::Missing(slot.trim_start_matches('.').into()),
                     Some(("illegal", m)) => Fault::Illegal(vec![m.trim_start_matches('.').into()]),

@@ -78,6 +78,7 @@ pub enum Condition {
 #[derive(Clone)]
 pub enum Fault {
     Illegal(Vec<String>),
+    Says(String, String),
     Comparison,
     Types,
     Vector,

@@ -231,8 +231,8 @@ const GATES_PTX6_0_SM70_7EF4DFAC: &[Gate] = &[
     ptx("Feature '.acq_rel'", 6, 0, Stage::Result),
     sm("Feature '.acq_rel'", &[Target::sm(70)], Stage::Result),
 ];
-const GATES_PTX6_0_SM70_7FFC5FCA: &[Gate] =
-    &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
+const GATES_PTX6_0_SM70_8963091C: &[Gate] =
+    &[ptx("Feature '.weak'", 6, 0, Stage::Token), sm("Feature '.weak'", &[Target::sm(70)], Stage::Token)];
 const GATES_PTX6_0_SM70_9B7C86E4: &[Gate] = &[
     ptx("Feature '.satfinite'", 6, 0, Stage::Token),
     sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
@@ -529,21 +529,21 @@ const GATES_PTX7_0_SM80_PTX7_5_1D0084A0: &[Gate] = &[
     sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'igonre-src on cp.async'", 7, 5, Stage::Form),
 ];
-const GATES_PTX7_0_SM80_PTX9_4_SM107_A3CAD190: &[Gate] = &[
-    ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Early),
-    sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Early),
-    ptx("Feature 'mbarrier.arrive.multicast::cluster::32b'", 9, 4, Stage::Form),
-    sm("Feature 'mbarrier.arrive.multicast::cluster::32b'", &[Target::new(107, Suffix::Family)], Stage::Form),
-];
-const GATES_PTX7_0_SM80_PTX9_4_SM107_A9E076D8: &[Gate] = &[
+const GATES_PTX7_0_SM80_PTX9_4_SM107_CDB54B6C: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Early),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Early),
-    ptx("Feature 'mbarrier.arrive_drop.multicast::cluster::32b'", 9, 4, Stage::Form),
+    ptx("Feature 'mbarrier.arrive_drop.multicast::cluster::32b'", 9, 4, Stage::Late),
     sm(
         "Feature 'mbarrier.arrive_drop.multicast::cluster::32b'",
         &[Target::new(107, Suffix::Family)],
-        Stage::Form,
+        Stage::Late,
     ),
+];
+const GATES_PTX7_0_SM80_PTX9_4_SM107_DB3D1FA0: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Early),
+    sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Early),
+    ptx("Feature 'mbarrier.arrive.multicast::cluster::32b'", 9, 4, Stage::Late),
+    sm("Feature 'mbarrier.arrive.multicast::cluster::32b'", &[Target::new(107, Suffix::Family)], Stage::Late),
 ];
 const GATES_PTX7_1_SM80_4C25FE9F: &[Gate] = &[
     ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
@@ -776,44 +776,44 @@ const GATES_PTX8_0_SM90_FEC5F75C: &[Gate] = &[
     ptx("Feature 'add.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'add.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const GATES_PTX8_0_SM90_PTX9_4_SM107_1A86CB40: &[Gate] = &[
-    ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
-    sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'mbarrier.arrive.expect_tx.multicast::cluster::32b'", 9, 4, Stage::Form),
-    sm(
-        "Feature 'mbarrier.arrive.expect_tx.multicast::cluster::32b'",
-        &[Target::new(107, Suffix::Family)],
-        Stage::Form,
-    ),
-];
-const GATES_PTX8_0_SM90_PTX9_4_SM107_276C6B04: &[Gate] = &[
-    ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
-    sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'mbarrier.complete_tx.multicast::cluster::32b'", 9, 4, Stage::Form),
-    sm(
-        "Feature 'mbarrier.complete_tx.multicast::cluster::32b'",
-        &[Target::new(107, Suffix::Family)],
-        Stage::Form,
-    ),
-];
-const GATES_PTX8_0_SM90_PTX9_4_SM107_A2042F68: &[Gate] = &[
+const GATES_PTX8_0_SM90_PTX9_4_SM107_20B91564: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'mbarrier.expect_tx.multicast::cluster::32b'", 9, 4, Stage::Form),
+    ptx("Feature 'mbarrier.expect_tx.multicast::cluster::32b'", 9, 4, Stage::Late),
     sm(
         "Feature 'mbarrier.expect_tx.multicast::cluster::32b'",
         &[Target::new(107, Suffix::Family)],
-        Stage::Form,
+        Stage::Late,
     ),
 ];
-const GATES_PTX8_0_SM90_PTX9_4_SM107_E45A7F44: &[Gate] = &[
+const GATES_PTX8_0_SM90_PTX9_4_SM107_2ACFA988: &[Gate] = &[
+    ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
+    sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'mbarrier.complete_tx.multicast::cluster::32b'", 9, 4, Stage::Late),
+    sm(
+        "Feature 'mbarrier.complete_tx.multicast::cluster::32b'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Late,
+    ),
+];
+const GATES_PTX8_0_SM90_PTX9_4_SM107_E4E20BDC: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'mbarrier.arrive_drop.expect_tx.multicast::cluster::32b'", 9, 4, Stage::Form),
+    ptx("Feature 'mbarrier.arrive_drop.expect_tx.multicast::cluster::32b'", 9, 4, Stage::Late),
     sm(
         "Feature 'mbarrier.arrive_drop.expect_tx.multicast::cluster::32b'",
         &[Target::new(107, Suffix::Family)],
-        Stage::Form,
+        Stage::Late,
+    ),
+];
+const GATES_PTX8_0_SM90_PTX9_4_SM107_EB78AD94: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
+    sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'mbarrier.arrive.expect_tx.multicast::cluster::32b'", 9, 4, Stage::Late),
+    sm(
+        "Feature 'mbarrier.arrive.expect_tx.multicast::cluster::32b'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Late,
     ),
 ];
 const GATES_PTX8_1_E512F2FE: &[Gate] = &[ptx("Modifier '.satfinite' on 'cvt{types}'", 8, 1, Stage::Form)];
@@ -875,7 +875,6 @@ const GATES_PTX8_3_SM90_EC4104D6: &[Gate] = &[
         Stage::Early,
     ),
 ];
-const GATES_PTX8_4_1C222933: &[Gate] = &[ptx("Feature '.no_membermask_overlap'", 8, 4, Stage::Token)];
 const GATES_PTX8_4_SM89_5AADC2EE: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
@@ -1652,52 +1651,12 @@ const GATES_PTX9_3_F35DDB8F: &[Gate] =
     &[ptx("Feature 'multimem.cp.async.bulk.relaxed'", 9, 3, Stage::Modifier)];
 const GATES_PTX9_3_F6506DE5: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.sys'", 9, 3, Stage::Modifier)];
 const GATES_PTX9_3_FBC5564C: &[Gate] = &[ptx("Feature 'multimem.cp.async.bulk.gpu'", 9, 3, Stage::Modifier)];
-const GATES_PTX9_3_SM100_301C6A93: &[Gate] = &[
-    ptx("Feature 'fabric.wait'", 9, 3, Stage::Form),
-    sm("Feature 'fabric.wait'", &[Target::sm(100), Target::new(100, Suffix::Architecture)], Stage::Form),
-];
 const GATES_PTX9_3_SM100_6EB12215: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirectional fabric proxy fence'", 9, 3, Stage::Early),
     sm(
         "Instruction 'fence.proxy with unidirectional fabric proxy fence'",
         &[Target::sm(100), Target::new(100, Suffix::Architecture)],
         Stage::Early,
-    ),
-];
-const GATES_PTX9_3_SM100_7C087141: &[Gate] = &[
-    ptx("Feature 'fabric.try_red.async'", 9, 3, Stage::Form),
-    sm(
-        "Feature 'fabric.try_red.async'",
-        &[Target::sm(100), Target::new(100, Suffix::Architecture)],
-        Stage::Form,
-    ),
-];
-const GATES_PTX9_3_SM100_88CAE775: &[Gate] = &[
-    ptx("Feature 'fabric.try_put.async'", 9, 3, Stage::Form),
-    sm(
-        "Feature 'fabric.try_put.async'",
-        &[Target::sm(100), Target::new(100, Suffix::Architecture)],
-        Stage::Form,
-    ),
-];
-const GATES_PTX9_3_SM100_B9676357: &[Gate] = &[
-    ptx("Feature 'fabric.try_pullred.async'", 9, 3, Stage::Form),
-    sm(
-        "Feature 'fabric.try_pullred.async'",
-        &[Target::sm(100), Target::new(100, Suffix::Architecture)],
-        Stage::Form,
-    ),
-];
-const GATES_PTX9_3_SM100_BE62D07B: &[Gate] = &[
-    ptx("Feature 'fabric.submit'", 9, 3, Stage::Form),
-    sm("Feature 'fabric.submit'", &[Target::sm(100), Target::new(100, Suffix::Architecture)], Stage::Form),
-];
-const GATES_PTX9_3_SM100_C2243E4B: &[Gate] = &[
-    ptx("Feature 'fabric.try_get.async'", 9, 3, Stage::Form),
-    sm(
-        "Feature 'fabric.try_get.async'",
-        &[Target::sm(100), Target::new(100, Suffix::Architecture)],
-        Stage::Form,
     ),
 ];
 const GATES_PTX9_3_SM80_21513109: &[Gate] =
@@ -1708,9 +1667,9 @@ const GATES_PTX9_3_SM90_4DC711B8: &[Gate] = &[
     ptx("Feature '.phase_type::conditional'", 9, 3, Stage::Token),
     sm("Feature '.phase_type::conditional'", &[Target::sm(90)], Stage::Token),
 ];
-const GATES_PTX9_3_SM90_5BF9E0AA: &[Gate] = &[
-    ptx("Feature '.phase_type::conditional'", 9, 3, Stage::Form),
-    sm("Feature '.phase_type::conditional'", &[Target::sm(90)], Stage::Form),
+const GATES_PTX9_3_SM90_6EF5ABD6: &[Gate] = &[
+    ptx("Feature '.phase_type::primary'", 9, 3, Stage::Modifier),
+    sm("Feature '.phase_type::primary'", &[Target::sm(90)], Stage::Modifier),
 ];
 const GATES_PTX9_3_SM90_7F59E37C: &[Gate] = &[
     ptx("Feature 'mbarrier.check_layout'", 9, 3, Stage::Form),
@@ -1720,6 +1679,10 @@ const GATES_PTX9_3_SM90_99FBB81C: &[Gate] = &[
     ptx("Feature '.layout::v1'", 9, 3, Stage::Form),
     sm("Feature '.layout::v1'", &[Target::sm(90)], Stage::Form),
 ];
+const GATES_PTX9_3_SM90_AA40676E: &[Gate] = &[
+    ptx("Feature '.phase_type::conditional'", 9, 3, Stage::Modifier),
+    sm("Feature '.phase_type::conditional'", &[Target::sm(90)], Stage::Modifier),
+];
 const GATES_PTX9_3_SM90_B0BFD118: &[Gate] = &[
     ptx("Feature '.layout::v0'", 9, 3, Stage::Form),
     sm("Feature '.layout::v0'", &[Target::sm(90)], Stage::Form),
@@ -1727,10 +1690,6 @@ const GATES_PTX9_3_SM90_B0BFD118: &[Gate] = &[
 const GATES_PTX9_3_SM90_C22A4E2A: &[Gate] = &[
     ptx("Feature '.layout::v1'", 9, 3, Stage::Token),
     sm("Feature '.layout::v1'", &[Target::sm(90)], Stage::Token),
-];
-const GATES_PTX9_3_SM90_E2322502: &[Gate] = &[
-    ptx("Feature '.phase_type::primary'", 9, 3, Stage::Form),
-    sm("Feature '.phase_type::primary'", &[Target::sm(90)], Stage::Form),
 ];
 const GATES_PTX9_3_SM90_FA3C9020: &[Gate] = &[
     ptx("Feature '.layout::v0'", 9, 3, Stage::Token),
@@ -1810,20 +1769,12 @@ const GATES_PTX9_4_SM107_0DE2B4CE: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const GATES_PTX9_4_SM107_155A6F56: &[Gate] = &[
-    ptx("Feature '.mbarrier::report::validity::per_element::ff'", 9, 4, Stage::Modifier),
-    sm(
-        "Illegal modifier '.mbarrier::report::validity::per_element::ff' for instruction 'cp.async.bulk'",
-        &[Target::new(107, Suffix::Family)],
-        Stage::Modifier,
-    ),
-];
-const GATES_PTX9_4_SM107_176F2932: &[Gate] = &[
-    ptx("Feature '.mbarrier::report::validity::per_16bytes::8000'", 9, 4, Stage::Modifier),
+const GATES_PTX9_4_SM107_1AA39F0C: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::8000'", 9, 4, Stage::Late),
     sm(
         "Illegal modifier '.mbarrier::report::validity::per_16bytes::8000' for instruction 'cp.async.bulk'",
         &[Target::new(107, Suffix::Family)],
-        Stage::Modifier,
+        Stage::Late,
     ),
 ];
 const GATES_PTX9_4_SM107_200CDBC3: &[Gate] = &[
@@ -1832,6 +1783,14 @@ const GATES_PTX9_4_SM107_200CDBC3: &[Gate] = &[
         "Feature 'cp.async.bulk.tensor.multicast::cluster::32b'",
         &[Target::new(107, Suffix::Family)],
         Stage::Modifier,
+    ),
+];
+const GATES_PTX9_4_SM107_2337D5A4: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::80'", 9, 4, Stage::Late),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80' for instruction 'cp.async.bulk'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Late,
     ),
 ];
 const GATES_PTX9_4_SM107_24F3AB93: &[Gate] = &[
@@ -1910,21 +1869,17 @@ const GATES_PTX9_4_SM107_71AE9C36: &[Gate] = &[
     ptx("Feature '.sp::4:16'", 9, 4, Stage::Token),
     sm("Feature '.sp::4:16'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
 ];
-const GATES_PTX9_4_SM107_7DAE4AB2: &[Gate] = &[
-    ptx("Feature '.mbarrier::report::validity::per_16bytes::80'", 9, 4, Stage::Modifier),
-    sm(
-        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80' for instruction 'cp.async.bulk'",
-        &[Target::new(107, Suffix::Family)],
-        Stage::Modifier,
-    ),
-];
-const GATES_PTX9_4_SM107_7EE14D07: &[Gate] = &[
-    ptx("Feature 'cvt with .ue5m3x2'", 9, 4, Stage::Token),
-    sm("Instruction 'cvt with .ue5m3x2'", &[Target::new(107, Suffix::Family)], Stage::Token),
-];
 const GATES_PTX9_4_SM107_8268AA14: &[Gate] = &[
     ptx("Feature '.sp::1:16'", 9, 4, Stage::Token),
     sm("Feature '.sp::1:16'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
+];
+const GATES_PTX9_4_SM107_8484D96A: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::disabled'", 9, 4, Stage::Late),
+    sm(
+        "Illegal modifier '.mbarrier::report::disabled' for instruction 'cp.async.bulk'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Late,
+    ),
 ];
 const GATES_PTX9_4_SM107_879D16F6: &[Gate] = &[
     ptx("Feature '.mbarrier::report::validity::per_element::ff'", 9, 4, Stage::Token),
@@ -1954,29 +1909,21 @@ const GATES_PTX9_4_SM107_8F3DAA31: &[Gate] = &[
     ptx("Feature 'add{types}'", 9, 4, Stage::Form),
     sm("Feature 'add{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const GATES_PTX9_4_SM107_91DF6A52: &[Gate] = &[
-    ptx("Feature '.mbarrier::report::validity::per_16bytes::80000000'", 9, 4, Stage::Modifier),
-    sm(
-        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80000000' for instruction 'cp.async.bulk'",
-        &[Target::new(107, Suffix::Family)],
-        Stage::Modifier,
-    ),
-];
 const GATES_PTX9_4_SM107_92624DBF: &[Gate] = &[
     ptx("Feature 'applypriority.async.bulk'", 9, 4, Stage::Form),
     sm("Instruction 'applypriority.async.bulk'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
+const GATES_PTX9_4_SM107_984C851C: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::80000000'", 9, 4, Stage::Late),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::80000000' for instruction 'cp.async.bulk'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Late,
+    ),
+];
 const GATES_PTX9_4_SM107_A0A6CB4A: &[Gate] = &[
     ptx("Feature 'spdecompress'", 9, 4, Stage::Form),
     sm("Instruction 'spdecompress'", &[Target::new(107, Suffix::Architecture)], Stage::Form),
-];
-const GATES_PTX9_4_SM107_A3521CDA: &[Gate] = &[
-    ptx("Feature '.mbarrier::report::validity::per_16bytes::8'", 9, 4, Stage::Modifier),
-    sm(
-        "Illegal modifier '.mbarrier::report::validity::per_16bytes::8' for instruction 'cp.async.bulk'",
-        &[Target::new(107, Suffix::Family)],
-        Stage::Modifier,
-    ),
 ];
 const GATES_PTX9_4_SM107_AAC6BA8E: &[Gate] = &[
     ptx("Feature '.mbarrier::report::validity::per_16bytes::80000000'", 9, 4, Stage::Token),
@@ -2018,6 +1965,14 @@ const GATES_PTX9_4_SM107_CB6DFEBE: &[Gate] = &[
         Stage::Token,
     ),
 ];
+const GATES_PTX9_4_SM107_DD44DBD4: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_element::ff'", 9, 4, Stage::Late),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_element::ff' for instruction 'cp.async.bulk'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Late,
+    ),
+];
 const GATES_PTX9_4_SM107_E880F01A: &[Gate] = &[
     ptx("Feature '.mbarrier::report::disabled'", 9, 4, Stage::Modifier),
     sm(
@@ -2030,9 +1985,17 @@ const GATES_PTX9_4_SM107_EFDBF1E0: &[Gate] = &[
     ptx("Feature '.sp::1:2'", 9, 4, Stage::Token),
     sm("Feature '.sp::1:2'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
 ];
-const GATES_PTX9_4_SM90_20376F79: &[Gate] = &[
-    ptx("Feature '.proxy::readonly'", 9, 4, Stage::Form),
-    sm("Feature '.proxy::readonly'", &[Target::sm(90)], Stage::Form),
+const GATES_PTX9_4_SM107_F55F8D2F: &[Gate] = &[
+    ptx("Feature 'cvt with .ue5m3x2'", 9, 4, Stage::Form),
+    sm("Instruction 'cvt with .ue5m3x2'", &[Target::new(107, Suffix::Family)], Stage::Form),
+];
+const GATES_PTX9_4_SM107_FAB52ADA: &[Gate] = &[
+    ptx("Feature '.mbarrier::report::validity::per_16bytes::8'", 9, 4, Stage::Late),
+    sm(
+        "Illegal modifier '.mbarrier::report::validity::per_16bytes::8' for instruction 'cp.async.bulk'",
+        &[Target::new(107, Suffix::Family)],
+        Stage::Late,
+    ),
 ];
 const GATES_PTX9_4_SM90_9EEB2999: &[Gate] = &[
     ptx("Feature 'atom with .noftz and .f32'", 9, 4, Stage::Form),
@@ -2089,10 +2052,20 @@ const GATES_SM100_0AAEAE34: &[Gate] = &[sm(
     &[Target::sm(100)],
     Stage::Form,
 )];
+const GATES_SM100_0C7BD790: &[Gate] = &[sm(
+    "Feature '.tile::scatter4'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Modifier,
+)];
 const GATES_SM100_1E74A147: &[Gate] = &[sm(
     "Feature '.4x256b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
+)];
+const GATES_SM100_2F4BF28D: &[Gate] = &[sm(
+    "Feature '.im2col::w::128'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Form,
 )];
 const GATES_SM100_3CAE79FD: &[Gate] = &[sm(
     "Feature '.e4m3'",
@@ -2154,6 +2127,11 @@ const GATES_SM100_862AB8B3: &[Gate] = &[sm(
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
     Stage::Token,
 )];
+const GATES_SM100_915B161A: &[Gate] = &[sm(
+    "Feature '.im2col::w with cp.async.bulk.prefetch.tensor'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Modifier,
+)];
 const GATES_SM100_AB1C7471: &[Gate] = &[sm(
     "Feature '.16x64b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
@@ -2173,6 +2151,16 @@ const GATES_SM100_C37DEAC4: &[Gate] = &[sm(
         Target::new(110, Suffix::Architecture),
     ],
     Stage::Form,
+)];
+const GATES_SM100_CB57D66A: &[Gate] = &[sm(
+    "Feature '.im2col::w::128'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Modifier,
+)];
+const GATES_SM100_DB0B706C: &[Gate] = &[sm(
+    "Feature '.tile::gather4 with cp.async.bulk.prefetch.tensor'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Modifier,
 )];
 const GATES_SM100_DF932E16: &[Gate] = &[sm(
     "Feature '.16x256b'",
@@ -2353,6 +2341,18 @@ const GATES_SM100_PTX8_8_73775810: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
+const GATES_SM100_PTX9_3_03195C33: &[Gate] = &[
+    sm(
+        "Feature 'fabric.try_get.async'",
+        &[Target::sm(100), Target::new(100, Suffix::Architecture)],
+        Stage::Form,
+    ),
+    ptx("Feature 'fabric.try_get.async'", 9, 3, Stage::Form),
+];
+const GATES_SM100_PTX9_3_0AB15CF1: &[Gate] = &[
+    sm("Feature 'fabric.wait'", &[Target::sm(100), Target::new(100, Suffix::Architecture)], Stage::Form),
+    ptx("Feature 'fabric.wait'", 9, 3, Stage::Form),
+];
 const GATES_SM100_PTX9_3_4E2B01BC: &[Gate] = &[
     sm("Feature 'multimem.red.async'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'multimem.red.async'", 9, 3, Stage::Form),
@@ -2361,17 +2361,45 @@ const GATES_SM100_PTX9_3_5D3ECA32: &[Gate] = &[
     sm("Feature '.mbarrier::report::fabric'", &[Target::sm(100)], Stage::Token),
     ptx("Feature '.mbarrier::report::fabric'", 9, 3, Stage::Token),
 ];
+const GATES_SM100_PTX9_3_ADE927D7: &[Gate] = &[
+    sm(
+        "Feature 'fabric.try_put.async'",
+        &[Target::sm(100), Target::new(100, Suffix::Architecture)],
+        Stage::Form,
+    ),
+    ptx("Feature 'fabric.try_put.async'", 9, 3, Stage::Form),
+];
 const GATES_SM100_PTX9_3_AEBCE376: &[Gate] = &[
     sm("Feature 'multimem.st.async'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'multimem.st.async'", 9, 3, Stage::Form),
 ];
-const GATES_SM107_PTX9_0_F2662F73: &[Gate] = &[
+const GATES_SM100_PTX9_3_E6C1A83B: &[Gate] = &[
+    sm(
+        "Feature 'fabric.try_pullred.async'",
+        &[Target::sm(100), Target::new(100, Suffix::Architecture)],
+        Stage::Form,
+    ),
+    ptx("Feature 'fabric.try_pullred.async'", 9, 3, Stage::Form),
+];
+const GATES_SM100_PTX9_3_F7347067: &[Gate] = &[
+    sm(
+        "Feature 'fabric.try_red.async'",
+        &[Target::sm(100), Target::new(100, Suffix::Architecture)],
+        Stage::Form,
+    ),
+    ptx("Feature 'fabric.try_red.async'", 9, 3, Stage::Form),
+];
+const GATES_SM100_PTX9_3_FEC2DA53: &[Gate] = &[
+    sm("Feature 'fabric.submit'", &[Target::sm(100), Target::new(100, Suffix::Architecture)], Stage::Form),
+    ptx("Feature 'fabric.submit'", 9, 3, Stage::Form),
+];
+const GATES_SM107_PTX9_0_3078FDD5: &[Gate] = &[
     sm(
         "Illegal modifier '.evict_last' for instruction 'cp.async.bulk.prefetch.tensor'",
         &[Target::new(107, Suffix::Family)],
-        Stage::Form,
+        Stage::Modifier,
     ),
-    ptx("Modifier '.evict_last' on 'cp.async.bulk.prefetch.tensor'", 9, 0, Stage::Form),
+    ptx("Modifier '.evict_last' on 'cp.async.bulk.prefetch.tensor'", 9, 0, Stage::Modifier),
 ];
 const GATES_SM107_PTX9_2_36BBFC61: &[Gate] = &[
     sm(
@@ -2658,6 +2686,10 @@ const GATES_SM32_PTX3_1_F810E2F8: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
 const GATES_SM50_PTX4_3_A1566F93: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
+const GATES_SM50_PTX8_4_698B419E: &[Gate] = &[
+    sm("Feature '.no_membermask_overlap'", &[Target::sm(50)], Stage::Token),
+    ptx("Feature '.no_membermask_overlap'", 8, 4, Stage::Token),
+];
 const GATES_SM52_PTX7_3_0BD938A2: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
@@ -2698,6 +2730,8 @@ const GATES_SM60_PTX6_2_71EE36DD: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction '{atomic}'", 6, 2, Stage::Form),
 ];
+const GATES_SM60_PTX7_5_89F1E01D: &[Gate] =
+    &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Early), ptx("Modifier '.alias'", 7, 5, Stage::Early)];
 const GATES_SM60_PTX7_5_B3FC5D4D: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
 const GATES_SM61_PTX5_0_4BC2F111: &[Gate] =
@@ -2764,20 +2798,6 @@ const GATES_SM75_PTX6_5_PTX8_6_PTX9_4_SM90_63A8E65B: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const GATES_SM75_PTX6_5_PTX8_6_SM100_117A4E42: &[Gate] = &[
-    sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
-    ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
-    ptx("Modifier '.m8n16' on 'ldmatrix'", 8, 6, Stage::Form),
-    sm(
-        "Feature '.m8n16'",
-        &[
-            Target::new(100, Suffix::Family),
-            Target::new(110, Suffix::Family),
-            Target::new(120, Suffix::Family),
-        ],
-        Stage::Form,
-    ),
-];
 const GATES_SM75_PTX6_5_PTX8_6_SM100_64FE11F1: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
@@ -2804,6 +2824,30 @@ const GATES_SM75_PTX6_5_PTX8_6_SM100_DE9C2331: &[Gate] = &[
             Target::new(120, Suffix::Family),
         ],
         Stage::Form,
+    ),
+];
+const GATES_SM75_PTX6_5_PTX8_6_SM90_SM100_3317C33A: &[Gate] = &[
+    sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
+    ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
+    ptx("Modifier '.m8n16' on 'ldmatrix'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.m8n16'",
+        &[
+            Target::new(90, Suffix::Architecture),
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+    sm(
+        "Feature 'ldmatrix with format conversion'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Result,
     ),
 ];
 const GATES_SM75_PTX7_0_227098B2: &[Gate] = &[
@@ -3000,10 +3044,6 @@ const GATES_SM90_F4DC42D9: &[Gate] = &[sm(
     ],
     Stage::Modifier,
 )];
-const GATES_SM90_PTX7_8_07E6DEAB: &[Gate] = &[
-    sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
-];
 const GATES_SM90_PTX7_8_08EB934D: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
@@ -3023,6 +3063,10 @@ const GATES_SM90_PTX7_8_14CA0625: &[Gate] = &[
 const GATES_SM90_PTX7_8_86525F43: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
+];
+const GATES_SM90_PTX7_8_8BB47773: &[Gate] = &[
+    sm("Feature 'cvt with .tf32.f32.rn'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cvt with .tf32.f32.rn'", 7, 8, Stage::Form),
 ];
 const GATES_SM90_PTX7_8_A0489FBB: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
@@ -3057,6 +3101,10 @@ const GATES_SM90_PTX7_8_F2AB25DD: &[Gate] = &[
         Stage::Modifier,
     ),
 ];
+const GATES_SM90_PTX7_8_F3C2370B: &[Gate] = &[
+    sm("Feature 'cvt with .tf32.f32.rz'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cvt with .tf32.f32.rz'", 7, 8, Stage::Form),
+];
 const GATES_SM90_PTX7_8_F430A2F5: &[Gate] = &[
     sm(
         "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
@@ -3088,8 +3136,6 @@ const GATES_SM90_PTX7_8_PTX8_6_SM100_388F5714: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const GATES_SM90_PTX8_0_06FA12F2: &[Gate] =
-    &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
 const GATES_SM90_PTX8_0_0A0D1ED4: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk'", 8, 0, Stage::Form),
@@ -3105,6 +3151,10 @@ const GATES_SM90_PTX8_0_4DABF31A: &[Gate] = &[
 const GATES_SM90_PTX8_0_4EE1415A: &[Gate] = &[
     sm("Feature '.bulk_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.bulk_group'", 8, 0, Stage::Form),
+];
+const GATES_SM90_PTX8_0_57C7BBAE: &[Gate] = &[
+    sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Early),
+    ptx("Feature 'max.relu'", 8, 0, Stage::Early),
 ];
 const GATES_SM90_PTX8_0_6E386F22: &[Gate] = &[
     sm("Feature '.mbarrier::complete_tx::bytes'", &[Target::sm(90)], Stage::Form),
@@ -3126,13 +3176,15 @@ const GATES_SM90_PTX8_0_A48BE026: &[Gate] = &[
     sm("Feature 'cp.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk'", 8, 0, Stage::Form),
 ];
-const GATES_SM90_PTX8_0_AF60BE3E: &[Gate] =
-    &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
 const GATES_SM90_PTX8_0_BEAEDD92: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
 const GATES_SM90_PTX8_0_BEC87F04: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
+];
+const GATES_SM90_PTX8_0_C2953C2E: &[Gate] = &[
+    sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Early),
+    ptx("Feature 'min.relu'", 8, 0, Stage::Early),
 ];
 const GATES_SM90_PTX8_0_C68CD1E4: &[Gate] = &[
     sm("Feature '.tile'", &[Target::sm(90)], Stage::Modifier),
@@ -3149,60 +3201,6 @@ const GATES_SM90_PTX8_0_E72FFCE4: &[Gate] = &[
 const GATES_SM90_PTX8_0_F0DC705A: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
-];
-const GATES_SM90_PTX8_0_SM100_2311FC86: &[Gate] = &[
-    sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
-    sm(
-        "Feature '.tile::scatter4'",
-        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
-        Stage::Form,
-    ),
-];
-const GATES_SM90_PTX8_0_SM100_99B5E564: &[Gate] = &[
-    sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
-    sm(
-        "Feature '.im2col::w::128'",
-        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
-        Stage::Form,
-    ),
-];
-const GATES_SM90_PTX8_0_SM100_BE6886AC: &[Gate] = &[
-    sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
-    sm(
-        "Feature '.im2col::w with cp.async.bulk.prefetch.tensor'",
-        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
-        Stage::Form,
-    ),
-];
-const GATES_SM90_PTX8_0_SM100_C3CC70F6: &[Gate] = &[
-    sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
-    sm(
-        "Feature '.tile::scatter4'",
-        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
-        Stage::Form,
-    ),
-];
-const GATES_SM90_PTX8_0_SM100_CBCFDB80: &[Gate] = &[
-    sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
-    sm(
-        "Feature '.im2col::w::128'",
-        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
-        Stage::Form,
-    ),
-];
-const GATES_SM90_PTX8_0_SM100_FEA6B142: &[Gate] = &[
-    sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
-    sm(
-        "Feature '.tile::gather4 with cp.async.bulk.prefetch.tensor'",
-        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
-        Stage::Form,
-    ),
 ];
 const GATES_SM90_PTX8_0_SM107_18ACAF1E: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
@@ -3260,13 +3258,17 @@ const GATES_SM90_PTX8_2_33425662: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const GATES_SM90_PTX8_6_7B4E36FC: &[Gate] = &[
-    sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
-];
 const GATES_SM90_PTX8_6_83F4B9F0: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
+];
+const GATES_SM90_PTX8_6_D35A67BC: &[Gate] = &[
+    sm("Modifier '.release' on 'fence'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.release' on 'fence'", 8, 6, Stage::Form),
+];
+const GATES_SM90_PTX8_6_DB1EADF6: &[Gate] = &[
+    sm("Modifier '.acquire' on 'fence'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.acquire' on 'fence'", 8, 6, Stage::Form),
 ];
 const GATES_SM90_PTX8_6_PTX9_5_CDB48C09: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Form),
@@ -3280,6 +3282,10 @@ const GATES_SM90_PTX9_1_9BB7F786: &[Gate] = &[
 const GATES_SM90_PTX9_1_F5A72F5C: &[Gate] = &[
     sm("Feature 'multimem.cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.cp.reduce.async.bulk'", 9, 1, Stage::Form),
+];
+const GATES_SM90_PTX9_4_F18BF6F1: &[Gate] = &[
+    sm("Feature '.proxy::readonly'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature '.proxy::readonly'", 9, 4, Stage::Form),
 ];
 const GATES_UNTIL1_4_288A8100: &[Gate] = &[until("Feature 'cos'", 1, 4, 0, Stage::Form)];
 const GATES_UNTIL1_4_30DA0E7F: &[Gate] = &[until("Feature 'rsqrt'", 1, 4, 0, Stage::Form)];
@@ -3398,6 +3404,7 @@ const CHOICES_ALIAS: &[Choice] = &[md(Mod::Alias)];
 const CHOICES_ALIAS_67BCF5A0: &[Choice] = &[md(Mod::Alias).gated(GATES_SM60_PTX7_5_B3FC5D4D)];
 const CHOICES_ALIAS_ASYNC_6DFF8C55: &[Choice] =
     &[md(Mod::Alias).gated(GATES_SM60_PTX7_5_B3FC5D4D), md(Mod::Async).gated(GATES_SM90_PTX8_0_BEAEDD92)];
+const CHOICES_ALIAS_ED96B5DB: &[Choice] = &[md(Mod::Alias).gated(GATES_SM60_PTX7_5_89F1E01D)];
 const CHOICES_ALIGNED_E3615D51: &[Choice] = &[md(Mod::Aligned).gated(GATES_PTX6_0_SM20_2CA4E995)];
 const CHOICES_ALL: &[Choice] = &[md(Mod::All)];
 const CHOICES_ALLOC: &[Choice] = &[md(Mod::Alloc)];
@@ -3966,7 +3973,7 @@ const CHOICES_L2_CACHE_HINT_EBE7DB0F: &[Choice] = &[md(Mod::L2CacheHint).gated(G
 const CHOICES_L2_EVICT_FIRST_L2_EVICT_UNCHANGED: &[Choice] =
     &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
 const CHOICES_L2_EVICT_LAST: &[Choice] = &[md(Mod::L2EvictLast)];
-const CHOICES_L2_EVICT_LAST_A3A91069: &[Choice] = &[md(Mod::L2EvictLast).gated(GATES_SM107_PTX9_0_F2662F73)];
+const CHOICES_L2_EVICT_LAST_3DC0192E: &[Choice] = &[md(Mod::L2EvictLast).gated(GATES_SM107_PTX9_0_3078FDD5)];
 const CHOICES_L2_EVICT_LAST_L2_EVICT_NORMAL_A540D0DE: &[Choice] = &[
     md(Mod::L2EvictLast).gated(GATES_PTX7_4_SM80_53FF81A0),
     md(Mod::L2EvictNormal).gated(GATES_PTX7_4_SM80_53FF81A0),
@@ -4236,14 +4243,6 @@ const CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76: &[Choice] =
 const CHOICES_MBARRIER_INIT_9BA8089A: &[Choice] = &[md(Mod::MbarrierInit).gated(GATES_SM90_PTX8_0_7B43B006)];
 const CHOICES_MBARRIER_REPORT_DISABLED_F5666893: &[Choice] =
     &[md(Mod::MbarrierReportDisabled).gated(GATES_PTX9_4_SM107_E880F01A)];
-const CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_99C3432E: &[Choice] = &[
-    md(Mod::MbarrierReportDisabled).gated(GATES_PTX9_4_SM107_E880F01A),
-    md(Mod::MbarrierReportValidityPer16bytes80000000).gated(GATES_PTX9_4_SM107_91DF6A52),
-    md(Mod::MbarrierReportValidityPer16bytes8000).gated(GATES_PTX9_4_SM107_176F2932),
-    md(Mod::MbarrierReportValidityPer16bytes80).gated(GATES_PTX9_4_SM107_7DAE4AB2),
-    md(Mod::MbarrierReportValidityPer16bytes8).gated(GATES_PTX9_4_SM107_A3521CDA),
-    md(Mod::MbarrierReportValidityPerElementFf).gated(GATES_PTX9_4_SM107_155A6F56),
-];
 const CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_99F657AE: &[Choice] = &[
     md(Mod::MbarrierReportDisabled).gated(GATES_PTX9_4_SM107_0C8B496B),
     md(Mod::MbarrierReportValidityPer16bytes80000000).gated(GATES_PTX9_4_SM107_46143D63),
@@ -4251,6 +4250,14 @@ const CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_99F657AE: &[Choice] = &[
     md(Mod::MbarrierReportValidityPer16bytes80).gated(GATES_PTX9_4_SM107_56D95043),
     md(Mod::MbarrierReportValidityPer16bytes8).gated(GATES_PTX9_4_SM107_C8BBD1AB),
     md(Mod::MbarrierReportValidityPerElementFf).gated(GATES_PTX9_4_SM107_00BAEBE7),
+];
+const CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_D64B9E54: &[Choice] = &[
+    md(Mod::MbarrierReportDisabled).gated(GATES_PTX9_4_SM107_8484D96A),
+    md(Mod::MbarrierReportValidityPer16bytes80000000).gated(GATES_PTX9_4_SM107_984C851C),
+    md(Mod::MbarrierReportValidityPer16bytes8000).gated(GATES_PTX9_4_SM107_1AA39F0C),
+    md(Mod::MbarrierReportValidityPer16bytes80).gated(GATES_PTX9_4_SM107_2337D5A4),
+    md(Mod::MbarrierReportValidityPer16bytes8).gated(GATES_PTX9_4_SM107_FAB52ADA),
+    md(Mod::MbarrierReportValidityPerElementFf).gated(GATES_PTX9_4_SM107_DD44DBD4),
 ];
 const CHOICES_MBARRIER_REPORT_FABRIC: &[Choice] = &[md(Mod::MbarrierReportFabric)];
 const CHOICES_MIN_MAX: &[Choice] = &[md(Mod::Min), md(Mod::Max)];
@@ -4272,8 +4279,8 @@ const CHOICES_NC_35590272: &[Choice] = &[md(Mod::Nc).gated(GATES_SM32_PTX3_1_CE0
 const CHOICES_NOCOMPLETE: &[Choice] = &[md(Mod::NoComplete)];
 const CHOICES_NOFTZ: &[Choice] = &[md(Mod::Noftz)];
 const CHOICES_NOINC: &[Choice] = &[md(Mod::Noinc)];
-const CHOICES_NO_MEMBERMASK_OVERLAP_93E04379: &[Choice] =
-    &[md(Mod::NoMembermaskOverlap).gated(GATES_PTX8_4_1C222933)];
+const CHOICES_NO_MEMBERMASK_OVERLAP_ABFB5A0A: &[Choice] =
+    &[md(Mod::NoMembermaskOverlap).gated(GATES_SM50_PTX8_4_698B419E)];
 const CHOICES_OOB_807431C5: &[Choice] = &[md(Mod::Oob).gated(GATES_SM90_PTX8_1_AA4165CE)];
 const CHOICES_OP_RESTRICT_FETCHING: &[Choice] = &[md(Mod::OpRestrictFetching)];
 const CHOICES_OR_AND: &[Choice] = &[md(Mod::Or), md(Mod::And)];
@@ -4282,10 +4289,10 @@ const CHOICES_PACK: &[Choice] = &[md(Mod::Pack)];
 const CHOICES_PACK_16B: &[Choice] = &[md(Mod::Pack16b)];
 const CHOICES_PARITY: &[Choice] = &[md(Mod::Parity)];
 const CHOICES_PENDING_COUNT: &[Choice] = &[md(Mod::PendingCount)];
-const CHOICES_PHASE_TYPE_CONDITIONAL_148A2D90: &[Choice] =
-    &[md(Mod::PhaseTypeConditional).gated(GATES_PTX9_3_SM90_5BF9E0AA)];
-const CHOICES_PHASE_TYPE_PRIMARY_2E153B16: &[Choice] =
-    &[md(Mod::PhaseTypePrimary).gated(GATES_PTX9_3_SM90_E2322502)];
+const CHOICES_PHASE_TYPE_CONDITIONAL_B5758CD9: &[Choice] =
+    &[md(Mod::PhaseTypeConditional).gated(GATES_PTX9_3_SM90_AA40676E)];
+const CHOICES_PHASE_TYPE_PRIMARY_814F89D6: &[Choice] =
+    &[md(Mod::PhaseTypePrimary).gated(GATES_PTX9_3_SM90_6EF5ABD6)];
 const CHOICES_PO: &[Choice] = &[md(Mod::Po)];
 const CHOICES_POPC: &[Choice] = &[md(Mod::Popc)];
 const CHOICES_PRED: &[Choice] = &[ty(Type::Pred)];
@@ -4590,7 +4597,7 @@ const CHOICES_WB_CG_CS_WT_FB0636E9: &[Choice] = &[
     md(Mod::Cs).gated(GATES_SM20_PTX2_0_D0D89585),
     md(Mod::Wt).gated(GATES_SM20_PTX2_0_D0D89585),
 ];
-const CHOICES_WEAK_77964C93: &[Choice] = &[md(Mod::Weak).gated(GATES_PTX6_0_SM70_7FFC5FCA)];
+const CHOICES_WEAK_61D06959: &[Choice] = &[md(Mod::Weak).gated(GATES_PTX6_0_SM70_8963091C)];
 const CHOICES_WIDE: &[Choice] = &[md(Mod::Wide)];
 const CHOICES_WIDTH_HEIGHT_DEPTH: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
 const CHOICES_WIDTH_HEIGHT_DEPTH_CHANNEL_DATA_TYPE_CHA_21F11267: &[Choice] = &[
@@ -4823,7 +4830,7 @@ const MODS_ANY_ALL: &[Mod] = &[Mod::Any, Mod::All];
 const MODS_APPROX: &[Mod] = &[Mod::Approx];
 const MODS_ASHIFT: &[Mod] = &[Mod::Ashift];
 const MODS_BALLOT: &[Mod] = &[Mod::Ballot];
-const MODS_BOX_DIM_GLOBAL_DIM_ELEMENT_STRIDE: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const MODS_BOX_DIM: &[Mod] = &[Mod::BoxDim];
 const MODS_CLUSTER: &[Mod] = &[Mod::Cluster];
 const MODS_COLLECTOR_A_FILL_COLLECTOR_A_USE: &[Mod] = &[Mod::CollectorAFill, Mod::CollectorAUse];
 const MODS_CONST: &[Mod] = &[Mod::Const];
@@ -4857,18 +4864,25 @@ const MODS_CTA_GPU_SYS_CLUSTER: &[Mod] = &[Mod::Cta, Mod::Gpu, Mod::Sys, Mod::Cl
 const MODS_CTA_GROUP_1: &[Mod] = &[Mod::CtaGroup1];
 const MODS_CTA_GROUP_2: &[Mod] = &[Mod::CtaGroup2];
 const MODS_CUBE_ACUBE: &[Mod] = &[Mod::Cube, Mod::Acube];
+const MODS_ELEMENT_STRIDE: &[Mod] = &[Mod::ElementStride];
+const MODS_ELEMTYPE: &[Mod] = &[Mod::Elemtype];
 const MODS_EQU_NEU_LTU_LEU_GTU_GEU_NUM_NAN: &[Mod] =
     &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const MODS_FILL_MODE: &[Mod] = &[Mod::FillMode];
 const MODS_FTZ: &[Mod] = &[Mod::Ftz];
 const MODS_GLOBAL: &[Mod] = &[Mod::Global];
 const MODS_GLOBAL_ADDRESS: &[Mod] = &[Mod::GlobalAddress];
+const MODS_GLOBAL_DIM: &[Mod] = &[Mod::GlobalDim];
 const MODS_GLOBAL_SHARED_SHARED_CTA_SHARED_CLUSTER: &[Mod] =
     &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
 const MODS_GLOBAL_STRIDE: &[Mod] = &[Mod::GlobalStride];
 const MODS_GPU: &[Mod] = &[Mod::Gpu];
 const MODS_IGNORE_OOB: &[Mod] = &[Mod::IgnoreOob];
 const MODS_IM2COL_NO_OFFS: &[Mod] = &[Mod::Im2colNoOffs];
+const MODS_IM2COL_W: &[Mod] = &[Mod::Im2colW];
+const MODS_IM2COL_W_128: &[Mod] = &[Mod::Im2colW128];
 const MODS_INC_DEC: &[Mod] = &[Mod::Inc, Mod::Dec];
+const MODS_INTERLEAVE_LAYOUT: &[Mod] = &[Mod::InterleaveLayout];
 const MODS_KIND_F8F6F4: &[Mod] = &[Mod::KindF8f6f4];
 const MODS_KIND_I8: &[Mod] = &[Mod::KindI8];
 const MODS_KIND_MXF4: &[Mod] = &[Mod::KindMxf4];
@@ -4907,10 +4921,11 @@ const MODS_M8N8K128: &[Mod] = &[Mod::M8n8k128];
 const MODS_M8N8K16: &[Mod] = &[Mod::M8n8k16];
 const MODS_M8N8K32: &[Mod] = &[Mod::M8n8k32];
 const MODS_M8N8K4: &[Mod] = &[Mod::M8n8k4];
+const MODS_MAX: &[Mod] = &[Mod::Max];
+const MODS_MIN: &[Mod] = &[Mod::Min];
 const MODS_MIN_MAX: &[Mod] = &[Mod::Min, Mod::Max];
 const MODS_MMIO: &[Mod] = &[Mod::Mmio];
-const MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B: &[Mod] =
-    &[Mod::MulticastCluster16b, Mod::MulticastCluster32b];
+const MODS_MULTICAST_CLUSTER_16B: &[Mod] = &[Mod::MulticastCluster16b];
 const MODS_MULTICAST_CLUSTER_32B: &[Mod] = &[Mod::MulticastCluster32b];
 const MODS_MULTICAST_CLUSTER_ALL: &[Mod] = &[Mod::MulticastClusterAll];
 const MODS_NOCOMPLETE: &[Mod] = &[Mod::NoComplete];
@@ -4918,14 +4933,7 @@ const MODS_NOFTZ: &[Mod] = &[Mod::Noftz];
 const MODS_PARAM_PARAM_ENTRY: &[Mod] = &[Mod::Param, Mod::ParamEntry];
 const MODS_PARITY: &[Mod] = &[Mod::Parity];
 const MODS_PHASE_TYPE_CONDITIONAL: &[Mod] = &[Mod::PhaseTypeConditional];
-const MODS_RANK_ELEMTYPE_INTERLEAVE_LAYOUT_SWIZZLE_MOD_E15D9563: &[Mod] = &[
-    Mod::Rank,
-    Mod::Elemtype,
-    Mod::InterleaveLayout,
-    Mod::SwizzleMode,
-    Mod::FillMode,
-    Mod::SwizzleAtomicity,
-];
+const MODS_RANK: &[Mod] = &[Mod::Rank];
 const MODS_RELAXED: &[Mod] = &[Mod::Relaxed];
 const MODS_RELEASE: &[Mod] = &[Mod::Release];
 const MODS_RELEASE_RELAXED: &[Mod] = &[Mod::Release, Mod::Relaxed];
@@ -4952,23 +4960,30 @@ const MODS_SCALE_VEC_2X_SCALE_VEC_4X_BLOCK16_BLOCK32: &[Mod] =
 const MODS_SCALE_VEC_4X: &[Mod] = &[Mod::ScaleVec4X];
 const MODS_SHARED_CLUSTER: &[Mod] = &[Mod::SharedCluster];
 const MODS_SHARED_CTA: &[Mod] = &[Mod::SharedCta];
+const MODS_SHARED_SHARED_CTA: &[Mod] = &[Mod::Shared, Mod::SharedCta];
 const MODS_SHARED_SHARED_CTA_SHARED_CLUSTER: &[Mod] = &[Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
 const MODS_SP: &[Mod] = &[Mod::Sp];
+const MODS_SP_1_16: &[Mod] = &[Mod::Sp116];
 const MODS_SP_1_16_SP_2_16: &[Mod] = &[Mod::Sp116, Mod::Sp216];
 const MODS_SP_1_16_SP_2_16_SP_4_16: &[Mod] = &[Mod::Sp116, Mod::Sp216, Mod::Sp416];
 const MODS_SP_1_2: &[Mod] = &[Mod::Sp12];
-const MODS_SP_1_8_SP_1_16_SP_2_8_SP_2_16_SP_4_8_SP_4_1_1DF2AF6E: &[Mod] =
-    &[Mod::Sp18, Mod::Sp116, Mod::Sp28, Mod::Sp216, Mod::Sp48, Mod::Sp416];
+const MODS_SP_1_8: &[Mod] = &[Mod::Sp18];
 const MODS_SP_1_8_SP_2_8: &[Mod] = &[Mod::Sp18, Mod::Sp28];
-const MODS_SP_4_8_SP_4_16: &[Mod] = &[Mod::Sp48, Mod::Sp416];
+const MODS_SP_2_16: &[Mod] = &[Mod::Sp216];
+const MODS_SP_2_8: &[Mod] = &[Mod::Sp28];
+const MODS_SP_4_16: &[Mod] = &[Mod::Sp416];
+const MODS_SP_4_8: &[Mod] = &[Mod::Sp48];
 const MODS_SP_ORDERED_METADATA: &[Mod] = &[Mod::SpOrderedMetadata];
 const MODS_SWIZZLE_ATOMICITY: &[Mod] = &[Mod::SwizzleAtomicity];
+const MODS_SWIZZLE_MODE: &[Mod] = &[Mod::SwizzleMode];
 const MODS_SYNC_RESTRICT_SHARED_CLUSTER_SYNC_RESTRICT__830E13B9: &[Mod] =
     &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
 const MODS_SYNC_RESTRICT_SHARED_CTA_SYNC_RESTRICT_SHAR_D23E0915: &[Mod] =
     &[Mod::SyncRestrictSharedCta, Mod::SyncRestrictSharedCluster];
 const MODS_SYS: &[Mod] = &[Mod::Sys];
 const MODS_TENSORMAP: &[Mod] = &[Mod::Tensormap];
+const MODS_TILE_GATHER4: &[Mod] = &[Mod::TileGather4];
+const MODS_TILE_SCATTER4: &[Mod] = &[Mod::TileScatter4];
 const MODS_UNI: &[Mod] = &[Mod::Uni];
 const MODS_V2: &[Mod] = &[Mod::V2];
 const MODS_V2_V4_V8: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
@@ -6232,7 +6247,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("warp", CHOICES_WARP),
             slot("sync", CHOICES_SYNC),
-            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_ABFB5A0A),
         ],
         ignored: &[],
         ignored_mods: &[],
@@ -6980,11 +6995,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", CHOICES_ASYNC),
             slot("bulk", CHOICES_BULK),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             slot("target", CHOICES_SHARED_CLUSTER_SHARED_CTA_15B2F412),
             slot("global", CHOICES_GLOBAL),
             slot("bulk_mbarrier", CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76),
-            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_99C3432E),
+            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_D64B9E54),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
         ],
         ignored: &[],
@@ -7041,7 +7056,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", CHOICES_ASYNC),
             slot("bulk", CHOICES_BULK),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             slot("shared::cta", CHOICES_SHARED_CTA_BAF4788E),
             slot("global", CHOICES_GLOBAL),
             slot("bulk_mbarrier", CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76),
@@ -7105,11 +7120,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", CHOICES_ASYNC),
             slot("bulk", CHOICES_BULK),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             slot("shared::cluster", CHOICES_SHARED_CLUSTER_31EB0F3B),
             slot("global", CHOICES_GLOBAL),
             slot("bulk_mbarrier", CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76),
-            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_99C3432E),
+            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_D64B9E54),
             slot("multicast", CHOICES_MULTICAST_CLUSTER_MULTICAST_CLUSTER_16B_C1BBC891),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
         ],
@@ -7168,11 +7183,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", CHOICES_ASYNC),
             slot("bulk", CHOICES_BULK),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             slot("shared::cluster", CHOICES_SHARED_CLUSTER_31EB0F3B),
             slot("global", CHOICES_GLOBAL),
             slot("bulk_mbarrier", CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76),
-            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_99C3432E),
+            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_D64B9E54),
             slot("multicast::cluster::32b", CHOICES_MULTICAST_CLUSTER_32B),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
         ],
@@ -7231,7 +7246,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", CHOICES_ASYNC),
             slot("bulk", CHOICES_BULK),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             slot("shared::cluster", CHOICES_SHARED_CLUSTER_31EB0F3B),
             slot("shared::cta", CHOICES_SHARED_CTA_BAF4788E),
             slot("bulk_mbarrier", CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76),
@@ -7288,7 +7303,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", CHOICES_ASYNC),
             slot("bulk", CHOICES_BULK),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             slot("global", CHOICES_GLOBAL),
             slot("shared::cta", CHOICES_SHARED_CTA_BAF4788E),
             slot("bulk_group", CHOICES_BULK_GROUP_14BBB3FF),
@@ -7347,7 +7362,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", CHOICES_ASYNC),
             slot("bulk", CHOICES_BULK),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             slot("global", CHOICES_GLOBAL),
             slot("shared::cta", CHOICES_SHARED_CTA_BAF4788E),
             slot("bulk_group", CHOICES_BULK_GROUP_14BBB3FF),
@@ -7405,7 +7420,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", CHOICES_ASYNC),
             slot("bulk", CHOICES_BULK),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             slot("global", CHOICES_GLOBAL),
             slot("shared::cta", CHOICES_SHARED_CTA_BAF4788E),
             slot("bulk_group", CHOICES_BULK_GROUP_14BBB3FF),
@@ -7468,7 +7483,7 @@ pub static FORMS: &[Form] = &[
             slot("target", CHOICES_SHARED_CLUSTER_SHARED_CTA_15B2F412),
             slot("global", CHOICES_GLOBAL),
             slot("bulk_mbarrier", CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76),
-            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_99C3432E),
+            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_D64B9E54),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
             slot("type", CHOICES_B128_04ED835A),
         ],
@@ -7593,7 +7608,7 @@ pub static FORMS: &[Form] = &[
             slot("shared::cluster", CHOICES_SHARED_CLUSTER_31EB0F3B),
             slot("global", CHOICES_GLOBAL),
             slot("bulk_mbarrier", CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76),
-            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_99C3432E),
+            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_D64B9E54),
             slot("multicast", CHOICES_MULTICAST_CLUSTER_MULTICAST_CLUSTER_16B_C1BBC891),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
             slot("type", CHOICES_B128_04ED835A),
@@ -7656,7 +7671,7 @@ pub static FORMS: &[Form] = &[
             slot("shared::cluster", CHOICES_SHARED_CLUSTER_31EB0F3B),
             slot("global", CHOICES_GLOBAL),
             slot("bulk_mbarrier", CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76),
-            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_99C3432E),
+            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_D64B9E54),
             slot("multicast::cluster::32b", CHOICES_MULTICAST_CLUSTER_32B),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
             slot("type", CHOICES_B128_04ED835A),
@@ -7955,7 +7970,7 @@ pub static FORMS: &[Form] = &[
             slot("target", CHOICES_SHARED_CLUSTER_SHARED_CTA_15B2F412),
             slot("global", CHOICES_GLOBAL),
             slot("bulk_mbarrier", CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76),
-            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_99C3432E),
+            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_D64B9E54),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
             slot("type", CHOICES_B128_04ED835A),
         ],
@@ -8084,7 +8099,7 @@ pub static FORMS: &[Form] = &[
             slot("shared::cluster", CHOICES_SHARED_CLUSTER_31EB0F3B),
             slot("global", CHOICES_GLOBAL),
             slot("bulk_mbarrier", CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76),
-            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_99C3432E),
+            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_D64B9E54),
             slot("multicast", CHOICES_MULTICAST_CLUSTER_MULTICAST_CLUSTER_16B_C1BBC891),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
             slot("type", CHOICES_B128_04ED835A),
@@ -8149,7 +8164,7 @@ pub static FORMS: &[Form] = &[
             slot("shared::cluster", CHOICES_SHARED_CLUSTER_31EB0F3B),
             slot("global", CHOICES_GLOBAL),
             slot("bulk_mbarrier", CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76),
-            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_99C3432E),
+            optional("report", CHOICES_MBARRIER_REPORT_DISABLED_MBARRIER_REPORT_D64B9E54),
             slot("multicast::cluster::32b", CHOICES_MULTICAST_CLUSTER_32B),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
             slot("type", CHOICES_B128_04ED835A),
@@ -8503,7 +8518,21 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(MODS_NOFTZ)], Fault::Missing("noftz")),
             },
             Rule {
-                when: &[Condition::Has(MODS_NOFTZ)],
+                when: &[Condition::Has(MODS_NOFTZ), Condition::Has(MODS_MIN)],
+                then: Consequence::Needs(
+                    &[Condition::Has(MODS_ADD)],
+                    Fault::Says(Mod::Noftz, "Illegal modifier '.noftz' for instruction '{op}' with '.min'"),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_NOFTZ), Condition::Has(MODS_MAX)],
+                then: Consequence::Needs(
+                    &[Condition::Has(MODS_ADD)],
+                    Fault::Says(Mod::Noftz, "Illegal modifier '.noftz' for instruction '{op}' with '.max'"),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_NOFTZ), Condition::HasNot(MODS_MIN_MAX)],
                 then: Consequence::Needs(&[Condition::Has(MODS_ADD)], Fault::Illegal(MODS_NOFTZ)),
             },
             Rule {
@@ -8579,7 +8608,21 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(MODS_NOFTZ)], Fault::Missing("noftz")),
             },
             Rule {
-                when: &[Condition::Has(MODS_NOFTZ)],
+                when: &[Condition::Has(MODS_NOFTZ), Condition::Has(MODS_MIN)],
+                then: Consequence::Needs(
+                    &[Condition::Has(MODS_ADD)],
+                    Fault::Says(Mod::Noftz, "Illegal modifier '.noftz' for instruction '{op}' with '.min'"),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_NOFTZ), Condition::Has(MODS_MAX)],
+                then: Consequence::Needs(
+                    &[Condition::Has(MODS_ADD)],
+                    Fault::Says(Mod::Noftz, "Illegal modifier '.noftz' for instruction '{op}' with '.max'"),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_NOFTZ), Condition::HasNot(MODS_MIN_MAX)],
                 then: Consequence::Needs(&[Condition::Has(MODS_ADD)], Fault::Illegal(MODS_NOFTZ)),
             },
             Rule {
@@ -8809,10 +8852,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -8863,10 +8919,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -8917,10 +8986,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -8970,10 +9052,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9025,10 +9120,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9080,10 +9188,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9133,10 +9254,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9188,10 +9322,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9243,10 +9390,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9296,10 +9456,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9351,10 +9524,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9406,10 +9592,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9458,10 +9657,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9517,10 +9729,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9576,10 +9801,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9634,10 +9872,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9694,10 +9945,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9754,10 +10018,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9812,10 +10089,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9826,8 +10116,12 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_CTA_GROUP_2)],
                 then: Consequence::Gates(GATES_PTX8_6_PTX8_6_SM100_DC9C3999),
             },
+            Rule {
+                when: &[Condition::Has(MODS_IM2COL_W_128)],
+                then: Consequence::Gates(GATES_SM100_2F4BF28D),
+            },
         ],
-        gates: GATES_SM90_PTX8_0_SM100_CBCFDB80,
+        gates: GATES_SM90_PTX8_0_9EC5E796,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -9867,10 +10161,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9881,8 +10188,12 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_CTA_GROUP_2)],
                 then: Consequence::Gates(GATES_PTX8_6_PTX8_6_SM100_DC9C3999),
             },
+            Rule {
+                when: &[Condition::Has(MODS_IM2COL_W_128)],
+                then: Consequence::Gates(GATES_SM100_2F4BF28D),
+            },
         ],
-        gates: GATES_SM90_PTX8_0_SM100_CBCFDB80,
+        gates: GATES_SM90_PTX8_0_9EC5E796,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -9922,10 +10233,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX9_4_SM107_200CDBC3),
             },
             Rule {
-                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B)],
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_16B)],
                 then: Consequence::Needs(
                     &[Condition::HasNot(MODS_SHARED_CTA)],
-                    Fault::Illegal(MODS_MULTICAST_CLUSTER_16B_MULTICAST_CLUSTER_32B),
+                    Fault::Says(
+                        Mod::MulticastCluster16b,
+                        "Illegal modifier '.multicast::cluster::16b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_SHARED_CTA)],
+                    Fault::Says(
+                        Mod::MulticastCluster32b,
+                        "Illegal modifier '.multicast::cluster::32b' for instruction '{op}' with '.shared::cta.global'",
+                    ),
                 ),
             },
             Rule {
@@ -9936,8 +10260,12 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(MODS_CTA_GROUP_2)],
                 then: Consequence::Gates(GATES_PTX8_6_PTX8_6_SM100_DC9C3999),
             },
+            Rule {
+                when: &[Condition::Has(MODS_IM2COL_W_128)],
+                then: Consequence::Gates(GATES_SM100_2F4BF28D),
+            },
         ],
-        gates: GATES_SM90_PTX8_0_SM100_CBCFDB80,
+        gates: GATES_SM90_PTX8_0_9EC5E796,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -10044,8 +10372,11 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
-        gates: GATES_SM90_PTX8_0_SM100_C3CC70F6,
+        rules: &[Rule {
+            when: &[Condition::Has(MODS_TILE_SCATTER4)],
+            then: Consequence::Gates(GATES_SM100_0C7BD790),
+        }],
+        gates: GATES_SM90_PTX8_0_9EC5E796,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -10155,8 +10486,11 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
-        gates: GATES_SM90_PTX8_0_SM100_2311FC86,
+        rules: &[Rule {
+            when: &[Condition::Has(MODS_TILE_SCATTER4)],
+            then: Consequence::Gates(GATES_SM100_0C7BD790),
+        }],
+        gates: GATES_SM90_PTX8_0_D32CBA66,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CopyTensor),
     },
@@ -10173,7 +10507,7 @@ pub static FORMS: &[Form] = &[
             slot("L2", CHOICES_L2),
             slot("global", CHOICES_GLOBAL),
             optional("tile", CHOICES_TILE_433A02C4),
-            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_A3A91069),
+            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_3DC0192E),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
         ],
         ignored: &[],
@@ -10208,7 +10542,7 @@ pub static FORMS: &[Form] = &[
             slot("L2", CHOICES_L2),
             slot("global", CHOICES_GLOBAL),
             slot("im2col", CHOICES_IM2COL),
-            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_A3A91069),
+            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_3DC0192E),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
         ],
         ignored: &[],
@@ -10244,7 +10578,7 @@ pub static FORMS: &[Form] = &[
             slot("L2", CHOICES_L2),
             slot("global", CHOICES_GLOBAL),
             slot("im2col", CHOICES_IM2COL),
-            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_A3A91069),
+            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_3DC0192E),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
         ],
         ignored: &[],
@@ -10280,7 +10614,7 @@ pub static FORMS: &[Form] = &[
             slot("L2", CHOICES_L2),
             slot("global", CHOICES_GLOBAL),
             slot("im2col", CHOICES_IM2COL),
-            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_A3A91069),
+            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_3DC0192E),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
         ],
         ignored: &[],
@@ -10316,7 +10650,7 @@ pub static FORMS: &[Form] = &[
             slot("L2", CHOICES_L2),
             slot("global", CHOICES_GLOBAL),
             slot("tile::gather4", CHOICES_TILE_GATHER4),
-            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_A3A91069),
+            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_3DC0192E),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
         ],
         ignored: &[],
@@ -10327,14 +10661,20 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(MODS_L2_EVICT_LAST)],
-            then: Consequence::Needs(
-                &[Condition::HasNot(MODS_L2_CACHE_HINT)],
-                Fault::Illegal(MODS_L2_EVICT_LAST),
-            ),
-        }],
-        gates: GATES_SM90_PTX8_0_SM100_FEA6B142,
+        rules: &[
+            Rule {
+                when: &[Condition::Has(MODS_L2_EVICT_LAST)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_L2_CACHE_HINT)],
+                    Fault::Illegal(MODS_L2_EVICT_LAST),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_TILE_GATHER4)],
+                then: Consequence::Gates(GATES_SM100_DB0B706C),
+            },
+        ],
+        gates: GATES_SM90_PTX8_0_7F58234A,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -10351,7 +10691,7 @@ pub static FORMS: &[Form] = &[
             slot("L2", CHOICES_L2),
             slot("global", CHOICES_GLOBAL),
             slot("im2col::w", CHOICES_IM2COL_W),
-            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_A3A91069),
+            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_3DC0192E),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
         ],
         ignored: &[],
@@ -10363,14 +10703,17 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(MODS_L2_EVICT_LAST)],
-            then: Consequence::Needs(
-                &[Condition::HasNot(MODS_L2_CACHE_HINT)],
-                Fault::Illegal(MODS_L2_EVICT_LAST),
-            ),
-        }],
-        gates: GATES_SM90_PTX8_0_SM100_BE6886AC,
+        rules: &[
+            Rule {
+                when: &[Condition::Has(MODS_L2_EVICT_LAST)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_L2_CACHE_HINT)],
+                    Fault::Illegal(MODS_L2_EVICT_LAST),
+                ),
+            },
+            Rule { when: &[Condition::Has(MODS_IM2COL_W)], then: Consequence::Gates(GATES_SM100_915B161A) },
+        ],
+        gates: GATES_SM90_PTX8_0_7F58234A,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -10387,7 +10730,7 @@ pub static FORMS: &[Form] = &[
             slot("L2", CHOICES_L2),
             slot("global", CHOICES_GLOBAL),
             slot("im2col::w::128", CHOICES_IM2COL_W_128),
-            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_A3A91069),
+            optional("prefetch_eviction", CHOICES_L2_EVICT_LAST_3DC0192E),
             optional("L2::cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
         ],
         ignored: &[],
@@ -10399,14 +10742,20 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(MODS_L2_EVICT_LAST)],
-            then: Consequence::Needs(
-                &[Condition::HasNot(MODS_L2_CACHE_HINT)],
-                Fault::Illegal(MODS_L2_EVICT_LAST),
-            ),
-        }],
-        gates: GATES_SM90_PTX8_0_SM100_99B5E564,
+        rules: &[
+            Rule {
+                when: &[Condition::Has(MODS_L2_EVICT_LAST)],
+                then: Consequence::Needs(
+                    &[Condition::HasNot(MODS_L2_CACHE_HINT)],
+                    Fault::Illegal(MODS_L2_EVICT_LAST),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_IM2COL_W_128)],
+                then: Consequence::Gates(GATES_SM100_CB57D66A),
+            },
+        ],
+        gates: GATES_SM90_PTX8_0_7F58234A,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -11209,11 +11558,15 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(MODS_SATFINITE)],
-            then: Consequence::Gates(GATES_PTX8_6_SM100_EB35B7A6),
-        }],
-        gates: GATES_SM90_PTX7_8_07E6DEAB,
+        rules: &[
+            Rule { when: &[Condition::Has(MODS_RN)], then: Consequence::Gates(GATES_SM90_PTX7_8_8BB47773) },
+            Rule { when: &[Condition::Has(MODS_RZ)], then: Consequence::Gates(GATES_SM90_PTX7_8_F3C2370B) },
+            Rule {
+                when: &[Condition::Has(MODS_SATFINITE)],
+                then: Consequence::Gates(GATES_PTX8_6_SM100_EB35B7A6),
+            },
+        ],
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -11704,7 +12057,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RP)],
             then: Consequence::Needs(&[Condition::HasNot(MODS_SCALED_N1_UE8M0)], Fault::Illegal(MODS_RP)),
         }],
-        gates: GATES_PTX9_4_SM107_7EE14D07,
+        gates: GATES_PTX9_4_SM107_F55F8D2F,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -11731,7 +12084,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RP)],
             then: Consequence::Needs(&[Condition::HasNot(MODS_SCALED_N1_UE8M0)], Fault::Illegal(MODS_RP)),
         }],
-        gates: GATES_PTX9_4_SM107_7EE14D07,
+        gates: GATES_PTX9_4_SM107_F55F8D2F,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -11748,7 +12101,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RP)],
             then: Consequence::Needs(&[Condition::HasNot(MODS_SCALED_N1_UE8M0)], Fault::Illegal(MODS_RP)),
         }],
-        gates: GATES_PTX9_4_SM107_7EE14D07,
+        gates: GATES_PTX9_4_SM107_F55F8D2F,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -11775,7 +12128,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RP)],
             then: Consequence::Needs(&[Condition::HasNot(MODS_SCALED_N1_UE8M0)], Fault::Illegal(MODS_RP)),
         }],
-        gates: GATES_PTX9_4_SM107_7EE14D07,
+        gates: GATES_PTX9_4_SM107_F55F8D2F,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -12367,7 +12720,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: GATES_PTX9_3_SM100_C2243E4B,
+        gates: GATES_SM100_PTX9_3_03195C33,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fabric),
     },
@@ -12396,7 +12749,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: GATES_PTX9_3_SM100_88CAE775,
+        gates: GATES_SM100_PTX9_3_ADE927D7,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fabric),
     },
@@ -12426,7 +12779,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: GATES_PTX9_3_SM100_88CAE775,
+        gates: GATES_SM100_PTX9_3_ADE927D7,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fabric),
     },
@@ -12457,7 +12810,7 @@ pub static FORMS: &[Form] = &[
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
         rules: &[],
-        gates: GATES_PTX9_3_SM100_88CAE775,
+        gates: GATES_SM100_PTX9_3_ADE927D7,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fabric),
     },
@@ -12507,7 +12860,7 @@ pub static FORMS: &[Form] = &[
                 ),
             },
         ],
-        gates: GATES_PTX9_3_SM100_7C087141,
+        gates: GATES_SM100_PTX9_3_F7347067,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fabric),
     },
@@ -12597,7 +12950,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_SM100_07D87B9B),
             },
         ],
-        gates: GATES_PTX9_3_SM100_B9676357,
+        gates: GATES_SM100_PTX9_3_E6C1A83B,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fabric),
     },
@@ -12614,7 +12967,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: GATES_PTX9_3_SM100_BE62D07B,
+        gates: GATES_SM100_PTX9_3_FEC2DA53,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fabric),
     },
@@ -12628,7 +12981,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: GATES_PTX9_3_SM100_301C6A93,
+        gates: GATES_SM100_PTX9_3_0AB15CF1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fabric),
     },
@@ -12645,7 +12998,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: GATES_PTX9_3_SM100_301C6A93,
+        gates: GATES_SM100_PTX9_3_0AB15CF1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fabric),
     },
@@ -12669,10 +13022,17 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[
-                    Condition::Has(MODS_ACQUIRE_RELEASE),
+                    Condition::Has(MODS_ACQUIRE),
                     Condition::HasNot(MODS_SYNC_RESTRICT_SHARED_CLUSTER_SYNC_RESTRICT__830E13B9),
                 ],
-                then: Consequence::Gates(GATES_SM90_PTX8_6_7B4E36FC),
+                then: Consequence::Gates(GATES_SM90_PTX8_6_DB1EADF6),
+            },
+            Rule {
+                when: &[
+                    Condition::Has(MODS_RELEASE),
+                    Condition::HasNot(MODS_SYNC_RESTRICT_SHARED_CLUSTER_SYNC_RESTRICT__830E13B9),
+                ],
+                then: Consequence::Gates(GATES_SM90_PTX8_6_D35A67BC),
             },
         ],
         gates: GATES_PTX6_0_SM70_0DA06500,
@@ -12700,10 +13060,17 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[
-                    Condition::Has(MODS_ACQUIRE_RELEASE),
+                    Condition::Has(MODS_ACQUIRE),
                     Condition::HasNot(MODS_SYNC_RESTRICT_SHARED_CLUSTER_SYNC_RESTRICT__830E13B9),
                 ],
-                then: Consequence::Gates(GATES_SM90_PTX8_6_7B4E36FC),
+                then: Consequence::Gates(GATES_SM90_PTX8_6_DB1EADF6),
+            },
+            Rule {
+                when: &[
+                    Condition::Has(MODS_RELEASE),
+                    Condition::HasNot(MODS_SYNC_RESTRICT_SHARED_CLUSTER_SYNC_RESTRICT__830E13B9),
+                ],
+                then: Consequence::Gates(GATES_SM90_PTX8_6_D35A67BC),
             },
         ],
         gates: GATES_PTX6_0_SM70_0DA06500,
@@ -12731,10 +13098,17 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[
-                    Condition::Has(MODS_ACQUIRE_RELEASE),
+                    Condition::Has(MODS_ACQUIRE),
                     Condition::HasNot(MODS_SYNC_RESTRICT_SHARED_CLUSTER_SYNC_RESTRICT__830E13B9),
                 ],
-                then: Consequence::Gates(GATES_SM90_PTX8_6_7B4E36FC),
+                then: Consequence::Gates(GATES_SM90_PTX8_6_DB1EADF6),
+            },
+            Rule {
+                when: &[
+                    Condition::Has(MODS_RELEASE),
+                    Condition::HasNot(MODS_SYNC_RESTRICT_SHARED_CLUSTER_SYNC_RESTRICT__830E13B9),
+                ],
+                then: Consequence::Gates(GATES_SM90_PTX8_6_D35A67BC),
             },
         ],
         gates: GATES_PTX6_0_SM70_0DA06500,
@@ -12763,10 +13137,17 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[
-                    Condition::Has(MODS_ACQUIRE_RELEASE),
+                    Condition::Has(MODS_ACQUIRE),
                     Condition::HasNot(MODS_SYNC_RESTRICT_SHARED_CLUSTER_SYNC_RESTRICT__830E13B9),
                 ],
-                then: Consequence::Gates(GATES_SM90_PTX8_6_7B4E36FC),
+                then: Consequence::Gates(GATES_SM90_PTX8_6_DB1EADF6),
+            },
+            Rule {
+                when: &[
+                    Condition::Has(MODS_RELEASE),
+                    Condition::HasNot(MODS_SYNC_RESTRICT_SHARED_CLUSTER_SYNC_RESTRICT__830E13B9),
+                ],
+                then: Consequence::Gates(GATES_SM90_PTX8_6_D35A67BC),
             },
         ],
         gates: GATES_PTX6_0_SM70_0DA06500,
@@ -12931,7 +13312,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("proxy", CHOICES_PROXY),
             slot("fabric_proxies", CHOICES_GENERIC_FABRIC_FABRIC_GENERIC),
-            slot("alias", CHOICES_ALIAS),
+            slot("alias", CHOICES_ALIAS_ED96B5DB),
             slot("way", CHOICES_ACQUIRE_RELEASE_C02D4A92),
             optional("ignored_space", CHOICES_GLOBAL_SHARED_SHARED_CTA_SHARED_CLUSTER_8D7D6D34),
             slot("sys", CHOICES_SYS),
@@ -12952,7 +13333,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("proxy", CHOICES_PROXY),
             slot("fabric_proxies", CHOICES_GENERIC_FABRIC_FABRIC_GENERIC),
-            slot("alias", CHOICES_ALIAS),
+            slot("alias", CHOICES_ALIAS_ED96B5DB),
             slot("acq_rel", CHOICES_ACQ_REL_63D72E14),
             optional("ignored_space", CHOICES_GLOBAL_SHARED_SHARED_CTA_SHARED_CLUSTER_8D7D6D34),
             slot("scope", CHOICES_CTA_GPU_SYS_CLUSTER_DE601AC8),
@@ -13343,7 +13724,7 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.cop}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             optional("load_space", CHOICES_CONST_GLOBAL_LOCAL_PARAM_PARAM_ENTRY_PAR_32334EB5),
             optional("cop", CHOICES_CA_CG_CS_LU_CV_2966CA0B),
             optional("cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
@@ -13470,7 +13851,7 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             optional("load_space", CHOICES_CONST_GLOBAL_LOCAL_PARAM_PARAM_ENTRY_PAR_32334EB5),
             optional("level1_eviction", CHOICES_L1_EVICT_NORMAL_L1_EVICT_UNCHANGED_L1_EV_FF549608),
             optional("level2_eviction", CHOICES_L2_EVICT_NORMAL_L2_EVICT_FIRST_L2_EVICT__066B0369),
@@ -13999,7 +14380,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX8_8_SM100_ECB68F14),
             },
         ],
-        gates: GATES_PTX9_4_SM90_20376F79,
+        gates: GATES_SM90_PTX9_4_F18BF6F1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -14038,7 +14419,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX8_8_SM100_ECB68F14),
             },
         ],
-        gates: GATES_PTX9_4_SM90_20376F79,
+        gates: GATES_SM90_PTX9_4_F18BF6F1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -14365,7 +14746,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: GATES_SM75_PTX6_5_PTX8_6_SM100_117A4E42,
+        gates: GATES_SM75_PTX6_5_PTX8_6_SM90_SM100_3317C33A,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -14390,7 +14771,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: GATES_SM75_PTX6_5_PTX8_6_SM100_117A4E42,
+        gates: GATES_SM75_PTX6_5_PTX8_6_SM90_SM100_3317C33A,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -14415,7 +14796,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: GATES_SM75_PTX6_5_PTX8_6_SM100_117A4E42,
+        gates: GATES_SM75_PTX6_5_PTX8_6_SM90_SM100_3317C33A,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -14935,7 +15316,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("any", CHOICES_ANY),
             slot("sync", CHOICES_SYNC),
-            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_ABFB5A0A),
             slot("type", CHOICES_B32_B64),
         ],
         ignored: &[],
@@ -14958,7 +15339,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("all", CHOICES_ALL),
             slot("sync", CHOICES_SYNC),
-            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_ABFB5A0A),
             slot("type", CHOICES_B32_B64),
         ],
         ignored: &[],
@@ -15188,7 +15569,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELU)],
-            then: Consequence::Gates(GATES_SM90_PTX8_0_06FA12F2),
+            then: Consequence::Gates(GATES_SM90_PTX8_0_57C7BBAE),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -15339,7 +15720,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RELAXED)],
             then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
         }],
-        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_A2042F68,
+        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_20B91564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -15367,7 +15748,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RELAXED)],
             then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
         }],
-        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_A2042F68,
+        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_20B91564,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -15437,7 +15818,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RELAXED)],
             then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
         }],
-        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_276C6B04,
+        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_2ACFA988,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -15465,7 +15846,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RELAXED)],
             then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
         }],
-        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_276C6B04,
+        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_2ACFA988,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -15631,7 +16012,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
             },
         ],
-        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_A3CAD190,
+        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_DB3D1FA0,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -15665,7 +16046,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
             },
         ],
-        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_A3CAD190,
+        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_DB3D1FA0,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -15698,7 +16079,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
             },
         ],
-        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_A3CAD190,
+        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_DB3D1FA0,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -15733,7 +16114,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
             },
         ],
-        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_A3CAD190,
+        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_DB3D1FA0,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -15869,7 +16250,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RELEASE_RELAXED)],
             then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
         }],
-        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_1A86CB40,
+        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_EB78AD94,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -15899,7 +16280,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RELEASE_RELAXED)],
             then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
         }],
-        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_1A86CB40,
+        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_EB78AD94,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -16065,7 +16446,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
             },
         ],
-        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_A9E076D8,
+        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_CDB54B6C,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -16099,7 +16480,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
             },
         ],
-        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_A9E076D8,
+        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_CDB54B6C,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -16132,7 +16513,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
             },
         ],
-        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_A9E076D8,
+        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_CDB54B6C,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -16167,7 +16548,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
             },
         ],
-        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_A9E076D8,
+        gates: GATES_PTX7_0_SM80_PTX9_4_SM107_CDB54B6C,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -16303,7 +16684,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RELEASE_RELAXED)],
             then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
         }],
-        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_E45A7F44,
+        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_E4E20BDC,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -16333,7 +16714,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RELEASE_RELAXED)],
             then: Consequence::Gates(GATES_PTX8_0_3B4C952C),
         }],
-        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_E45A7F44,
+        gates: GATES_PTX8_0_SM90_PTX9_4_SM107_E4E20BDC,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -16343,7 +16724,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.16",
         slots: &[
             slot("test_wait", CHOICES_TEST_WAIT),
-            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_148A2D90),
+            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_B5758CD9),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
             slot("b64", CHOICES_B64),
         ],
@@ -16375,7 +16756,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.16",
         slots: &[
             slot("test_wait", CHOICES_TEST_WAIT),
-            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_148A2D90),
+            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_B5758CD9),
             slot("wait_order", CHOICES_ACQUIRE_RELAXED_73A769B3),
             slot("block_scope", CHOICES_CTA_CLUSTER_8A79D96B),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
@@ -16409,7 +16790,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.16",
         slots: &[
             slot("test_wait", CHOICES_TEST_WAIT),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
             slot("b64", CHOICES_B64),
         ],
@@ -16441,7 +16822,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.16",
         slots: &[
             slot("test_wait", CHOICES_TEST_WAIT),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             slot("wait_order", CHOICES_ACQUIRE_RELAXED_73A769B3),
             slot("block_scope", CHOICES_CTA_CLUSTER_8A79D96B),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
@@ -16475,7 +16856,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.16",
         slots: &[
             slot("test_wait", CHOICES_TEST_WAIT),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
             slot("b64", CHOICES_B64),
         ],
@@ -16508,7 +16889,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.16",
         slots: &[
             slot("test_wait", CHOICES_TEST_WAIT),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             slot("wait_order", CHOICES_ACQUIRE_RELAXED_73A769B3),
             slot("block_scope", CHOICES_CTA_CLUSTER_8A79D96B),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
@@ -16544,7 +16925,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("test_wait", CHOICES_TEST_WAIT),
             slot("parity", CHOICES_PARITY),
-            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_148A2D90),
+            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_B5758CD9),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
             slot("b64", CHOICES_B64),
         ],
@@ -16571,7 +16952,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("test_wait", CHOICES_TEST_WAIT),
             slot("parity", CHOICES_PARITY),
-            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_148A2D90),
+            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_B5758CD9),
             slot("wait_order", CHOICES_ACQUIRE_RELAXED_8F01C703),
             slot("block_scope", CHOICES_CTA_CLUSTER_8A79D96B),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
@@ -16600,7 +16981,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("test_wait", CHOICES_TEST_WAIT),
             slot("parity", CHOICES_PARITY),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
             slot("b64", CHOICES_B64),
         ],
@@ -16627,7 +17008,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("test_wait", CHOICES_TEST_WAIT),
             slot("parity", CHOICES_PARITY),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             slot("wait_order", CHOICES_ACQUIRE_RELAXED_8F01C703),
             slot("block_scope", CHOICES_CTA_CLUSTER_8A79D96B),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
@@ -16656,7 +17037,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("test_wait", CHOICES_TEST_WAIT),
             slot("parity", CHOICES_PARITY),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
             slot("b64", CHOICES_B64),
         ],
@@ -16684,7 +17065,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("test_wait", CHOICES_TEST_WAIT),
             slot("parity", CHOICES_PARITY),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             slot("wait_order", CHOICES_ACQUIRE_RELAXED_8F01C703),
             slot("block_scope", CHOICES_CTA_CLUSTER_8A79D96B),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
@@ -16713,7 +17094,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.16",
         slots: &[
             slot("try_wait", CHOICES_TRY_WAIT),
-            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_148A2D90),
+            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_B5758CD9),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
             slot("b64", CHOICES_B64),
         ],
@@ -16746,7 +17127,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.16",
         slots: &[
             slot("try_wait", CHOICES_TRY_WAIT),
-            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_148A2D90),
+            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_B5758CD9),
             slot("wait_order", CHOICES_ACQUIRE_RELAXED_C61B153E),
             slot("block_scope", CHOICES_CTA_CLUSTER_8A79D96B),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
@@ -16781,7 +17162,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.16",
         slots: &[
             slot("try_wait", CHOICES_TRY_WAIT),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
             slot("b64", CHOICES_B64),
         ],
@@ -16814,7 +17195,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.16",
         slots: &[
             slot("try_wait", CHOICES_TRY_WAIT),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             slot("wait_order", CHOICES_ACQUIRE_RELAXED_C61B153E),
             slot("block_scope", CHOICES_CTA_CLUSTER_8A79D96B),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
@@ -16849,7 +17230,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.16",
         slots: &[
             slot("try_wait", CHOICES_TRY_WAIT),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
             slot("b64", CHOICES_B64),
         ],
@@ -16883,7 +17264,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.16",
         slots: &[
             slot("try_wait", CHOICES_TRY_WAIT),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             slot("wait_order", CHOICES_ACQUIRE_RELAXED_C61B153E),
             slot("block_scope", CHOICES_CTA_CLUSTER_8A79D96B),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
@@ -16920,7 +17301,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("try_wait", CHOICES_TRY_WAIT),
             slot("parity", CHOICES_PARITY),
-            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_148A2D90),
+            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_B5758CD9),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
             slot("b64", CHOICES_B64),
         ],
@@ -16948,7 +17329,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("try_wait", CHOICES_TRY_WAIT),
             slot("parity", CHOICES_PARITY),
-            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_148A2D90),
+            optional("conditional", CHOICES_PHASE_TYPE_CONDITIONAL_B5758CD9),
             slot("wait_order", CHOICES_ACQUIRE_RELAXED_D719F77F),
             slot("block_scope", CHOICES_CTA_CLUSTER_8A79D96B),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
@@ -16978,7 +17359,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("try_wait", CHOICES_TRY_WAIT),
             slot("parity", CHOICES_PARITY),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
             slot("b64", CHOICES_B64),
         ],
@@ -17006,7 +17387,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("try_wait", CHOICES_TRY_WAIT),
             slot("parity", CHOICES_PARITY),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             slot("wait_order", CHOICES_ACQUIRE_RELAXED_D719F77F),
             slot("block_scope", CHOICES_CTA_CLUSTER_8A79D96B),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
@@ -17036,7 +17417,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("try_wait", CHOICES_TRY_WAIT),
             slot("parity", CHOICES_PARITY),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
             slot("b64", CHOICES_B64),
         ],
@@ -17065,7 +17446,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("try_wait", CHOICES_TRY_WAIT),
             slot("parity", CHOICES_PARITY),
-            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_2E153B16),
+            slot("primary", CHOICES_PHASE_TYPE_PRIMARY_814F89D6),
             slot("wait_order", CHOICES_ACQUIRE_RELAXED_D719F77F),
             slot("block_scope", CHOICES_CTA_CLUSTER_8A79D96B),
             optional("cta_space", CHOICES_SHARED_SHARED_CTA_B636FA85),
@@ -17371,7 +17752,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELU)],
-            then: Consequence::Gates(GATES_SM90_PTX8_0_AF60BE3E),
+            then: Consequence::Gates(GATES_SM90_PTX8_0_C2953C2E),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -18881,7 +19262,7 @@ pub static FORMS: &[Form] = &[
             slot("cp", CHOICES_CP),
             slot("async", CHOICES_ASYNC),
             slot("bulk", CHOICES_BULK),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             slot("global", CHOICES_GLOBAL),
             slot("shared::cta", CHOICES_SHARED_CTA_BAF4788E),
             slot("bulk_group", CHOICES_BULK_GROUP_14BBB3FF),
@@ -18918,7 +19299,7 @@ pub static FORMS: &[Form] = &[
             slot("cp", CHOICES_CP),
             slot("async", CHOICES_ASYNC),
             slot("bulk", CHOICES_BULK),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             slot("global", CHOICES_GLOBAL),
             slot("shared::cta", CHOICES_SHARED_CTA_BAF4788E),
             slot("bulk_group", CHOICES_BULK_GROUP_14BBB3FF),
@@ -19162,7 +19543,21 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(MODS_NOFTZ)], Fault::Missing("noftz")),
             },
             Rule {
-                when: &[Condition::Has(MODS_NOFTZ)],
+                when: &[Condition::Has(MODS_NOFTZ), Condition::Has(MODS_MIN)],
+                then: Consequence::Needs(
+                    &[Condition::Has(MODS_ADD)],
+                    Fault::Says(Mod::Noftz, "Illegal modifier '.noftz' for instruction '{op}' with '.min'"),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_NOFTZ), Condition::Has(MODS_MAX)],
+                then: Consequence::Needs(
+                    &[Condition::Has(MODS_ADD)],
+                    Fault::Says(Mod::Noftz, "Illegal modifier '.noftz' for instruction '{op}' with '.max'"),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_NOFTZ), Condition::HasNot(MODS_MIN_MAX)],
                 then: Consequence::Needs(&[Condition::Has(MODS_ADD)], Fault::Illegal(MODS_NOFTZ)),
             },
             Rule {
@@ -19236,7 +19631,21 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(MODS_NOFTZ)], Fault::Missing("noftz")),
             },
             Rule {
-                when: &[Condition::Has(MODS_NOFTZ)],
+                when: &[Condition::Has(MODS_NOFTZ), Condition::Has(MODS_MIN)],
+                then: Consequence::Needs(
+                    &[Condition::Has(MODS_ADD)],
+                    Fault::Says(Mod::Noftz, "Illegal modifier '.noftz' for instruction '{op}' with '.min'"),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_NOFTZ), Condition::Has(MODS_MAX)],
+                then: Consequence::Needs(
+                    &[Condition::Has(MODS_ADD)],
+                    Fault::Says(Mod::Noftz, "Illegal modifier '.noftz' for instruction '{op}' with '.max'"),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_NOFTZ), Condition::HasNot(MODS_MIN_MAX)],
                 then: Consequence::Needs(&[Condition::Has(MODS_ADD)], Fault::Illegal(MODS_NOFTZ)),
             },
             Rule {
@@ -19257,7 +19666,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("ld_reduce", CHOICES_LD_REDUCE),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             optional("global", CHOICES_GLOBAL),
             slot("op", CHOICES_MIN_MAX_ADD_AND_OR_XOR),
             slot("type", CHOICES_B32_B64_U32_U64_S32_S64),
@@ -19358,7 +19767,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("ld_reduce", CHOICES_LD_REDUCE),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             optional("global", CHOICES_GLOBAL),
             slot("op", CHOICES_MIN_MAX_ADD),
             optional("acc", CHOICES_ACC_F32_ACC_F16),
@@ -19615,7 +20024,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("st", CHOICES_ST),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             optional("global", CHOICES_GLOBAL),
             optional("wide_vec", CHOICES_V2_V4_V8),
             slot("type", CHOICES_B32_B64_U32_U64_S32_S64_F16_F16X2_BF16_B_ECA0A30A),
@@ -20937,7 +21346,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", CHOICES_SYNC),
             slot("op", CHOICES_ADD_MIN_MAX),
-            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_ABFB5A0A),
             slot("type", CHOICES_U32_S32),
         ],
         ignored: &[],
@@ -20960,7 +21369,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", CHOICES_SYNC),
             slot("bitwise", CHOICES_AND_OR_XOR),
-            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_ABFB5A0A),
             slot("b32", CHOICES_B32),
         ],
         ignored: &[],
@@ -20985,7 +21394,7 @@ pub static FORMS: &[Form] = &[
             slot("op", CHOICES_MIN_MAX),
             optional("abs", CHOICES_ABS_5B98F5DF),
             optional("NaN", CHOICES_NAN_15709307),
-            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_ABFB5A0A),
             slot("f32", CHOICES_F32),
         ],
         ignored: &[],
@@ -21992,7 +22401,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", CHOICES_SYNC),
             slot("mode", CHOICES_UP_DOWN_BFLY_IDX),
-            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_ABFB5A0A),
             slot("b32", CHOICES_B32),
         ],
         ignored: &[],
@@ -22182,17 +22591,83 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(MODS_X128)], Fault::Illegal(MODS_X128)),
             },
             Rule {
-                when: &[Condition::Has(MODS_SP_4_8_SP_4_16)],
+                when: &[Condition::Has(MODS_SP_4_8)],
                 then: Consequence::Needs(
                     &[Condition::TypeIn(0, TYPES_B8)],
-                    Fault::Illegal(MODS_SP_4_8_SP_4_16),
+                    Fault::Says(
+                        Mod::Sp48,
+                        "Illegal modifier '.sp::4:8' for instruction '{op}' with type '.b16', '.sp::num_src:num_target and .elemsize should be such that input data fits into 32 bits'",
+                    ),
                 ),
             },
             Rule {
-                when: &[Condition::Has(MODS_SP_1_8_SP_1_16_SP_2_8_SP_2_16_SP_4_8_SP_4_1_1DF2AF6E)],
+                when: &[Condition::Has(MODS_SP_4_16)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(0, TYPES_B8)],
+                    Fault::Says(
+                        Mod::Sp416,
+                        "Illegal modifier '.sp::4:16' for instruction '{op}' with type '.b16', '.sp::num_src:num_target and .elemsize should be such that input data fits into 32 bits'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SP_1_8)],
                 then: Consequence::Needs(
                     &[Condition::TypeIn(1, TYPES_B4)],
-                    Fault::Illegal(MODS_SP_1_8_SP_1_16_SP_2_8_SP_2_16_SP_4_8_SP_4_1_1DF2AF6E),
+                    Fault::Says(
+                        Mod::Sp18,
+                        "Illegal modifier '.sp::1:8' for instruction '{op}' with type '.b2', 'number of target elements can be at most 4 when .idxsize is .b2'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SP_1_16)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(1, TYPES_B4)],
+                    Fault::Says(
+                        Mod::Sp116,
+                        "Illegal modifier '.sp::1:16' for instruction '{op}' with type '.b2', 'number of target elements can be at most 4 when .idxsize is .b2'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SP_2_8)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(1, TYPES_B4)],
+                    Fault::Says(
+                        Mod::Sp28,
+                        "Illegal modifier '.sp::2:8' for instruction '{op}' with type '.b2', 'number of target elements can be at most 4 when .idxsize is .b2'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SP_2_16)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(1, TYPES_B4)],
+                    Fault::Says(
+                        Mod::Sp216,
+                        "Illegal modifier '.sp::2:16' for instruction '{op}' with type '.b2', 'number of target elements can be at most 4 when .idxsize is .b2'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SP_4_8)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(1, TYPES_B4)],
+                    Fault::Says(
+                        Mod::Sp48,
+                        "Illegal modifier '.sp::4:8' for instruction '{op}' with type '.b2', 'number of target elements can be at most 4 when .idxsize is .b2'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SP_4_16)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(1, TYPES_B4)],
+                    Fault::Says(
+                        Mod::Sp416,
+                        "Illegal modifier '.sp::4:16' for instruction '{op}' with type '.b2', 'number of target elements can be at most 4 when .idxsize is .b2'",
+                    ),
                 ),
             },
             Rule {
@@ -22289,7 +22764,7 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.cop}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             optional("store_space", CHOICES_GLOBAL_LOCAL_PARAM_PARAM_FUNC_SHARED_SHA_C5E63F6B),
             optional("cop", CHOICES_WB_CG_CS_WT_94B33215),
             optional("cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
@@ -22408,7 +22883,7 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             optional("store_space", CHOICES_GLOBAL_LOCAL_PARAM_PARAM_FUNC_SHARED_SHA_C5E63F6B),
             optional("level1_eviction", CHOICES_L1_EVICT_NORMAL_L1_EVICT_UNCHANGED_L1_EV_FB8AE832),
             optional("level2_eviction", CHOICES_L2_EVICT_NORMAL_L2_EVICT_FIRST_L2_EVICT__066B0369),
@@ -22878,7 +23353,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.12",
         slots: &[
             slot("async", CHOICES_ASYNC),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             optional("idle_scope", CHOICES_CLUSTER),
             optional("async_shared", CHOICES_SHARED_CLUSTER_SHARED_SHARED_CTA_F6AE2837),
             slot("bulk_mbarrier", CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76),
@@ -22899,6 +23374,16 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(MODS_WEAK)], Fault::Illegal(MODS_CLUSTER)),
             },
             Rule {
+                when: &[Condition::Has(MODS_CLUSTER), Condition::Has(MODS_SHARED_SHARED_CTA)],
+                then: Consequence::Needs(
+                    &[Condition::Has(MODS_SHARED_CLUSTER)],
+                    Fault::Says(
+                        Mod::Cluster,
+                        "Modifier '.cluster' requires '.shared::cluster' space for instruction '{op}'",
+                    ),
+                ),
+            },
+            Rule {
                 when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
                 then: Consequence::Needs(&[Condition::HasNot(MODS_V4)], Fault::Vector),
             },
@@ -22913,7 +23398,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.12",
         slots: &[
             slot("async", CHOICES_ASYNC),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             optional("idle_scope", CHOICES_CLUSTER),
             optional("async_shared", CHOICES_SHARED_CLUSTER_SHARED_SHARED_CTA_F6AE2837),
             slot("bulk_mbarrier", CHOICES_MBARRIER_COMPLETE_TX_BYTES_63DF4B76),
@@ -22927,10 +23412,22 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("mbar", Kind::Address, Ty::None),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(MODS_WEAK), Condition::Has(MODS_CLUSTER)],
-            then: Consequence::Needs(&[Condition::HasNot(MODS_WEAK)], Fault::Illegal(MODS_CLUSTER)),
-        }],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(MODS_WEAK), Condition::Has(MODS_CLUSTER)],
+                then: Consequence::Needs(&[Condition::HasNot(MODS_WEAK)], Fault::Illegal(MODS_CLUSTER)),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_CLUSTER), Condition::Has(MODS_SHARED_SHARED_CTA)],
+                then: Consequence::Needs(
+                    &[Condition::Has(MODS_SHARED_CLUSTER)],
+                    Fault::Says(
+                        Mod::Cluster,
+                        "Modifier '.cluster' requires '.shared::cluster' space for instruction '{op}'",
+                    ),
+                ),
+            },
+        ],
         gates: GATES_SM90_PTX8_1_PTX9_2_F107F00D,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
@@ -22941,7 +23438,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.12",
         slots: &[
             slot("async", CHOICES_ASYNC),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             optional("plain_space", CHOICES_GLOBAL_SHARED_SHARED_CTA_A0836296),
             slot("type", CHOICES_B8_U8_S8_B16_U16_S16_B32_U32_S32_B64_U64_BA382A8A),
         ],
@@ -23005,7 +23502,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.13",
         slots: &[
             slot("bulk", CHOICES_BULK),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             optional("bulk_space", CHOICES_SHARED_CTA_BAF4788E),
         ],
         ignored: &[],
@@ -23027,7 +23524,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.13",
         slots: &[
             slot("bulk", CHOICES_BULK),
-            optional("weak", CHOICES_WEAK_77964C93),
+            optional("weak", CHOICES_WEAK_61D06959),
             optional("bulk_space", CHOICES_SHARED_CTA_BAF4788E),
         ],
         ignored: &[],
@@ -25539,11 +26036,73 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(MODS_GLOBAL_ADDRESS)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, TYPES_B64)], Fault::Types),
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(0, TYPES_B64)],
+                    Fault::Says(
+                        Mod::GlobalAddress,
+                        "Illegal modifier '.global_address' for instruction '{op}' with type '.b32'",
+                    ),
+                ),
             },
             Rule {
-                when: &[Condition::Has(MODS_RANK_ELEMTYPE_INTERLEAVE_LAYOUT_SWIZZLE_MOD_E15D9563)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, TYPES_B32)], Fault::Types),
+                when: &[Condition::Has(MODS_RANK)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(0, TYPES_B32)],
+                    Fault::Says(
+                        Mod::Rank,
+                        "Illegal modifier '.rank' for instruction '{op}' with type '.b64'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_ELEMTYPE)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(0, TYPES_B32)],
+                    Fault::Says(
+                        Mod::Elemtype,
+                        "Illegal modifier '.elemtype' for instruction '{op}' with type '.b64'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_INTERLEAVE_LAYOUT)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(0, TYPES_B32)],
+                    Fault::Says(
+                        Mod::InterleaveLayout,
+                        "Illegal modifier '.interleave_layout' for instruction '{op}' with type '.b64'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SWIZZLE_MODE)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(0, TYPES_B32)],
+                    Fault::Says(
+                        Mod::SwizzleMode,
+                        "Illegal modifier '.swizzle_mode' for instruction '{op}' with type '.b64'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_FILL_MODE)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(0, TYPES_B32)],
+                    Fault::Says(
+                        Mod::FillMode,
+                        "Illegal modifier '.fill_mode' for instruction '{op}' with type '.b64'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_SWIZZLE_ATOMICITY)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(0, TYPES_B32)],
+                    Fault::Says(
+                        Mod::SwizzleAtomicity,
+                        "Illegal modifier '.swizzle_atomicity' for instruction '{op}' with type '.b64'",
+                    ),
+                ),
             },
             Rule {
                 when: &[Condition::Has(MODS_SWIZZLE_ATOMICITY)],
@@ -25577,11 +26136,43 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(MODS_GLOBAL_STRIDE)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, TYPES_B64)], Fault::Types),
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(0, TYPES_B64)],
+                    Fault::Says(
+                        Mod::GlobalStride,
+                        "Illegal modifier '.global_stride' for instruction '{op}' with type '.b32'",
+                    ),
+                ),
             },
             Rule {
-                when: &[Condition::Has(MODS_BOX_DIM_GLOBAL_DIM_ELEMENT_STRIDE)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, TYPES_B32)], Fault::Types),
+                when: &[Condition::Has(MODS_BOX_DIM)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(0, TYPES_B32)],
+                    Fault::Says(
+                        Mod::BoxDim,
+                        "Illegal modifier '.box_dim' for instruction '{op}' with type '.b64'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_GLOBAL_DIM)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(0, TYPES_B32)],
+                    Fault::Says(
+                        Mod::GlobalDim,
+                        "Illegal modifier '.global_dim' for instruction '{op}' with type '.b64'",
+                    ),
+                ),
+            },
+            Rule {
+                when: &[Condition::Has(MODS_ELEMENT_STRIDE)],
+                then: Consequence::Needs(
+                    &[Condition::TypeIn(0, TYPES_B32)],
+                    Fault::Says(
+                        Mod::ElementStride,
+                        "Illegal modifier '.element_stride' for instruction '{op}' with type '.b64'",
+                    ),
+                ),
             },
         ],
         gates: GATES_PTX8_3_SM90_DC7C94D8,
@@ -27566,7 +28157,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", CHOICES_SYNC),
             slot("mode", CHOICES_ALL_ANY_UNI),
-            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_ABFB5A0A),
             slot("pred", CHOICES_PRED),
         ],
         ignored: &[],
@@ -27592,7 +28183,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", CHOICES_SYNC),
             slot("ballot", CHOICES_BALLOT),
-            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_93E04379),
+            optional("overlap", CHOICES_NO_MEMBERMASK_OVERLAP_ABFB5A0A),
             slot("b32", CHOICES_B32),
         ],
         ignored: &[],
@@ -30227,7 +30818,7 @@ pub static ELSEWHERE: &[(Mod, bool, &[Gate])] = &[
     (Mod::MbarrierReportValidityPerElementFf, true, GATES_PTX9_4_SM107_879D16F6),
     (Mod::MbarrierInit, false, &[]),
     (Mod::Mmio, false, &[]),
-    (Mod::NoMembermaskOverlap, false, GATES_PTX8_4_1C222933),
+    (Mod::NoMembermaskOverlap, false, GATES_SM50_PTX8_4_698B419E),
     (Mod::Oob, false, &[]),
     (Mod::PhaseTypeConditional, true, GATES_PTX9_3_SM90_4DC711B8),
     (Mod::PhaseTypePrimary, true, GATES_PTX9_3_SM90_FDA8675C),
