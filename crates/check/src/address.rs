@@ -32,7 +32,9 @@ impl BodyChecker<'_, '_> {
         let action = place.context.form.action;
         let copies_tensor = action == isa::Action::Effect(Effect::CopyTensor);
         let is_bulk_barrier = action == isa::Action::Effect(Effect::CpAsyncBulk) && place.spec.name == "mbar";
-        let could_hold = |ty: Type| (2..=64).contains(&ty.bits());
+        let picks = place.context.picks;
+        let is_multicast = picks.mods().iter().any(|m| m.name().starts_with("multicast::"));
+        let could_hold = |ty: Type| (2..=128).contains(&ty.bits());
         let (base, offset) = match lowered.value {
             Value::Address(base, offset) => (base, offset),
             Value::Indexed(symbol) if matches!(action, isa::Action::Effect(Effect::Ld | Effect::St)) => {
@@ -53,7 +55,7 @@ impl BodyChecker<'_, '_> {
                 return Verdict::Fits(Operand::Address(AddressBase::Reg(id), offset));
             }
             Value::Symbol(symbol) | Value::Indexed(symbol) if copies_tensor => self.base_of(symbol),
-            Value::Const(Const::Int { value, .. }) if is_bulk_barrier => {
+            Value::Const(Const::Int { value, .. }) if is_bulk_barrier && !is_multicast => {
                 return Verdict::Fits(Operand::Address(AddressBase::Absolute(value), 0));
             }
             Value::Const(Const::Int { value, .. }) if copies_tensor => (Base::Absolute(value), 0),

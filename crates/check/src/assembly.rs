@@ -90,9 +90,8 @@ impl Checker<'_> {
         };
         let Action::Effect(effect) = i.form.action else { return false };
         let has = |modifier| i.picks.has(modifier);
-        let is_copy = has(Mod::Async) && (has(Mod::Release) || has(Mod::Bulk));
         match effect {
-            _ if is_copy || has(Mod::Tensormap) => false,
+            _ if has(Mod::Async) || has(Mod::Tensormap) => false,
             Effect::Ld
             | Effect::St
             | Effect::Atom

@@ -171,6 +171,7 @@ fn does_not_fit(
     };
     let (refused, inner) = match (form.opcode, form.action) {
         (Opcode::Cvt, _) => (does_not_convert(context, i, lowered), "mov"),
+        (Opcode::Multimem, _) if picks.has(Mod::Async) => (address < 32, "mov"),
         (Opcode::Multimem, _) => (address < 64 && picks.has(Mod::Red), "mov"),
         (_, Action::Effect(Effect::TensorCp | Effect::TensorShift)) => {
             (address != 32 && matches!(lowered.value, Value::Address(..)), "add")
@@ -193,7 +194,8 @@ fn does_not_fit(
             };
             (loads && target.number >= 120 && is_narrow, "mov")
         }
-        (_, Action::Effect(Effect::StoreAsync)) => (address < 32, "mov"),
+        (Opcode::St | Opcode::Red, _) if picks.has(Mod::Async) => (address < 32, "mov"),
+        (Opcode::Prefetch, _) if picks.has(Mod::Tensormap) => (address < 32, "mov"),
         (_, Action::Effect(Effect::TensorMapQuery)) => (address < 64, "mov"),
         (_, Action::Effect(Effect::Tex)) if picks.has(Mod::Grad) && picks.has(Mod::V4) => {
             let mut names = form.operands_with(picks).map(|spec| spec.name);

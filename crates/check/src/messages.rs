@@ -45,7 +45,14 @@ pub(crate) fn special(
                 let mut words = modifiers.iter().filter_map(|word| Mod::from_name(word));
                 let operation = words.find(|word| operation_types(*word).is_some())?.name();
                 let &[ty] = picks.types() else { return None };
-                let slots = isa::forms(opcode.name()).iter().flat_map(Form::type_slots);
+                // Other instructions of the opcode do not matter for which types this one has.
+                let has_name = |row: &&Form| {
+                    let name = row.slots[..row.head].iter().zip(modifiers);
+                    let mut is_part =
+                        name.map(|(slot, word)| slot.choices.iter().any(|c| c.token.name() == *word));
+                    is_part.all(|is_part| is_part)
+                };
+                let slots = isa::forms(opcode.name()).iter().filter(has_name).flat_map(Form::type_slots);
                 let is_known = slots.into_iter().any(|slot| slot.choice(Token::Type(ty)).is_some());
                 if !is_known {
                     return None;

@@ -74,7 +74,12 @@ pub(crate) fn check<'a>(
             }
         }
         Opcode::Fabric if words.has("relaxed") => order_and_scope(&words, context, &mut found),
-        Opcode::Multimem => order_and_scope(&words, context, &mut found),
+        Opcode::Multimem => {
+            if words.has("bulk") {
+                copy(&words, context, &mut found);
+            }
+            order_and_scope(&words, context, &mut found);
+        }
         Opcode::Fence | Opcode::Membar if words.has("proxy") => proxy(&words, context, &mut found),
         Opcode::Fence => fence(&words, &mut found),
         Opcode::Ld | Opcode::St if !words.has("async") => eviction(&words, context, &mut found),
@@ -148,7 +153,7 @@ fn copy<'a>(words: &Words<'a>, context: &Context, found: &mut Found<'a>) {
         let place = if is_bulk { WAY } else { SPACE };
         found.push((place, Code::MemorySpace, format!("{message} '{name}'")));
     }
-    if !is_bulk || wrong.is_some() {
+    if !is_bulk || wrong.is_some() || context.form.opcode == Opcode::Multimem {
         return;
     }
     if !words.has("bulk_group") && !words.has("mbarrier::complete_tx::bytes") {

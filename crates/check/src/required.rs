@@ -62,6 +62,7 @@ pub(crate) fn wrong_spaces(name: &str, is_bulk: bool, spaces: &[&str]) -> Option
         _ if name == "cp.async" => return Some(NUMBER),
         _ if !is_bulk => true,
         ["global", from] => *from == "shared::cta",
+        _ if name.starts_with("multimem") => false,
         ["shared::cluster", from] => *from == "shared::cta" || *from == "global" && !reduces,
         ["shared::cta", from] => *from == "global" && !reduces,
         _ => false,

@@ -490,7 +490,6 @@ impl Form {
             | Opcode::Lg2
             | Opcode::Max
             | Opcode::Min
-            | Opcode::Multimem
             | Opcode::Neg
             | Opcode::Rcp
             | Opcode::Rsqrt
@@ -506,7 +505,10 @@ impl Form {
             Opcode::Tcgen05 => self.action != Action::Effect(Effect::SparseData),
             // Types of products and of fragments have their own rules.
             Opcode::Mma | Opcode::Wgmma | Opcode::Wmma => false,
-            Opcode::Cp => self.slots.iter().all(|slot| slot.choice(Token::Mod(Mod::Reduce)).is_none()),
+            Opcode::Multimem if self.head < 3 => false,
+            Opcode::Cp | Opcode::Multimem => {
+                self.slots.iter().all(|slot| slot.choice(Token::Mod(Mod::Reduce)).is_none())
+            }
             _ => true,
         }
     }

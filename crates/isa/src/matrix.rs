@@ -168,7 +168,7 @@ fn sparse_registers(form: &Form, picks: &Picks, spec: &OperandSpec) -> usize {
         Opcode::Spcompress => times * 32 / (kept * element),
         _ => times * 32 / (of * element),
     };
-    let bits = match spec.name {
+    let bits = match spec.name.trim_start_matches("out-") {
         "mdata" => kept * index,
         "cdata" => kept * element,
         _ => of * element,

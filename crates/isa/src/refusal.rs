@@ -5,6 +5,9 @@ use crate::select::{is_operation, is_refused_early, rounds};
 use crate::spelling::is_part_of_name;
 use crate::{Mod, SelectError, Token, Type, is_alternate};
 
+/// The most forms of an instruction that a help line lists.
+const MOST_FORMS: usize = 8;
+
 impl SelectError {
     /// Does ptxas report this while it reads the modifiers, before it checks types and operands?
     pub fn comes_first(&self, modifiers: &[&str]) -> bool {
@@ -94,7 +97,10 @@ impl SelectError {
             }
             SelectError::Types | SelectError::Alternate { .. } | SelectError::Mixture { .. } => {
                 let forms: Vec<&str> = crate::forms(opcode).iter().map(|form| form.syntax).collect();
-                Some(format!("the forms of {opcode} are: {}", forms.join("; ")))
+                Some(match forms.len() {
+                    ..=MOST_FORMS => format!("the forms of {opcode} are: {}", forms.join("; ")),
+                    count => format!("{opcode} has {count} forms: `ptxvm explain {opcode}` lists them"),
+                })
             }
             SelectError::Arguments { form }
             | SelectError::Illegal { form, .. }

@@ -242,7 +242,7 @@ fn is_of_other_products(form: &Form, types: &[Type], modifier: Mod) -> bool {
 /// does not fit the type.
 fn typed_operation(form: &Form, written: &[Written]) -> Option<usize> {
     let is_typed = match form.opcode {
-        Opcode::Cp | Opcode::Multimem | Opcode::Redux => true,
+        Opcode::Cp | Opcode::Fabric | Opcode::Multimem | Opcode::Redux => true,
         // `red.async`
         Opcode::Red => form.head > 0,
         _ => false,

@@ -163,7 +163,9 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
     {
         return Err(format!("bad operand name `{head}`"));
     }
-    if matches!(operand.name.as_str(), "d" | "p" | "redval" | "report") && !operand.negatable {
+    let is_result =
+        matches!(operand.name.as_str(), "d" | "p" | "redval" | "report") || operand.name.starts_with("out-");
+    if is_result && !operand.negatable {
         operand.access = "Write";
         if operand.kind == "Source" {
             operand.kind = "Register";

@@ -879,20 +879,20 @@ const GATES_PTX8_4_SM89_5AADC2EE: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const GATES_PTX8_4_SM90_328A7B9C: &[Gate] = &[
-    ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form),
+const GATES_PTX8_4_SM90_6C47F2D6: &[Gate] = &[
+    ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Early),
     sm(
         "Instruction 'wgmma.mma_async with mixed integer types'",
         &[Target::new(90, Suffix::Architecture)],
-        Stage::Form,
+        Stage::Early,
     ),
 ];
-const GATES_PTX8_4_SM90_7D83FE78: &[Gate] = &[
-    ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Form),
+const GATES_PTX8_4_SM90_C0FDBA7C: &[Gate] = &[
+    ptx("Feature 'Sparse WGMMA with mixed integer types'", 8, 4, Stage::Early),
     sm(
         "Instruction 'Sparse wgmma.mma_async with mixed integer types'",
         &[Target::new(90, Suffix::Architecture)],
-        Stage::Form,
+        Stage::Early,
     ),
 ];
 const GATES_PTX8_5_SM80_03644E6A: &[Gate] = &[
@@ -1857,6 +1857,10 @@ const GATES_PTX9_4_SM107_6768654C: &[Gate] = &[
     ptx("Feature 'spcompress'", 9, 4, Stage::Form),
     sm("Instruction 'spcompress'", &[Target::new(107, Suffix::Architecture)], Stage::Form),
 ];
+const GATES_PTX9_4_SM107_6A8B8241: &[Gate] = &[
+    ptx("Feature 'cp.async.bulk.multicast::cluster::32b'", 9, 4, Stage::Late),
+    sm("Feature 'cp.async.bulk.multicast::cluster::32b'", &[Target::new(107, Suffix::Family)], Stage::Late),
+];
 const GATES_PTX9_4_SM107_7123A406: &[Gate] = &[
     ptx("Feature '.mbarrier::report::disabled'", 9, 4, Stage::Token),
     sm(
@@ -1937,13 +1941,9 @@ const GATES_PTX9_4_SM107_B000B283: &[Gate] = &[
     ptx("Feature 'mul{types}'", 9, 4, Stage::Form),
     sm("Feature 'mul{types}'", &[Target::new(107, Suffix::Family)], Stage::Form),
 ];
-const GATES_PTX9_4_SM107_BCC853E7: &[Gate] = &[
-    ptx("Feature 'cp.async.bulk.multicast::cluster::32b'", 9, 4, Stage::Modifier),
-    sm(
-        "Feature 'cp.async.bulk.multicast::cluster::32b'",
-        &[Target::new(107, Suffix::Family)],
-        Stage::Modifier,
-    ),
+const GATES_PTX9_4_SM107_BEC9AB37: &[Gate] = &[
+    ptx("Feature 'cvt with .ue5m3x2'", 9, 4, Stage::Early),
+    sm("Instruction 'cvt with .ue5m3x2'", &[Target::new(107, Suffix::Family)], Stage::Early),
 ];
 const GATES_PTX9_4_SM107_BFE830F4: &[Gate] = &[
     ptx("Feature '.sp::2:8'", 9, 4, Stage::Token),
@@ -1985,10 +1985,6 @@ const GATES_PTX9_4_SM107_EFDBF1E0: &[Gate] = &[
     ptx("Feature '.sp::1:2'", 9, 4, Stage::Token),
     sm("Feature '.sp::1:2'", &[Target::new(107, Suffix::Architecture)], Stage::Token),
 ];
-const GATES_PTX9_4_SM107_F55F8D2F: &[Gate] = &[
-    ptx("Feature 'cvt with .ue5m3x2'", 9, 4, Stage::Form),
-    sm("Instruction 'cvt with .ue5m3x2'", &[Target::new(107, Suffix::Family)], Stage::Form),
-];
 const GATES_PTX9_4_SM107_FAB52ADA: &[Gate] = &[
     ptx("Feature '.mbarrier::report::validity::per_16bytes::8'", 9, 4, Stage::Late),
     sm(
@@ -1997,13 +1993,13 @@ const GATES_PTX9_4_SM107_FAB52ADA: &[Gate] = &[
         Stage::Late,
     ),
 ];
+const GATES_PTX9_4_SM90_2F0CC477: &[Gate] = &[
+    ptx("Feature 'order and scope with fence.proxy.alias'", 9, 4, Stage::Early),
+    sm("Feature 'order and scope with fence.proxy.alias'", &[Target::sm(90)], Stage::Early),
+];
 const GATES_PTX9_4_SM90_9EEB2999: &[Gate] = &[
     ptx("Feature 'atom with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'atom with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
-];
-const GATES_PTX9_4_SM90_AF5443C9: &[Gate] = &[
-    ptx("Feature 'order and scope with fence.proxy.alias'", 9, 4, Stage::Form),
-    sm("Feature 'order and scope with fence.proxy.alias'", &[Target::sm(90)], Stage::Form),
 ];
 const GATES_PTX9_4_SM90_B988C509: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
@@ -2037,6 +2033,11 @@ const GATES_SM100_0142A9B4: &[Gate] = &[sm(
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
+const GATES_SM100_02A7FFBB: &[Gate] = &[sm(
+    "Feature '.tile::gather4 with destination state space as .shared::cta'",
+    &[Target::sm(100)],
+    Stage::Modifier,
+)];
 const GATES_SM100_07D87B9B: &[Gate] = &[sm(
     "Feature '.bf16'",
     &[
@@ -2045,11 +2046,6 @@ const GATES_SM100_07D87B9B: &[Gate] = &[sm(
         Target::new(120, Suffix::Architecture),
         Target::new(121, Suffix::Architecture),
     ],
-    Stage::Form,
-)];
-const GATES_SM100_0AAEAE34: &[Gate] = &[sm(
-    "Feature '.tile::gather4 with destination state space as .shared::cta'",
-    &[Target::sm(100)],
     Stage::Form,
 )];
 const GATES_SM100_0C7BD790: &[Gate] = &[sm(
@@ -2092,11 +2088,6 @@ const GATES_SM100_589A0389: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const GATES_SM100_641C27EE: &[Gate] = &[sm(
-    "Feature '.im2col::w with destination state space as .shared::cta'",
-    &[Target::sm(100)],
-    Stage::Form,
-)];
 const GATES_SM100_6427EA0B: &[Gate] = &[sm(
     "Feature '.f16'",
     &[
@@ -2107,15 +2098,20 @@ const GATES_SM100_6427EA0B: &[Gate] = &[sm(
     ],
     Stage::Form,
 )];
-const GATES_SM100_6DB769C8: &[Gate] = &[sm(
-    "Feature '.im2col::w with destination state space as .shared::cluster'",
+const GATES_SM100_6830E085: &[Gate] = &[sm(
+    "Feature '.tile::gather4 with destination state space as .shared::cluster'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
-    Stage::Form,
+    Stage::Modifier,
 )];
 const GATES_SM100_78295B4A: &[Gate] = &[sm(
     "Feature '.16x128b'",
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
+)];
+const GATES_SM100_788FBD6F: &[Gate] = &[sm(
+    "Feature '.im2col::w with destination state space as .shared::cluster'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Modifier,
 )];
 const GATES_SM100_835684B3: &[Gate] = &[sm(
     "Feature '.64x128b'",
@@ -2137,10 +2133,10 @@ const GATES_SM100_AB1C7471: &[Gate] = &[sm(
     &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
     Stage::Token,
 )];
-const GATES_SM100_BA91EDA6: &[Gate] = &[sm(
-    "Feature '.tile::gather4 with destination state space as .shared::cluster'",
-    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
-    Stage::Form,
+const GATES_SM100_B2EFE60D: &[Gate] = &[sm(
+    "Feature '.im2col::w with destination state space as .shared::cta'",
+    &[Target::sm(100)],
+    Stage::Modifier,
 )];
 const GATES_SM100_C37DEAC4: &[Gate] = &[sm(
     "Feature '.kind::mxf4nvf4 with .sp modifier'",
@@ -2583,9 +2579,9 @@ const GATES_SM20_PTX3_1_A8F2BFB3: &[Gate] = &[
     sm("Instruction 'tex.level'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
 ];
-const GATES_SM20_PTX4_3_150825B0: &[Gate] = &[
-    sm("Instruction '.cc with 64bit type'", &[Target::sm(20)], Stage::Form),
-    ptx("Feature '.cc with 64bit type'", 4, 3, Stage::Form),
+const GATES_SM20_PTX4_3_5666850E: &[Gate] = &[
+    sm("Instruction '.cc with 64bit type'", &[Target::sm(20)], Stage::Early),
+    ptx("Feature '.cc with 64bit type'", 4, 3, Stage::Early),
 ];
 const GATES_SM20_PTX7_8_27AED2CA: &[Gate] = &[
     sm("Instruction 'bar.cta'", &[Target::sm(20)], Stage::Form),
@@ -2680,8 +2676,10 @@ const GATES_SM32_PTX3_1_949827E8: &[Gate] = &[
     sm("Instruction '{atomic}'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction '{atomic}'", 3, 1, Stage::Form),
 ];
-const GATES_SM32_PTX3_1_CE01EF90: &[Gate] =
-    &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
+const GATES_SM32_PTX3_1_CDE4ADC6: &[Gate] = &[
+    sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Modifier),
+    ptx("Feature '.nc'", 3, 1, Stage::Modifier),
+];
 const GATES_SM32_PTX3_1_F810E2F8: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
 const GATES_SM50_PTX4_3_A1566F93: &[Gate] =
@@ -4275,7 +4273,7 @@ const CHOICES_MULTICAST_CLUSTER_MULTICAST_CLUSTER_16B_C1BBC891: &[Choice] = &[
 ];
 const CHOICES_MULTIMEM: &[Choice] = &[md(Mod::Multimem)];
 const CHOICES_NAN_15709307: &[Choice] = &[md(Mod::NaN).gated(GATES_PTX7_0_SM80_E3C70E7F)];
-const CHOICES_NC_35590272: &[Choice] = &[md(Mod::Nc).gated(GATES_SM32_PTX3_1_CE01EF90)];
+const CHOICES_NC_F8384D59: &[Choice] = &[md(Mod::Nc).gated(GATES_SM32_PTX3_1_CDE4ADC6)];
 const CHOICES_NOCOMPLETE: &[Choice] = &[md(Mod::NoComplete)];
 const CHOICES_NOFTZ: &[Choice] = &[md(Mod::Noftz)];
 const CHOICES_NOINC: &[Choice] = &[md(Mod::Noinc)];
@@ -4870,6 +4868,7 @@ const MODS_EQU_NEU_LTU_LEU_GTU_GEU_NUM_NAN: &[Mod] =
     &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
 const MODS_FILL_MODE: &[Mod] = &[Mod::FillMode];
 const MODS_FTZ: &[Mod] = &[Mod::Ftz];
+const MODS_GENERIC_FABRIC_FABRIC_GENERIC: &[Mod] = &[Mod::GenericFabric, Mod::FabricGeneric];
 const MODS_GLOBAL: &[Mod] = &[Mod::Global];
 const MODS_GLOBAL_ADDRESS: &[Mod] = &[Mod::GlobalAddress];
 const MODS_GLOBAL_DIM: &[Mod] = &[Mod::GlobalDim];
@@ -5281,7 +5280,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::TypeIn(0, TYPES_U64_S64)],
-            then: Consequence::Gates(GATES_SM20_PTX4_3_150825B0),
+            then: Consequence::Gates(GATES_SM20_PTX4_3_5666850E),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: true },
@@ -5436,7 +5435,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::TypeIn(0, TYPES_U64_S64)],
-            then: Consequence::Gates(GATES_SM20_PTX4_3_150825B0),
+            then: Consequence::Gates(GATES_SM20_PTX4_3_5666850E),
         }],
         gates: GATES_PTX1_2_8F48D892,
         carry: CarryFlag { reads: true, writes: true },
@@ -7038,7 +7037,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7102,7 +7101,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7165,7 +7164,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7228,7 +7227,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7285,7 +7284,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7344,7 +7343,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7402,7 +7401,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7462,7 +7461,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7523,7 +7522,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7587,7 +7586,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7650,7 +7649,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7713,7 +7712,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7770,7 +7769,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7829,7 +7828,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7887,7 +7886,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -7947,7 +7946,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -8010,7 +8009,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -8076,7 +8075,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -8141,7 +8140,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -8206,7 +8205,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -8265,7 +8264,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -8326,7 +8325,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -8386,7 +8385,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -8448,7 +8447,7 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_MULTICAST_CLUSTER_32B)],
-                then: Consequence::Gates(GATES_PTX9_4_SM107_BCC853E7),
+                then: Consequence::Gates(GATES_PTX9_4_SM107_6A8B8241),
             },
             Rule {
                 when: &[Condition::Has(MODS_CP_MASK)],
@@ -9686,9 +9685,9 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_SHARED_CLUSTER)],
-                then: Consequence::Gates(GATES_SM100_BA91EDA6),
+                then: Consequence::Gates(GATES_SM100_6830E085),
             },
-            Rule { when: &[Condition::Has(MODS_SHARED_CTA)], then: Consequence::Gates(GATES_SM100_0AAEAE34) },
+            Rule { when: &[Condition::Has(MODS_SHARED_CTA)], then: Consequence::Gates(GATES_SM100_02A7FFBB) },
         ],
         gates: GATES_SM90_PTX8_0_9EC5E796,
         carry: CarryFlag { reads: false, writes: false },
@@ -9758,9 +9757,9 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_SHARED_CLUSTER)],
-                then: Consequence::Gates(GATES_SM100_BA91EDA6),
+                then: Consequence::Gates(GATES_SM100_6830E085),
             },
-            Rule { when: &[Condition::Has(MODS_SHARED_CTA)], then: Consequence::Gates(GATES_SM100_0AAEAE34) },
+            Rule { when: &[Condition::Has(MODS_SHARED_CTA)], then: Consequence::Gates(GATES_SM100_02A7FFBB) },
         ],
         gates: GATES_SM90_PTX8_0_9EC5E796,
         carry: CarryFlag { reads: false, writes: false },
@@ -9830,9 +9829,9 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_SHARED_CLUSTER)],
-                then: Consequence::Gates(GATES_SM100_BA91EDA6),
+                then: Consequence::Gates(GATES_SM100_6830E085),
             },
-            Rule { when: &[Condition::Has(MODS_SHARED_CTA)], then: Consequence::Gates(GATES_SM100_0AAEAE34) },
+            Rule { when: &[Condition::Has(MODS_SHARED_CTA)], then: Consequence::Gates(GATES_SM100_02A7FFBB) },
         ],
         gates: GATES_SM90_PTX8_0_9EC5E796,
         carry: CarryFlag { reads: false, writes: false },
@@ -9901,9 +9900,9 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_SHARED_CLUSTER)],
-                then: Consequence::Gates(GATES_SM100_6DB769C8),
+                then: Consequence::Gates(GATES_SM100_788FBD6F),
             },
-            Rule { when: &[Condition::Has(MODS_SHARED_CTA)], then: Consequence::Gates(GATES_SM100_641C27EE) },
+            Rule { when: &[Condition::Has(MODS_SHARED_CTA)], then: Consequence::Gates(GATES_SM100_B2EFE60D) },
         ],
         gates: GATES_SM90_PTX8_0_9EC5E796,
         carry: CarryFlag { reads: false, writes: false },
@@ -9974,9 +9973,9 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_SHARED_CLUSTER)],
-                then: Consequence::Gates(GATES_SM100_6DB769C8),
+                then: Consequence::Gates(GATES_SM100_788FBD6F),
             },
-            Rule { when: &[Condition::Has(MODS_SHARED_CTA)], then: Consequence::Gates(GATES_SM100_641C27EE) },
+            Rule { when: &[Condition::Has(MODS_SHARED_CTA)], then: Consequence::Gates(GATES_SM100_B2EFE60D) },
         ],
         gates: GATES_SM90_PTX8_0_9EC5E796,
         carry: CarryFlag { reads: false, writes: false },
@@ -10047,9 +10046,9 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(MODS_SHARED_CLUSTER)],
-                then: Consequence::Gates(GATES_SM100_6DB769C8),
+                then: Consequence::Gates(GATES_SM100_788FBD6F),
             },
-            Rule { when: &[Condition::Has(MODS_SHARED_CTA)], then: Consequence::Gates(GATES_SM100_641C27EE) },
+            Rule { when: &[Condition::Has(MODS_SHARED_CTA)], then: Consequence::Gates(GATES_SM100_B2EFE60D) },
         ],
         gates: GATES_SM90_PTX8_0_9EC5E796,
         carry: CarryFlag { reads: false, writes: false },
@@ -12057,7 +12056,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RP)],
             then: Consequence::Needs(&[Condition::HasNot(MODS_SCALED_N1_UE8M0)], Fault::Illegal(MODS_RP)),
         }],
-        gates: GATES_PTX9_4_SM107_F55F8D2F,
+        gates: GATES_PTX9_4_SM107_BEC9AB37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -12084,7 +12083,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RP)],
             then: Consequence::Needs(&[Condition::HasNot(MODS_SCALED_N1_UE8M0)], Fault::Illegal(MODS_RP)),
         }],
-        gates: GATES_PTX9_4_SM107_F55F8D2F,
+        gates: GATES_PTX9_4_SM107_BEC9AB37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -12101,7 +12100,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RP)],
             then: Consequence::Needs(&[Condition::HasNot(MODS_SCALED_N1_UE8M0)], Fault::Illegal(MODS_RP)),
         }],
-        gates: GATES_PTX9_4_SM107_F55F8D2F,
+        gates: GATES_PTX9_4_SM107_BEC9AB37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -12128,13 +12127,13 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(MODS_RP)],
             then: Consequence::Needs(&[Condition::HasNot(MODS_SCALED_N1_UE8M0)], Fault::Illegal(MODS_RP)),
         }],
-        gates: GATES_PTX9_4_SM107_F55F8D2F,
+        gates: GATES_PTX9_4_SM107_BEC9AB37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.f32 d:b16, a:f32, b:f32{, scales<reg>:b16 with .scaled::n2::ue8m0}",
+        syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.f32 d, a:f32, b:f32{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", CHOICES_RN_RZ),
@@ -12148,7 +12147,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
@@ -12163,7 +12162,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.bf16x2 d:b16, a:bf16x2{, scales<reg>:b16 with .scaled::n2::ue8m0}",
+        syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.bf16x2 d, a:bf16x2{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", CHOICES_RN_RZ),
@@ -12177,7 +12176,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
@@ -13169,7 +13168,7 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[Rule {
             when: &[Condition::Has(MODS_ACQUIRE_RELEASE)],
-            then: Consequence::Gates(GATES_PTX9_4_SM90_AF5443C9),
+            then: Consequence::Gates(GATES_PTX9_4_SM90_2F0CC477),
         }],
         gates: GATES_PTX7_5_SM70_C6BC5F0E,
         carry: CarryFlag { reads: false, writes: false },
@@ -13192,7 +13191,7 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[Rule {
             when: &[Condition::Has(MODS_ACQUIRE_RELEASE)],
-            then: Consequence::Gates(GATES_PTX9_4_SM90_AF5443C9),
+            then: Consequence::Gates(GATES_PTX9_4_SM90_2F0CC477),
         }],
         gates: GATES_PTX7_5_SM70_C6BC5F0E,
         carry: CarryFlag { reads: false, writes: false },
@@ -13214,7 +13213,7 @@ pub static FORMS: &[Form] = &[
         operands: &[],
         rules: &[Rule {
             when: &[Condition::Has(MODS_ACQUIRE_RELEASE)],
-            then: Consequence::Gates(GATES_PTX9_4_SM90_AF5443C9),
+            then: Consequence::Gates(GATES_PTX9_4_SM90_2F0CC477),
         }],
         gates: GATES_PTX7_5_SM70_C6BC5F0E,
         carry: CarryFlag { reads: false, writes: false },
@@ -13321,8 +13320,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_SYNC_RESTRICT_SHARED_CTA_SYNC_RESTRICT_SHAR_D23E0915,
         head: 2,
         operands: &[],
-        rules: &[],
-        gates: GATES_PTX9_3_SM100_6EB12215,
+        rules: &[Rule {
+            when: &[Condition::Has(MODS_GENERIC_FABRIC_FABRIC_GENERIC)],
+            then: Consequence::Gates(GATES_PTX9_3_SM100_6EB12215),
+        }],
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -13342,8 +13344,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_SYNC_RESTRICT_SHARED_CTA_SYNC_RESTRICT_SHAR_D23E0915,
         head: 2,
         operands: &[],
-        rules: &[],
-        gates: GATES_PTX9_3_SM100_6EB12215,
+        rules: &[Rule {
+            when: &[Condition::Has(MODS_GENERIC_FABRIC_FABRIC_GENERIC)],
+            then: Consequence::Gates(GATES_PTX9_3_SM100_6EB12215),
+        }],
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -14390,7 +14395,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.8",
         slots: &[
             slot("global", CHOICES_GLOBAL),
-            slot("nc", CHOICES_NC_35590272),
+            slot("nc", CHOICES_NC_F8384D59),
             optional("wide_vec", CHOICES_V2_V4_V8),
             slot("memory_type", CHOICES_B8_B16_B32_B64_U8_U16_U32_U64_S8_S16_S32_5D0B8B1C),
             slot("proxy::readonly", CHOICES_PROXY_READONLY),
@@ -14430,7 +14435,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("global", CHOICES_GLOBAL),
             optional("cop", CHOICES_CA_CG_CS_65F73E0B),
-            slot("nc", CHOICES_NC_35590272),
+            slot("nc", CHOICES_NC_F8384D59),
             optional("cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
             optional("prefetch_size", CHOICES_L1_32B_L2_64B_L2_128B_L2_256B_6619BED0),
             optional("wide_vec", CHOICES_V2_V4_V8),
@@ -14542,7 +14547,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", CHOICES_GLOBAL),
-            slot("nc", CHOICES_NC_35590272),
+            slot("nc", CHOICES_NC_F8384D59),
             optional("level1_eviction", CHOICES_L1_EVICT_NORMAL_L1_EVICT_UNCHANGED_L1_EV_FF549608),
             optional("level2_eviction", CHOICES_L2_EVICT_NORMAL_L2_EVICT_FIRST_L2_EVICT__066B0369),
             optional("cache_hint", CHOICES_L2_CACHE_HINT_EBE7DB0F),
@@ -15202,7 +15207,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::TypeIn(0, TYPES_U64_S64)],
-            then: Consequence::Gates(GATES_SM20_PTX4_3_150825B0),
+            then: Consequence::Gates(GATES_SM20_PTX4_3_5666850E),
         }],
         gates: GATES_SM20_PTX3_0_B28CF338,
         carry: CarryFlag { reads: false, writes: true },
@@ -15285,7 +15290,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::TypeIn(0, TYPES_U64_S64)],
-            then: Consequence::Gates(GATES_SM20_PTX4_3_150825B0),
+            then: Consequence::Gates(GATES_SM20_PTX4_3_5666850E),
         }],
         gates: GATES_SM20_PTX3_0_82596D26,
         carry: CarryFlag { reads: true, writes: true },
@@ -22542,7 +22547,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Spcompress,
-        syntax: "spcompress.sp::2:4.groups.element.index mdata.frag:b32, cdata.frag:b32, data.frag:b32, descriptor<reg>:b32",
+        syntax: "spcompress.sp::2:4.groups.element.index out-mdata.frag:b32, out-cdata.frag:b32, data.frag:b32, descriptor<reg>:b32",
         section: "9.7.14.7",
         slots: &[
             slot("sp::2:4", CHOICES_SP_2_4_300B51D7),
@@ -22554,8 +22559,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            read("mdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
-            read("cdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            write("out-mdata", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            write("out-cdata", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
             read("data", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
             read("descriptor", Kind::Register, Ty::Fixed(Type::B32)),
         ],
@@ -22569,7 +22574,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Spdecompress,
-        syntax: "spdecompress.kept.groups.element.index data.frag:b32, mdata.frag:b32, cdata.frag:b32",
+        syntax: "spdecompress.kept.groups.element.index out-data.frag:b32, mdata.frag:b32, cdata.frag:b32",
         section: "9.7.14.8",
         slots: &[
             slot("kept", CHOICES_SP_1_2_SP_1_4_SP_1_8_SP_1_16_SP_2_4_SP_2_675E7542),
@@ -22581,7 +22586,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            read("data", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            write("out-data", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
             read("mdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
             read("cdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
         ],
@@ -23894,7 +23899,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::TypeIn(0, TYPES_U64_S64)],
-            then: Consequence::Gates(GATES_SM20_PTX4_3_150825B0),
+            then: Consequence::Gates(GATES_SM20_PTX4_3_5666850E),
         }],
         gates: GATES_PTX1_3_E17A874E,
         carry: CarryFlag { reads: false, writes: true },
@@ -24049,7 +24054,7 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[Rule {
             when: &[Condition::TypeIn(0, TYPES_U64_S64)],
-            then: Consequence::Gates(GATES_SM20_PTX4_3_150825B0),
+            then: Consequence::Gates(GATES_SM20_PTX4_3_5666850E),
         }],
         gates: GATES_PTX1_3_D1C0870E,
         carry: CarryFlag { reads: true, writes: true },
@@ -24559,7 +24564,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.ld.spcompress.sync.aligned.32x32b.rows{.abs}.redOp.sp::2:4.f32.b2 mdata.frag:b32, cdata.frag:b32, [taddr]",
+        syntax: "tcgen05.ld.spcompress.sync.aligned.32x32b.rows{.abs}.redOp.sp::2:4.f32.b2 out-mdata.frag:b32, out-cdata.frag:b32, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
             slot("ld", CHOICES_LD),
@@ -24578,8 +24583,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            read("mdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
-            read("cdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            write("out-mdata", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            write("out-cdata", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
             read("taddr", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -24589,7 +24594,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.ld.red.spcompress.sync.aligned.32x32b.rows{.abs}{.NaN}.redOp.sp::2:4.f32.b2 mdata.frag:b32, cdata.frag:b32, redval, [taddr]",
+        syntax: "tcgen05.ld.red.spcompress.sync.aligned.32x32b.rows{.abs}{.NaN}.redOp.sp::2:4.f32.b2 out-mdata.frag:b32, out-cdata.frag:b32, redval, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
             slot("ld", CHOICES_LD),
@@ -24610,8 +24615,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 3,
         operands: &[
-            read("mdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
-            read("cdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            write("out-mdata", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            write("out-cdata", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
             write("redval", Kind::Register, Ty::Pick(0)),
             read("taddr", Kind::Address, Ty::None),
         ],
@@ -28949,11 +28954,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(1, TYPES_S8), Condition::TypeIn(2, TYPES_U8)],
-                then: Consequence::Gates(GATES_PTX8_4_SM90_328A7B9C),
+                then: Consequence::Gates(GATES_PTX8_4_SM90_6C47F2D6),
             },
             Rule {
                 when: &[Condition::TypeIn(1, TYPES_U8), Condition::TypeIn(2, TYPES_S8)],
-                then: Consequence::Gates(GATES_PTX8_4_SM90_328A7B9C),
+                then: Consequence::Gates(GATES_PTX8_4_SM90_6C47F2D6),
             },
         ],
         gates: GATES_PTX8_0_56FBC392,
@@ -28994,11 +28999,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(1, TYPES_S8), Condition::TypeIn(2, TYPES_U8)],
-                then: Consequence::Gates(GATES_PTX8_4_SM90_328A7B9C),
+                then: Consequence::Gates(GATES_PTX8_4_SM90_6C47F2D6),
             },
             Rule {
                 when: &[Condition::TypeIn(1, TYPES_U8), Condition::TypeIn(2, TYPES_S8)],
-                then: Consequence::Gates(GATES_PTX8_4_SM90_328A7B9C),
+                then: Consequence::Gates(GATES_PTX8_4_SM90_6C47F2D6),
             },
         ],
         gates: GATES_PTX8_0_56FBC392,
@@ -29362,11 +29367,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(1, TYPES_S8), Condition::TypeIn(2, TYPES_U8)],
-                then: Consequence::Gates(GATES_PTX8_4_SM90_7D83FE78),
+                then: Consequence::Gates(GATES_PTX8_4_SM90_C0FDBA7C),
             },
             Rule {
                 when: &[Condition::TypeIn(1, TYPES_U8), Condition::TypeIn(2, TYPES_S8)],
-                then: Consequence::Gates(GATES_PTX8_4_SM90_7D83FE78),
+                then: Consequence::Gates(GATES_PTX8_4_SM90_C0FDBA7C),
             },
         ],
         gates: GATES_PTX8_2_DA8CA3AA,
@@ -29410,11 +29415,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::TypeIn(1, TYPES_S8), Condition::TypeIn(2, TYPES_U8)],
-                then: Consequence::Gates(GATES_PTX8_4_SM90_7D83FE78),
+                then: Consequence::Gates(GATES_PTX8_4_SM90_C0FDBA7C),
             },
             Rule {
                 when: &[Condition::TypeIn(1, TYPES_U8), Condition::TypeIn(2, TYPES_S8)],
-                then: Consequence::Gates(GATES_PTX8_4_SM90_7D83FE78),
+                then: Consequence::Gates(GATES_PTX8_4_SM90_C0FDBA7C),
             },
         ],
         gates: GATES_PTX8_2_DA8CA3AA,
