@@ -250,20 +250,8 @@ impl<'a> BodyChecker<'_, 'a> {
         let has_types =
             !errors.iter().any(|e| matches!(e, SelectError::Types | SelectError::Alternate { .. }));
         for gate in closed.into_iter().filter(|gate| self.is_closed(gate)) {
-            let stage = stage_of(&gate);
+            let (stage, index) = stage_of(&gate);
             if has_types || stage != Stage::Words {
-                // Gates of the form come after early gates and after restrictions.
-                let index = if gate.stage == isa::Stage::Form { 2 } else { 0 };
-                // Shapes of `ldmatrix` are checked where ptxas rejects other shapes.
-                let of_shape = form.opcode == Opcode::Ldmatrix
-                    && ["'.m8n8'", "'.m8n16'"].iter().any(|shape| gate.subject.contains(shape));
-                // For `wmma`, the gate of `::cta` or `::cluster` memory comes first.
-                let of_space = form.opcode == Opcode::Wmma && gate.subject.starts_with("Feature '::");
-                let (stage, index) = match (of_shape, of_space) {
-                    (true, _) => crate::order::SHAPE,
-                    (_, true) => (Stage::FormGate, 0),
-                    _ => (stage, index),
-                };
                 findings.push(Finding { stage, index, fault: Fault::Closed(gate) });
             }
         }
@@ -428,14 +416,17 @@ pub(crate) fn head(node: &Tree) -> Span {
 }
 
 /// The stage at which ptxas reports that a gate rejects the module.
-pub(crate) fn stage_of(gate: &Gate) -> Stage {
+pub(crate) fn stage_of(gate: &Gate) -> (Stage, usize) {
     match gate.stage {
-        isa::Stage::Token => Stage::Words,
-        isa::Stage::Early | isa::Stage::Form => Stage::FormGate,
-        isa::Stage::Modifier => Stage::ModifierGate,
-        isa::Stage::Result => Stage::ResultGate,
-        isa::Stage::Rounding => Stage::RoundingGate,
-        isa::Stage::Late => Stage::LateGate,
+        isa::Stage::Token => (Stage::Words, 0),
+        // Gates of the form come after early gates and after restrictions.
+        isa::Stage::Early => (Stage::FormGate, 0),
+        isa::Stage::Form => (Stage::FormGate, 2),
+        isa::Stage::Modifier => (Stage::ModifierGate, 0),
+        isa::Stage::Shape => crate::order::SHAPE,
+        isa::Stage::Result => (Stage::ResultGate, 0),
+        isa::Stage::Rounding => (Stage::RoundingGate, 0),
+        isa::Stage::Late => (Stage::LateGate, 0),
     }
 }
 

@@ -191,6 +191,8 @@ pub enum Stage {
     Form,
     /// With illegal modifiers (`.ftz`).
     Modifier,
+    /// With shapes that the instruction does not take.
+    Shape,
     /// Once ptxas knows that the result is kept.
     Result,
     /// With roundings that the instruction does not take. ptxas uses their message for this gate.

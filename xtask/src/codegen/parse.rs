@@ -132,19 +132,22 @@ fn define(line: &str, sets: &mut Sets) -> Result<(), String> {
             continue;
         }
         let choice = choice.strip_prefix('.').ok_or_else(|| format!("`{choice}` lacks its dot"))?;
+        let (is_free, gate_text) = match gate_text {
+            Some("none") => (true, None),
+            Some(text) => text.strip_prefix("only ").map_or((false, Some(text)), |text| (true, Some(text))),
+            None => (false, None),
+        };
         let gates = match gate_text {
-            Some("none") => Vec::new(),
             Some(text) => gates(text, &format!("Feature '.{choice}'"), Stage::Token)?,
             None => Vec::new(),
         };
-        let is_free = gate_text == Some("none");
         choices.push(Choice { name: choice.into(), gates, is_free });
     }
     sets.insert(name, choices);
     Ok(())
 }
 
-/// `[token|early|form|modifier|result|rounding|late] [Feature|Instruction|Modifier 'text'] sm 53 ptx 4.2; ...`
+/// `[token|early|form|modifier|shape|result|rounding|late] [Feature|Instruction|Modifier 'text'] sm 53 ptx 4.2; ...`
 fn gates(text: &str, default_subject: &str, default_stage: Stage) -> Result<Vec<Gate>, String> {
     let mut gates = Vec::new();
     for part in text.split(';') {
@@ -156,6 +159,7 @@ fn gates(text: &str, default_subject: &str, default_stage: Stage) -> Result<Vec<
             ("early ", Stage::Early),
             ("form ", Stage::Form),
             ("modifier ", Stage::Modifier),
+            ("shape ", Stage::Shape),
             ("result ", Stage::Result),
             ("rounding ", Stage::Rounding),
             ("late ", Stage::Late),
