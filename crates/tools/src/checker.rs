@@ -360,7 +360,7 @@ impl LaunchObserver for Checker {
     }
 
     fn async_step(&mut self, event: &AsyncEvent) {
-        let AsyncEvent { block, step, span, threads } = *event;
+        let AsyncEvent { block, step, span, threads, .. } = *event;
         self.races.step(block, step, threads);
         if self.follows_results() {
             self.results.step(block, step, threads);

@@ -2,7 +2,8 @@
 //!
 //! The interpreter reports every access with its addresses resolved, per block or per thread, and the progress of
 //! barriers (`exec/watch.rs`, `exec/notify.rs`). Events that are expensive to collect are optional: the interpreter
-//! first asks the observer whether it wants them. Narrowest test: `tests/observer.rs`.
+//! first asks the observer whether it wants them. Events may gain fields (`#[non_exhaustive]`); the enums in them are
+//! exhaustive, so that a checker has to decide about each new kind. Narrowest test: `tests/observer.rs`.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -145,6 +146,7 @@ pub trait LaunchObserver: Send {
 
 /// One operation's access to memory, by all threads that execute it together.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AccessEvent<'a> {
     /// What the access does. An instruction that copies makes two or more accesses; the sources come first.
     pub kind: AccessKind,
@@ -307,6 +309,7 @@ pub enum BlockAddresses<'a> {
 
 /// Threads arrive at a barrier (`bar`, `barrier`, `barrier.cluster`).
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct BarrierArrival<'a> {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
@@ -324,6 +327,7 @@ pub struct BarrierArrival<'a> {
 
 /// Threads wait at a barrier at which they arrived earlier.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct BarrierWait<'a> {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
@@ -337,6 +341,7 @@ pub struct BarrierWait<'a> {
 
 /// A barrier is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BarrierRelease {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
@@ -348,6 +353,7 @@ pub struct BarrierRelease {
 
 /// Threads execute `fence` or `membar`.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct FenceEvent<'a> {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
@@ -374,6 +380,7 @@ pub enum WarpKind {
 
 /// Lanes of a block execute a warp-level operation.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct WarpEvent<'a> {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
@@ -387,6 +394,7 @@ pub struct WarpEvent<'a> {
 
 /// A lane's part of a warp-level operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WarpLane {
     /// Its index in the block.
     pub thread: u32,
@@ -398,6 +406,7 @@ pub struct WarpLane {
 
 /// Threads commit asynchronous copies, or have waited for them.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct CopyGroupEvent<'a> {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
@@ -411,6 +420,7 @@ pub struct CopyGroupEvent<'a> {
 
 /// Threads wait for asynchronous work or commit it; see [`AsyncStep`].
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct AsyncEvent<'a> {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
@@ -439,6 +449,7 @@ pub enum TensorMemoryAccess {
 
 /// Threads access tensor memory. Misuse faults after this event.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct TensorMemoryEvent<'a> {
     /// `%ctaid` of their block.
     pub block: [u32; 3],
@@ -454,6 +465,7 @@ pub struct TensorMemoryEvent<'a> {
 
 /// A range of columns in one lane of tensor memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TensorCells {
     /// The thread, by its index in the block.
     pub thread: u32,
@@ -469,6 +481,7 @@ pub struct TensorCells {
 
 /// A thread does something to an mbarrier object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MbarrierEvent {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
@@ -496,6 +509,7 @@ pub struct MbarrierEvent {
 
 /// Threads of a block end.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ExitEvent<'a> {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
@@ -526,6 +540,7 @@ pub enum DeviceFunction {
 
 /// A thread has called a device function that CUDA provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceCall {
     /// `%ctaid` of the block.
     pub block: [u32; 3],
@@ -615,6 +630,7 @@ impl fmt::Debug for LaneSet<'_> {
 /// A window and a number in the window identify a register. Numbers also identify literals, special registers and
 /// intermediate results. [`EnterEvent`] lists the registers that a function may read before it writes them.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct OperationEvent<'a> {
     /// The instruction.
     pub span: Span,
@@ -679,6 +695,7 @@ impl OperationEvent<'_> {
 
 /// Lanes enter a function.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct EnterEvent<'a> {
     /// As in [`OperationEvent`].
     pub gang: usize,
