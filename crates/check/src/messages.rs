@@ -47,10 +47,8 @@ pub(crate) fn special(
                 let &[ty] = picks.types() else { return None };
                 // Other instructions of the opcode do not matter for which types this one has.
                 let has_name = |row: &&Form| {
-                    let name = row.slots[..row.head].iter().zip(modifiers);
-                    let mut is_part =
-                        name.map(|(slot, word)| slot.choices.iter().any(|c| c.token.name() == *word));
-                    is_part.all(|is_part| is_part)
+                    let mut name = row.slots[..row.head].iter().zip(modifiers);
+                    name.all(|(slot, word)| slot.choices.iter().any(|c| c.token.name() == *word))
                 };
                 let slots = isa::forms(opcode.name()).iter().filter(has_name).flat_map(Form::type_slots);
                 let is_known = slots.into_iter().any(|slot| slot.choice(Token::Type(ty)).is_some());
