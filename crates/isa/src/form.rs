@@ -471,13 +471,14 @@ impl Form {
         is_ignored && (ty == Type::Pred || !is_product || others >= 4)
     }
 
-    /// Is `.b2`, an index of sparse data, accepted without a meaning, as most instructions do (ptxas 13.5)?
+    /// Is `.b2`, an index of sparse data, accepted without a meaning, as most instructions do (ptxas 13.5)? For
+    /// products, the table says so.
     fn ignores_pairs_of_bits(&self) -> bool {
-        let computes_floats = || {
-            self.type_slots().any(|slot| {
-                slot.choices.iter().any(|choice| matches!(choice.token, Token::Type(ty) if ty.is_float()))
-            })
+        let takes = |wanted: fn(Type) -> bool| {
+            let mut choices = self.type_slots().flat_map(|slot| slot.choices);
+            choices.any(|choice| matches!(choice.token, Token::Type(ty) if wanted(ty)))
         };
+        let reduces = || self.slots.iter().any(|slot| slot.choice(Token::Mod(Mod::Reduce)).is_some());
         match self.opcode {
             Opcode::Abs
             | Opcode::Add
@@ -490,6 +491,7 @@ impl Form {
             | Opcode::Lg2
             | Opcode::Max
             | Opcode::Min
+            | Opcode::Mma
             | Opcode::Neg
             | Opcode::Rcp
             | Opcode::Rsqrt
@@ -499,16 +501,20 @@ impl Form {
             | Opcode::Spcompress
             | Opcode::Spdecompress
             | Opcode::Sqrt
-            | Opcode::Sub => false,
-            Opcode::Mul => !computes_floats(),
+            | Opcode::Sub
+            | Opcode::Tanh => false,
+            // Reductions.
+            Opcode::Fabric => self.slots.iter().all(|slot| slot.choice(Token::Mod(Mod::Add)).is_none()),
+            Opcode::Mul => !takes(Type::is_float),
             Opcode::Red => self.head > 0,
             Opcode::Tcgen05 => self.action != Action::Effect(Effect::SparseData),
-            // Types of products and of fragments have their own rules.
-            Opcode::Mma | Opcode::Wgmma | Opcode::Wmma => false,
-            Opcode::Multimem if self.head < 3 => false,
-            Opcode::Cp | Opcode::Multimem => {
-                self.slots.iter().all(|slot| slot.choice(Token::Mod(Mod::Reduce)).is_none())
+            Opcode::Wgmma => !takes(|_| true),
+            Opcode::Wmma => {
+                let moves = matches!(self.action, Action::Effect(Effect::WmmaLoad | Effect::WmmaStore));
+                moves && !takes(crate::is_alternate)
             }
+            Opcode::Multimem if self.head < 2 => false,
+            Opcode::Cp | Opcode::Multimem => !(reduces() && takes(|_| true)),
             _ => true,
         }
     }

@@ -3898,6 +3898,13 @@ const CHOICES_GLOBAL_LOCAL_PARAM_PARAM_FUNC_SHARED_SHA_C5E63F6B: &[Choice] = &[
 ];
 const CHOICES_GLOBAL_SHARED_CTA_06385BD7: &[Choice] =
     &[md(Mod::Global), md(Mod::SharedCta).gated(GATES_PTX7_8_58DB36D6)];
+const CHOICES_GLOBAL_SHARED_CTA_CONST_PARAM_PARAM_ENTR_C9D31EDC: &[Choice] = &[
+    md(Mod::Global),
+    md(Mod::SharedCta).gated(GATES_PTX7_8_58DB36D6),
+    md(Mod::Const),
+    md(Mod::Param),
+    md(Mod::ParamEntry).gated(GATES_PTX8_3_1305EAC4),
+];
 const CHOICES_GLOBAL_SHARED_CTA_SHARED_CLUSTER_0B27F3B1: &[Choice] = &[
     md(Mod::Global),
     md(Mod::SharedCta).gated(GATES_PTX7_8_58DB36D6),
@@ -4650,6 +4657,18 @@ const CHOICES_XOR_AND: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
 
 const TYPES_B128: &[Type] = &[Type::B128];
 const TYPES_B16: &[Type] = &[Type::B16];
+const TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2: &[Type] = &[
+    Type::B2,
+    Type::U2,
+    Type::S2,
+    Type::U4,
+    Type::S4,
+    Type::B1,
+    Type::B4,
+    Type::Tf32,
+    Type::Bf16,
+    Type::Bf16x2,
+];
 const TYPES_B32: &[Type] = &[Type::B32];
 const TYPES_B32_B64: &[Type] = &[Type::B32, Type::B64];
 const TYPES_B32_U32_S32_F32: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
@@ -4764,8 +4783,6 @@ const TYPES_U16_U32_U64_S16_S32_S64_F32_F64_F16_BF16: &[Type] = &[
 const TYPES_U16_U32_U64_S16_S32_S64_S8: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
 const TYPES_U16_U32_U64_S32_S64: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
-const TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2: &[Type] =
-    &[Type::U2, Type::S2, Type::U4, Type::S4, Type::B1, Type::B4, Type::Tf32, Type::Bf16, Type::Bf16x2];
 const TYPES_U32: &[Type] = &[Type::U32];
 const TYPES_U32_S32: &[Type] = &[Type::U32, Type::S32];
 const TYPES_U32_S32_U64: &[Type] = &[Type::U32, Type::S32, Type::U64];
@@ -17820,7 +17837,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", CHOICES_F16),
             slot("ctype", CHOICES_F16_F32),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -17852,7 +17869,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", CHOICES_F16),
             slot("ctype", CHOICES_F16_F32),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -17979,7 +17996,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", CHOICES_F64),
             slot("ctype", CHOICES_F64),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18026,7 +18043,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", CHOICES_U8_S8),
             slot("ctype", CHOICES_S32),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18069,7 +18086,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", CHOICES_U4_S4_C4826B04),
             slot("ctype", CHOICES_S32),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_AND_OR_XOR_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18157,7 +18174,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", CHOICES_E4M3_E5M2),
             slot("ctype", CHOICES_F16_F32),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18205,7 +18222,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", CHOICES_E4M3_E5M2_E3M2_E2M3_E2M1),
             slot("ctype", CHOICES_F16_F32),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18248,7 +18265,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", CHOICES_F16),
             slot("ctype", CHOICES_F16_F32),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18289,7 +18306,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", CHOICES_F16),
             slot("ctype", CHOICES_F16_F32),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18591,7 +18608,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", CHOICES_E4M3_E5M2),
             slot("ctype", CHOICES_F16_F32),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18655,7 +18672,7 @@ pub static FORMS: &[Form] = &[
             slot("btype", CHOICES_E4M3_E5M2_E3M2_E2M3_E2M1),
             slot("ctype", CHOICES_F16_F32),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18699,7 +18716,7 @@ pub static FORMS: &[Form] = &[
             slot("ctype", CHOICES_F32),
             slot("stype", CHOICES_UE8M0),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18736,7 +18753,7 @@ pub static FORMS: &[Form] = &[
             slot("ctype", CHOICES_F32),
             slot("stype", CHOICES_UE8M0_UE4M3),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18782,7 +18799,7 @@ pub static FORMS: &[Form] = &[
             slot("ctype", CHOICES_F32),
             slot("stype", CHOICES_UE8M0),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18820,7 +18837,7 @@ pub static FORMS: &[Form] = &[
             slot("ctype", CHOICES_F32),
             slot("stype", CHOICES_UE8M0),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18860,7 +18877,7 @@ pub static FORMS: &[Form] = &[
             slot("ctype", CHOICES_F32),
             slot("stype", CHOICES_UE8M0_UE4M3),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18909,7 +18926,7 @@ pub static FORMS: &[Form] = &[
             slot("ctype", CHOICES_F32),
             slot("stype", CHOICES_UE8M0),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
@@ -18977,7 +18994,7 @@ pub static FORMS: &[Form] = &[
             slot("trans", CHOICES_TRANS),
             slot("b16", CHOICES_B16),
         ],
-        ignored: TYPES_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
+        ignored: TYPES_B2_U2_S2_U4_S4_B1_B4_TF32_BF16_BF16X2,
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
@@ -22585,7 +22602,7 @@ pub static FORMS: &[Form] = &[
             slot("element", CHOICES_B8_B16),
             slot("index", CHOICES_B2_B4_631CA46F),
         ],
-        ignored: &[],
+        ignored: TYPES_PRED,
         ignored_mods: &[],
         head: 0,
         operands: &[
@@ -26194,7 +26211,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("query", CHOICES_QUERY),
             slot("alloc_class_large", CHOICES_ALLOC_CLASS_LARGE),
-            optional("map_space", CHOICES_GLOBAL_SHARED_CTA_06385BD7),
+            optional("map_space", CHOICES_GLOBAL_SHARED_CTA_CONST_PARAM_PARAM_ENTR_C9D31EDC),
             slot("b1024", CHOICES_B1024),
         ],
         ignored: &[],
