@@ -74,6 +74,8 @@ impl Place<'_> {
             Opcode::Shfl => matches!(self.spec.name, "b" | "c"),
             Opcode::Wgmma => self.spec.name == "sp-meta",
             Opcode::Mma => self.spec.name == "e",
+            // ptxas takes any register of 16 bits for `.s2f6x2`.
+            Opcode::Cvt if self.index == 0 && self.context.picks.ty(0) == Type::S2f6x2 => true,
             Opcode::Cvt => self.context.picks.has(isa::Mod::Pack),
             Opcode::Fns | Opcode::Movmatrix => true,
             _ => false,

@@ -46,11 +46,10 @@ pub(crate) fn special(
                 let operation = words.find(|word| operation_types(*word).is_some())?.name();
                 let &[ty] = picks.types() else { return None };
                 // Other instructions of the opcode do not matter for which types this one has.
-                let has_name = |row: &&Form| {
-                    let mut name = row.slots[..row.head].iter().zip(modifiers);
-                    name.all(|(slot, word)| slot.choices.iter().any(|c| c.token.name() == *word))
-                };
-                let slots = isa::forms(opcode.name()).iter().filter(has_name).flat_map(Form::type_slots);
+                let slots = isa::forms(opcode.name())
+                    .iter()
+                    .filter(|row| row.has_name(modifiers))
+                    .flat_map(Form::type_slots);
                 let is_known = slots.into_iter().any(|slot| slot.choice(Token::Type(ty)).is_some());
                 if !is_known {
                     return None;

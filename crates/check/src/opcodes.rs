@@ -7,13 +7,7 @@ pub fn all() -> impl Iterator<Item = &'static str> {
 
 /// The name of an instruction in ptxas's messages. Some modifiers are part of the name.
 pub fn display_name(opcode: &str, modifiers: &[&str]) -> String {
-    let head = |form: &isa::Form| {
-        let fits = form.slots[..form.head]
-            .iter()
-            .zip(modifiers)
-            .all(|(slot, modifier)| slot.choices.iter().any(|choice| choice.token.name() == *modifier));
-        if fits && modifiers.len() >= form.head { form.head } else { 0 }
-    };
+    let head = |form: &isa::Form| if form.has_name(modifiers) { form.head } else { 0 };
     let mut longest = isa::forms(opcode).iter().map(head).max().unwrap_or(0);
     // ptxas treats these as names of their own, although their modifiers may be in any place.
     let also = matches!(

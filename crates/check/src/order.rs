@@ -275,7 +275,14 @@ pub(crate) fn is_shape_of_matrices(opcode: Option<Opcode>, modifiers: &[&str], i
 /// When ptxas rejects this modifier on an instruction that does not take it.
 pub(crate) fn refusal(name: &str) -> (Stage, usize) {
     let is_space = Mod::from_name(name).is_some_and(|m| m.space().is_some());
-    let name = if is_space { "global" } else { name };
+    // One modifier stands for its family.
+    let name = match name {
+        _ if is_space => "global",
+        _ if name.starts_with("sp::") => "sp",
+        _ if name.starts_with("collector::b") => "collector::b0::discard",
+        _ if name.starts_with("mbarrier::report::validity") => "mbarrier::report::disabled",
+        _ => name,
+    };
     let place = |list| place_of(name, list);
     match Mod::from_name(name) {
         Some(m) if m.rounding().is_some() || m == Mod::Rs => return (Stage::Rounding, 0),
@@ -371,19 +378,7 @@ const FIRST: &[&[&str]] = &[
     &["global"],
     &["valid_addr"],
     &["uni"],
-    &[
-        "sp",
-        "sp::1:16",
-        "sp::1:2",
-        "sp::1:4",
-        "sp::1:8",
-        "sp::2:16",
-        "sp::2:4",
-        "sp::2:8",
-        "sp::4:16",
-        "sp::4:8",
-        "sp::ordered_metadata",
-    ],
+    &["sp"],
     &["all", "any"],
     &["down"],
     &["proxy::readonly"],
@@ -392,14 +387,7 @@ const FIRST: &[&[&str]] = &[
     &["pack::16b", "unpack::16b"],
     &["layout::v0", "layout::v1"],
     &["phase_type::conditional", "phase_type::primary"],
-    &[
-        "mbarrier::report::disabled",
-        "mbarrier::report::validity::per_16bytes::8",
-        "mbarrier::report::validity::per_16bytes::80",
-        "mbarrier::report::validity::per_16bytes::8000",
-        "mbarrier::report::validity::per_16bytes::80000000",
-        "mbarrier::report::validity::per_element::ff",
-    ],
+    &["mbarrier::report::disabled"],
     &["scaled::n1::ue8m0", "scaled::n2::ue8m0"],
     &["oob"],
     &[
@@ -468,24 +456,7 @@ const KINDS: &[&[&str]] = &[
     &["block16", "block32"],
     &["ashift"],
     &["collector::a::discard", "collector::a::fill", "collector::a::lastuse", "collector::a::use"],
-    &[
-        "collector::b0::discard",
-        "collector::b0::fill",
-        "collector::b0::lastuse",
-        "collector::b0::use",
-        "collector::b1::discard",
-        "collector::b1::fill",
-        "collector::b1::lastuse",
-        "collector::b1::use",
-        "collector::b2::discard",
-        "collector::b2::fill",
-        "collector::b2::lastuse",
-        "collector::b2::use",
-        "collector::b3::discard",
-        "collector::b3::fill",
-        "collector::b3::lastuse",
-        "collector::b3::use",
-    ],
+    &["collector::b0::discard"],
     &["shiftamt"],
     &["cc"],
 ];

@@ -123,6 +123,10 @@ pub const UNVERIFIED: &[(&str, &str)] = &[
          size of the launch and adds an address of global memory: each block has that much for itself, here rounded up to 16 bytes and zero \
          at first. One locality domain, number 0.",
     ),
+    (
+        "`tensormap.query`",
+        "false: no tensor map here is of the large allocation class, and no public document says how one is made.",
+    ),
     ("memory, barriers, collectives", "tested by kernels with known results, not against a GPU."),
 ];
 

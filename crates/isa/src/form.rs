@@ -519,6 +519,13 @@ impl Form {
         }
     }
 
+    /// Does the name of this instruction begin with these modifiers? Those behind the name do not matter.
+    pub fn has_name(&self, modifiers: &[&str]) -> bool {
+        let mut name = self.slots[..self.head].iter().zip(modifiers);
+        modifiers.len() >= self.head
+            && name.all(|(slot, word)| slot.choices.iter().any(|choice| choice.token.name() == *word))
+    }
+
     /// Do `.v2`, `.v4` and `.v8` mean nothing but a required length of the fragments?
     pub fn ignores_vector_length(&self) -> bool {
         self.ignored_mods.iter().any(|modifier| modifier.vector_length().is_some())

@@ -99,7 +99,7 @@ impl SelectError {
                 let forms: Vec<&str> = crate::forms(opcode).iter().map(|form| form.syntax).collect();
                 Some(match forms.len() {
                     ..=MOST_FORMS => format!("the forms of {opcode} are: {}", forms.join("; ")),
-                    count => format!("{opcode} has {count} forms: `ptxvm explain {opcode}` lists them"),
+                    count => format!("none of the {count} forms of {opcode} has these types"),
                 })
             }
             SelectError::Arguments { form }

@@ -37,7 +37,7 @@ impl Written {
                 && begins_with_name(form, whole.min(form.head), modifiers)
         };
         // Other instructions of the same opcode do not matter for what this one takes.
-        let has_name = |form: &Form| begins_with_name(form, form.head, modifiers);
+        let has_name = |form: &Form| form.has_name(modifiers);
         let is_in_place = index == 0 || index == 1 && matches!(modifiers[0], "cta" | "cluster");
         if matches!(opcode, "bar" | "barrier") && matches!(name, "arrive" | "red") && !is_in_place {
             return Written::Unknown;

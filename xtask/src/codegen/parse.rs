@@ -92,7 +92,7 @@ fn token_gates(line: &str, table: &mut Table) -> Result<(), String> {
     let (names, text) = line.split_once(" : ").ok_or("` : ` expected")?;
     for name in names.split_whitespace() {
         let name = name.strip_prefix('.').ok_or_else(|| format!("`{name}` lacks its dot"))?;
-        let more = gates(text, &format!("Feature '.{name}'"), Stage::Token)?;
+        let more = gates_of(name, text)?;
         table.token_gates.entry(name.into()).or_default().extend(more);
     }
     Ok(())
@@ -107,8 +107,7 @@ fn elsewhere(line: &str, table: &mut Table) -> Result<(), String> {
     };
     for name in names.split_whitespace() {
         let name = name.strip_prefix('.').ok_or_else(|| format!("`{name}` lacks its dot"))?;
-        let subject = format!("Feature '.{name}'");
-        let gates = text.map_or(Ok(Vec::new()), |text| gates(text, &subject, Stage::Token))?;
+        let gates = text.map_or(Ok(Vec::new()), |text| gates_of(name, text))?;
         if table.elsewhere.insert(name.into(), (late, gates)).is_some() {
             return Err(format!("`.{name}` stands twice"));
         }
@@ -138,13 +137,18 @@ fn define(line: &str, sets: &mut Sets) -> Result<(), String> {
             None => (false, None),
         };
         let gates = match gate_text {
-            Some(text) => gates(text, &format!("Feature '.{choice}'"), Stage::Token)?,
+            Some(text) => gates_of(choice, text)?,
             None => Vec::new(),
         };
         choices.push(Choice { name: choice.into(), gates, is_free });
     }
     sets.insert(name, choices);
     Ok(())
+}
+
+/// Gates in which `{word}` stands for the modifier that has them.
+fn gates_of(word: &str, text: &str) -> Result<Vec<Gate>, String> {
+    gates(&text.replace("{word}", word), &format!("Feature '.{word}'"), Stage::Token)
 }
 
 /// `[token|early|form|modifier|shape|result|rounding|late] [Feature|Instruction|Modifier 'text'] sm 53 ptx 4.2; ...`

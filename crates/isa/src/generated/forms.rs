@@ -12153,7 +12153,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.f32 d, a:f32, b:f32{, scales<reg>:b16 with .scaled::n2::ue8m0}",
+        syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.f32 d:b16, a:f32, b:f32{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", CHOICES_RN_RZ),
@@ -12167,7 +12167,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
@@ -12182,7 +12182,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Cvt,
-        syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.bf16x2 d, a:bf16x2{, scales<reg>:b16 with .scaled::n2::ue8m0}",
+        syntax: "cvt.frnd2.satfinite{.relu}{.scale_of_each}.s2f6x2.bf16x2 d:b16, a:bf16x2{, scales<reg>:b16 with .scaled::n2::ue8m0}",
         section: "9.7.9.21",
         slots: &[
             slot("frnd2", CHOICES_RN_RZ),
@@ -12196,7 +12196,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
             read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
         ],
