@@ -87,17 +87,17 @@ impl Sweep for Table {
             for first in (0..ROW).step_by(LANES) {
                 for (lane, expected) in expected.iter_mut().enumerate() {
                     let b = (first + lane) as u64;
-                    let numbers = match self.sources {
-                        Sources::Word => vec![u64::from(a) << 16 | b],
-                        Sources::Shorts => vec![u64::from(a), b],
+                    let mut numbers = match self.sources {
+                        Sources::Word => [u64::from(a) << 16 | b, 0],
+                        Sources::Shorts => [u64::from(a), b],
                     };
-                    let mut plain = numbers;
-                    for ((number, &ty), source) in plain.iter_mut().zip(&signature.sources).zip(&mut sources)
-                    {
+                    let numbers = &mut numbers[..sources.len()];
+                    let operands = numbers.iter_mut().zip(&signature.sources).zip(&mut sources);
+                    for ((number, &ty), source) in operands {
                         source.set(lane, in_register(ty, *number));
                         *number &= u64::MAX >> (64 - ty.bits());
                     }
-                    let [d, q] = sem(&spelling.picks, &plain);
+                    let [d, q] = sem(&spelling.picks, numbers);
                     *expected = [in_register(signature.destination, d), q & 1];
                 }
                 let operands: Vec<&Operand> = sources.iter().collect();
