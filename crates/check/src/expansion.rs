@@ -126,10 +126,11 @@ fn has_no_halves(context: &Context) -> bool {
 /// offset, which needs a register.
 fn tensor_symbol(context: &Context, operands: &[Lowered]) -> Option<Span> {
     let Action::Effect(effect) = context.form.action else { return None };
-    let adds = matches!(
-        effect,
-        Effect::TensorLd | Effect::TensorSt | Effect::TensorCp | Effect::TensorShift | Effect::StoreBulk
-    );
+    let adds = match effect {
+        Effect::TensorLd | Effect::TensorSt | Effect::TensorCp | Effect::TensorShift => true,
+        Effect::StoreBulk => context.picks.space_of(0) != isa::Space::Generic,
+        _ => false,
+    };
     let is_symbol = |lowered: &&Lowered| matches!(lowered.value, Value::Address(Base::Symbol(_), _));
     operands.iter().find(is_symbol).filter(|_| adds).map(|lowered| lowered.span)
 }

@@ -64,6 +64,11 @@ impl<'a> BodyChecker<'_, 'a> {
         if form.opcode == Opcode::Wmma {
             self.longest_vector = self.longest_vector.min(8);
         }
+        self.longest_vector = match self.longest_vector {
+            1 | 2 | 4 if takes_vectors_of_eight(form, picks) => 8,
+            8 if !takes_vectors_of_eight(form, picks) => 4,
+            longest => longest,
+        };
         self.accesses_texels = crate::texture::is_texel_access(form);
         self.becomes_call = crate::vector::becomes_call(form);
         self.names_tensor = picks.has(isa::Mod::Tensor);
@@ -424,6 +429,16 @@ impl<'a> BodyChecker<'_, 'a> {
         let message = format!("Not a name of any known instruction: '{opcode}'");
         let span = node.opcode.span;
         self.sink().error_at(Stage::Name, Code::UnknownInstruction, span, message).maybe_help(help);
+    }
+}
+
+/// Does the instruction have forms with vectors of eight, so that ptxas takes one wherever a vector may stand?
+fn takes_vectors_of_eight(form: &Form, picks: &isa::Picks) -> bool {
+    match form.opcode {
+        Opcode::Ld | Opcode::Atom | Opcode::Spcompress | Opcode::Spdecompress => true,
+        Opcode::St | Opcode::Red | Opcode::Multimem => !picks.has(Mod::Async),
+        Opcode::Mma | Opcode::Wmma | Opcode::Wgmma | Opcode::Tcgen05 => true,
+        _ => false,
     }
 }
 

@@ -19,7 +19,7 @@ use crate::near_fit::{
 use crate::operand::{Lowered, SymbolValue, Value};
 use crate::order::Stage;
 use crate::texture::{fit_geometry, is_texel_access};
-use crate::vector::{fit_pack, fit_vector};
+use crate::vector::{first_element, fit_pack, fit_vector};
 
 /// The result of matching an operand with its place.
 pub(crate) enum Verdict {
@@ -157,9 +157,9 @@ impl<'a> BodyChecker<'_, 'a> {
                     fit_mask(lowered, &place, complaints)
                 }
                 _ if spec.elements == Elements::Geometry => fit_geometry(lowered, &place, complaints),
-                _ if spec.elements == Elements::Braced && matches!(lowered.value, Value::Vector(..)) => {
-                    match crate::vector::first_in_braces(lowered, &place) {
-                        Some(first) => fit_scalar(first, &place, complaints),
+                _ if spec.elements == Elements::Braced && is_vector(lowered) => {
+                    match first_element(lowered, &place) {
+                        Some(first) => fit_scalar(&first, &place, complaints),
                         None => fit_vector(lowered, &place, 1, complaints),
                     }
                 }
@@ -196,6 +196,10 @@ impl<'a> BodyChecker<'_, 'a> {
             _ => format!("operand `{}` of `{form}` is {ty}", spec.name),
         })
     }
+}
+
+fn is_vector(lowered: &Lowered) -> bool {
+    matches!(lowered.value, Value::Vector(..) | Value::VectorRegister(..))
 }
 
 fn is_bits(ty: Option<Type>) -> bool {
@@ -363,6 +367,11 @@ pub(crate) fn fit_destination(
             }
             Verdict::Fits(Operand::Reg(*id))
         }
+        // ptxas takes what could not hold a report, and drops it.
+        Value::RegisterPlus(_, register, _) if place.spec.name == "report" && fits(*register) => {
+            Verdict::Fits(Operand::Sink)
+        }
+        Value::Const(Const::Int { .. }) if place.spec.name == "report" => Verdict::Fits(Operand::Sink),
         Value::RegisterPlus(_, register, _) if sum_fits(*register, ty) => {
             result_required(span, place, complaints)
         }

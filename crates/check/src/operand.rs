@@ -472,7 +472,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         let count = elements.len();
         let legal = matches!(count, 1 | 2 | 4)
-            || count == 8 && !self.accesses_texels && self.longest_vector > 0
+            || count == 8 && self.longest_vector >= 8
             || matches!(count, 3 | 5) && self.names_tensor;
         // Fragments of `wgmma` have other lengths.
         if !legal && matches!(self.longest_vector, 0 | 1 | 2 | 4 | 8) {

@@ -2,7 +2,7 @@
 //! (PTX ISA, "Vectors as Operands").
 
 use diag::{Code, Diagnostic, Span};
-use isa::{Access, Action, Effect, Opcode, OperandSpec, Second, Type, register_allowed};
+use isa::{Access, Action, Effect, Opcode, OperandKind, OperandSpec, Second, Type, register_allowed};
 
 use crate::instruction::Context;
 use crate::literal::Const;
@@ -358,17 +358,20 @@ fn is_untyped_factor(place: &Place) -> bool {
         && form.operands.iter().any(|spec| spec.name == "e")
 }
 
-/// The metadata of a sparse product, or a count of arrivals, if written in braces: the first element, however many
-/// follow.
-pub(crate) fn first_in_braces<'l>(lowered: &'l Lowered, place: &Place) -> Option<&'l Lowered> {
-    let Value::Vector(elements, ty) = &lowered.value else { return None };
-    let fits = match place.spec.name {
-        "e" => ty.is_some_and(|ty| ty.bits() == 32),
-        // Constants alone have no type.
-        "count" => ty.is_none_or(|ty| ty.bits() == 32),
-        _ => false,
-    };
-    elements.first().map(|first| &**first).filter(|_| fits)
+/// The first element of a vector in the place of a scalar, however many follow: the others mean nothing.
+pub(crate) fn first_element(lowered: &Lowered, place: &Place) -> Option<Lowered> {
+    let fits = |ty: Type| place.ty.is_some_and(|expected| expected.bits() == ty.bits());
+    match &lowered.value {
+        Value::VectorRegister(ids, ty) if fits(*ty) => {
+            Some(Lowered { value: Value::Register(*ids.first()?, *ty), ..lowered.clone() })
+        }
+        // Constants alone have no type: ptxas takes them for a number.
+        Value::Vector(elements, None) if place.spec.kind == OperandKind::Source => {
+            elements.first().map(|first| (**first).clone())
+        }
+        Value::Vector(elements, Some(ty)) if fits(*ty) => elements.first().map(|first| (**first).clone()),
+        _ => None,
+    }
 }
 
 /// Is this a factor of a product of integers?

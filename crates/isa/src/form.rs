@@ -144,7 +144,7 @@ pub enum Elements {
     /// As many as the matrix fragment has ([`crate::matrix::fragment_registers`]), in braces. The operand's type is
     /// that of the matrix's elements.
     Fragment,
-    /// A scalar, optionally in braces.
+    /// A scalar, or a vector of such elements in its place, of which the first counts.
     Braced,
     /// A scalar or a vector, depending on the geometry.
     Geometry,

@@ -112,29 +112,6 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
         operand.sink = true;
         head = before;
     }
-    if let Some((before, count)) = head.split_once('.')
-        && !head.contains('<')
-    {
-        operand.elements = match count {
-            "vec" => "Vector".into(),
-            "frag" => "Fragment".into(),
-            "braced" => "Braced".into(),
-            "geom" => "Geometry".into(),
-            "part" => "Selected(Selectable::Part)".into(),
-            "halves" => "Selected(Selectable::Halves)".into(),
-            "bytes" => "Selected(Selectable::Bytes)".into(),
-            "halfmask" => "Selected(Selectable::HalfMask)".into(),
-            "bytemask" => "Selected(Selectable::ByteMask)".into(),
-            count => format!("Fixed({})", count.parse::<u8>().map_err(|_| format!("bad count in `{text}`"))?),
-        };
-        head = before;
-    }
-    if let Some((before, second)) = head.split_once("[|") {
-        second.strip_suffix(']').ok_or_else(|| format!("`{text}` lacks `]`"))?;
-        (operand.second, head) = ("Optional", before);
-    } else if let Some((before, _)) = head.split_once('|') {
-        (operand.second, head) = ("Required", before);
-    }
     if let Some((before, kind)) = head.split_once('<') {
         let kind = kind.trim_end_matches('>');
         let (kind, values) = kind.split_once(' ').map_or((kind, None), |(kind, values)| (kind, Some(values)));
@@ -156,6 +133,27 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
             other => return Err(format!("unknown operand kind `<{other}>`")),
         };
         head = before;
+    }
+    if let Some((before, count)) = head.split_once('.') {
+        operand.elements = match count {
+            "vec" => "Vector".into(),
+            "frag" => "Fragment".into(),
+            "braced" => "Braced".into(),
+            "geom" => "Geometry".into(),
+            "part" => "Selected(Selectable::Part)".into(),
+            "halves" => "Selected(Selectable::Halves)".into(),
+            "bytes" => "Selected(Selectable::Bytes)".into(),
+            "halfmask" => "Selected(Selectable::HalfMask)".into(),
+            "bytemask" => "Selected(Selectable::ByteMask)".into(),
+            count => format!("Fixed({})", count.parse::<u8>().map_err(|_| format!("bad count in `{text}`"))?),
+        };
+        head = before;
+    }
+    if let Some((before, second)) = head.split_once("[|") {
+        second.strip_suffix(']').ok_or_else(|| format!("`{text}` lacks `]`"))?;
+        (operand.second, head) = ("Optional", before);
+    } else if let Some((before, _)) = head.split_once('|') {
+        (operand.second, head) = ("Required", before);
     }
     operand.name = head.trim().into();
     if !operand.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')

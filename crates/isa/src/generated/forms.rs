@@ -5413,9 +5413,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Register, Ty::Pick(1)),
-            read("c", Kind::Register, Ty::Pick(0)),
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Braced).sink(),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Braced),
+            read("c", Kind::Register, Ty::Pick(0)).elements(Elements::Braced),
         ],
         rules: &[],
         gates: GATES_PTX9_4_SM100_C80114A5,
@@ -13644,10 +13644,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Register, Ty::Pick(1)),
-            read("b", Kind::Register, Ty::Pick(2)),
-            read("c", Kind::Register, Ty::Pick(0)),
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Braced).sink(),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Braced),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Braced),
+            read("c", Kind::Register, Ty::Pick(0)).elements(Elements::Braced),
         ],
         rules: &[],
         gates: GATES_PTX9_4_SM100_3225C663,
@@ -15939,7 +15939,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a], count.braced:u32",
+        syntax: "mbarrier.arrive{.any_shared}.b64 d:b64, [a], count:u32",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", CHOICES_ARRIVE),
@@ -15974,7 +15974,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count.braced:u32",
+        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count:u32",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", CHOICES_ARRIVE),
@@ -16077,7 +16077,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count.braced:u32, mask<in 0..4294967295>:u32",
+        syntax: "mbarrier.arrive{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count:u32, mask<in 0..4294967295>:u32",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", CHOICES_ARRIVE),
@@ -16110,7 +16110,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive.arrive_order.block_scope{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count.braced:u32, mask<in 0..4294967295>:u32",
+        syntax: "mbarrier.arrive.arrive_order.block_scope{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count:u32, mask<in 0..4294967295>:u32",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", CHOICES_ARRIVE),
@@ -16145,7 +16145,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d:b64, [a], count.braced:u32",
+        syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d:b64, [a], count:u32",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", CHOICES_ARRIVE),
@@ -16171,7 +16171,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count.braced:u32",
+        syntax: "mbarrier.arrive.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count:u32",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", CHOICES_ARRIVE),
@@ -16373,7 +16373,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a], count.braced:u32",
+        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d:b64, [a], count:u32",
         section: "9.7.13.15.14",
         slots: &[
             slot("arrive_drop", CHOICES_ARRIVE_DROP),
@@ -16408,7 +16408,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count.braced:u32",
+        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d:b64, [a], count:u32",
         section: "9.7.13.15.14",
         slots: &[
             slot("arrive_drop", CHOICES_ARRIVE_DROP),
@@ -16511,7 +16511,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count.braced:u32, mask<in 0..4294967295>:u32",
+        syntax: "mbarrier.arrive_drop{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count:u32, mask<in 0..4294967295>:u32",
         section: "9.7.13.15.14",
         slots: &[
             slot("arrive_drop", CHOICES_ARRIVE_DROP),
@@ -16544,7 +16544,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count.braced:u32, mask<in 0..4294967295>:u32",
+        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.shared::cluster}.multicast::cluster::32b.b64 d:b64, [a], count:u32, mask<in 0..4294967295>:u32",
         section: "9.7.13.15.14",
         slots: &[
             slot("arrive_drop", CHOICES_ARRIVE_DROP),
@@ -16579,7 +16579,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d:b64, [a], count.braced:u32",
+        syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d:b64, [a], count:u32",
         section: "9.7.13.15.14",
         slots: &[
             slot("arrive_drop", CHOICES_ARRIVE_DROP),
@@ -16605,7 +16605,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mbarrier,
-        syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count.braced:u32",
+        syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d:b64, [a], count:u32",
         section: "9.7.13.15.14",
         slots: &[
             slot("arrive_drop", CHOICES_ARRIVE_DROP),
@@ -18251,7 +18251,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", CHOICES_SP_SP_ORDERED_METADATA_8C83C2FB),
@@ -18292,7 +18292,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", CHOICES_SP_SP_ORDERED_METADATA_8C83C2FB),
@@ -18333,7 +18333,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", CHOICES_SP_SP_ORDERED_METADATA_8C83C2FB),
@@ -18365,7 +18365,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", CHOICES_SP_SP_ORDERED_METADATA_8C83C2FB),
@@ -18397,7 +18397,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..3>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", CHOICES_SP_SP_ORDERED_METADATA_8C83C2FB),
@@ -18429,7 +18429,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", CHOICES_SP_SP_ORDERED_METADATA_8C83C2FB),
@@ -18461,7 +18461,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", CHOICES_SP_SP_ORDERED_METADATA_8C83C2FB),
@@ -18494,7 +18494,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", CHOICES_SP_SP_ORDERED_METADATA_8C83C2FB),
@@ -18527,7 +18527,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..1>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", CHOICES_SP_SP_ORDERED_METADATA_8C83C2FB),
@@ -18560,7 +18560,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", CHOICES_SP_SP_ORDERED_METADATA_8C83C2FB),
@@ -18593,7 +18593,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sparse", CHOICES_SP_SP_ORDERED_METADATA_8C83C2FB),
@@ -18657,7 +18657,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32",
+        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
             slot("sp::ordered_metadata", CHOICES_SP_ORDERED_METADATA),
@@ -18699,7 +18699,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
+        syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a:b32, ids-a.2:u16, scale-b:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
             slot("sync", CHOICES_SYNC),
@@ -18736,7 +18736,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
+        syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a:b32, ids-a.2:u16, scale-b:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
             slot("sync", CHOICES_SYNC),
@@ -18782,7 +18782,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
+        syntax: "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a:b32, ids-a.2:u16, scale-b:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
             slot("sync", CHOICES_SYNC),
@@ -18819,7 +18819,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
+        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a:b32, ids-a.2:u16, scale-b:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
             slot("sp::ordered_metadata", CHOICES_SP_ORDERED_METADATA),
@@ -18859,7 +18859,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
+        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a:b32, ids-a.2:u16, scale-b:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
             slot("sp::ordered_metadata", CHOICES_SP_ORDERED_METADATA),
@@ -18908,7 +18908,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Mma,
-        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e.braced:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
+        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a:b32, ids-a.2:u16, scale-b:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
             slot("sp::ordered_metadata", CHOICES_SP_ORDERED_METADATA),
@@ -19252,9 +19252,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Register, Ty::Pick(1)),
-            read("b", Kind::Register, Ty::Pick(2)),
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Braced).sink(),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Braced),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Braced),
         ],
         rules: &[],
         gates: GATES_PTX9_4_SM100_6D67243F,
@@ -24032,9 +24032,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Register, Ty::Pick(1)),
-            read("c", Kind::Register, Ty::Pick(0)),
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Braced).sink(),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Braced),
+            read("c", Kind::Register, Ty::Pick(0)).elements(Elements::Braced),
         ],
         rules: &[],
         gates: GATES_PTX9_4_SM100_B933035F,
@@ -26336,7 +26336,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Tex,
-        syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
+        syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod:ctype",
         section: "9.7.10.3",
         slots: &[
             slot("level", CHOICES_LEVEL),
@@ -26490,7 +26490,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Tex,
-        syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
+        syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
             slot("level", CHOICES_LEVEL),
@@ -26632,7 +26632,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Tex,
-        syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
+        syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
             slot("level", CHOICES_LEVEL),
@@ -26752,7 +26752,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Tex,
-        syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
+        syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
             slot("level", CHOICES_LEVEL),
@@ -26884,7 +26884,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Tex,
-        syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
+        syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod:ctype",
         section: "9.7.10.3",
         slots: &[
             slot("level", CHOICES_LEVEL),
@@ -27038,7 +27038,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Tex,
-        syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
+        syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
             slot("level", CHOICES_LEVEL),
@@ -27180,7 +27180,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Tex,
-        syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
+        syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
             slot("level", CHOICES_LEVEL),
@@ -27300,7 +27300,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Tex,
-        syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
+        syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
             slot("level", CHOICES_LEVEL),
