@@ -13,6 +13,7 @@ mod compare;
 mod date;
 mod exact;
 mod half;
+mod halves;
 mod hsetp2;
 mod mixed;
 mod report;
@@ -25,6 +26,7 @@ use clap::{Parser, ValueEnum};
 use compare::Compare;
 use cpu_time::ProcessTime;
 use half::{BF16, F16};
+use halves::Halves;
 use hsetp2::Hsetp2;
 use indicatif::{ProgressBar, ProgressStyle};
 use lanes::{Handler, HostPath, available_paths};
@@ -104,6 +106,9 @@ struct Options {
     /// Only every Nth value of the first operand, from the Kth on.
     #[arg(long, value_name = "K/N", value_parser = Share::parse, default_value = "1/1")]
     share: Share,
+    /// Only instructions whose names contain this, of the sweeps of the whole table.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
     /// Leave conformance/EXHAUSTIVE.md alone.
     #[arg(long)]
     dry_run: bool,
@@ -144,17 +149,26 @@ enum Which {
     Words,
     /// Every form of two sources of 16 bits or fewer, against sem.
     Shorts,
+    /// Every form of one source of two 16-bit numbers, against sem's results for each half.
+    Halves,
+    /// Every form of two packed 32-bit sources, all values in each half, against sem.
+    Packed,
     /// The HSETP2 that setp of halves becomes, executed, against the executed setp.
     Hsetp2,
 }
 
 impl Which {
+    /// Is it a sweep of the whole table?
+    fn is_table(self) -> bool {
+        matches!(self, Which::Words | Which::Shorts | Which::Halves | Which::Packed)
+    }
+
     /// The name on the command line.
     fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
     }
 
-    fn sweep(self, paths: &[HostPath]) -> Result<Box<dyn Sweep>, String> {
+    fn sweep(self, only: &str, paths: &[HostPath]) -> Result<Box<dyn Sweep>, String> {
         Ok(match self {
             Which::SetpF16 => Box::new(Compare::halves(&F16, paths)?),
             Which::SetpBf16 => Box::new(Compare::halves(&BF16, paths)?),
@@ -178,8 +192,10 @@ impl Which {
                 Box::new(Approx::new(&["cos.approx.f32", "cos.approx.ftz.f32"], sem::approx::cos, paths)?)
             }
             Which::Tanh => Box::new(Approx::new(&["tanh.approx.f32"], sem::approx::tanh, paths)?),
-            Which::Words => Box::new(Table::new(Sources::Word, paths)?),
-            Which::Shorts => Box::new(Table::new(Sources::Shorts, paths)?),
+            Which::Words => Box::new(Table::new(Sources::Word, only, paths)?),
+            Which::Shorts => Box::new(Table::new(Sources::Shorts, only, paths)?),
+            Which::Halves => Box::new(Halves::new(only, paths)?),
+            Which::Packed => Box::new(Table::new(Sources::Packed, only, paths)?),
             Which::Hsetp2 => Box::new(Hsetp2::new(paths)?),
         })
     }
@@ -225,6 +241,11 @@ fn run_sweep(sweep: &dyn Sweep, values: &[u16], paths: usize, done: impl Fn() + 
     values.par_iter().fold(none, row).reduce(none, sum)
 }
 
+/// The sweep as the command line says it.
+fn name_of(which: Which, only: &str) -> String {
+    if only.is_empty() { which.name() } else { format!("{} --only {only}", which.name()) }
+}
+
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -249,9 +270,12 @@ fn run(options: &Options) -> Result<(), String> {
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| error.to_string())?;
     let which = if options.which.is_empty() { Which::value_variants() } else { &options.which };
+    if !options.only.is_empty() && !which.iter().all(|which| which.is_table()) {
+        return Err("--only chooses among the instructions of words, shorts, halves and packed".into());
+    }
     let mut differences = 0;
     for &which in which {
-        let sweep = which.sweep(&paths)?;
+        let sweep = which.sweep(&options.only, &paths)?;
         let values = options.share.values();
         let style = "{prefix:28} {bar:40} {pos}/{len} {elapsed} of {duration}";
         let style = ProgressStyle::with_template(style).map_err(|error| error.to_string())?;
@@ -271,7 +295,14 @@ fn run(options: &Options) -> Result<(), String> {
         }
         if !options.dry_run {
             let line = |(&path, tally)| {
-                report::Line::new((which, &*sweep), path, tally, options.share, time, threads)
+                report::Line::new(
+                    (&name_of(which, &options.only), &*sweep),
+                    path,
+                    tally,
+                    options.share,
+                    time,
+                    threads,
+                )
             };
             report::merge(paths.iter().zip(&tallies).map(line).collect())?;
         }

@@ -12,14 +12,15 @@ use std::time::Duration;
 const HEADER: &str = "\
 # Exhaustive runs
 
-`cargo exhaustive [SWEEP...] [--paths PATH,...] [--share K/N] [--threads N]` writes this table: the last run of each
+`cargo exhaustive [SWEEP...] [--only TEXT] [--paths PATH,...] [--share K/N] [--threads N]` writes this table: the last run of each
 sweep on each host path.
 
 *Values* are those of the first operand, each with 65,536 of the second (a function's only operand is cut into two
 halves): `all`, or the K-th of N equal shares. *Results* are single lanes (predicates p and q each) of the vector
 handlers (`crates/lanes`), compared with exact integer arithmetic written from IEEE 754 (`exhaustive/src`, no code of
-`sem`, no host floating point). `ex2`, `lg2`, `sin`, `cos`, `tanh`, `words` and `shorts` (all forms at once) are
-compared with `sem`, which computes exactly with integers. `hsetp2` executes the HSETP2 that ptxas makes of a `setp`
+`sem`, no host floating point). `ex2`, `lg2`, `sin`, `cos`, `tanh`, `words`, `shorts`, `halves` and `packed` (all forms
+at once) are compared with `sem`, which computes exactly with integers; `halves` with its results for each half of the
+source, and one value in 256 as a whole. `hsetp2` executes the HSETP2 that ptxas makes of a `setp`
 (`crates/sass`, one compare of each class), and compares it with the vector handler of that `setp`. *CPU time* (of all
 threads) and *wall time* are those of the whole sweep with all its paths, on machines that did other work too; `-` was
 not measured.
@@ -46,7 +47,7 @@ const KEY: usize = 3;
 
 impl Line {
     pub fn new(
-        (which, sweep): (Which, &dyn Sweep),
+        (name, sweep): (&str, &dyn Sweep),
         path: HostPath,
         tally: &Tally,
         share: Share,
@@ -57,7 +58,7 @@ impl Line {
         let seconds = |time: Duration| format!("{:.0} s", time.as_secs_f64());
         Line {
             cells: vec![
-                which.name(),
+                name.to_string(),
                 path.name().to_string(),
                 values,
                 sweep.instructions().to_string(),
@@ -78,7 +79,8 @@ impl Line {
 
     /// The sort key of the line: by sweep and host path, the whole before its shares.
     fn place(&self) -> (Option<usize>, Option<usize>, &str) {
-        let sweep = Which::value_variants().iter().position(|which| which.name() == self.cells[0]);
+        let name = self.cells[0].split(' ').next().unwrap_or_default();
+        let sweep = Which::value_variants().iter().position(|which| which.name() == name);
         let path = HostPath::ALL.iter().position(|path| path.name() == self.cells[1]);
         (sweep, path, if self.cells[2] == "all" { "" } else { &self.cells[2] })
     }

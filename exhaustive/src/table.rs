@@ -1,5 +1,7 @@
 //! Every form of the table with at most 2^32 operand values, against `sem`: those with one 32-bit source, and those
 //! with two sources of 16 bits or fewer.
+//!
+//! Packed forms of two sources have 2^32 operand values a lane.
 
 use super::{ROW, Sweep, Tally};
 use isa::enumerate::{Spelling, spellings};
@@ -17,14 +19,43 @@ pub enum Sources {
     Word,
     /// Two sources of 16 bits or fewer.
     Shorts,
+    /// One source of two 16-bit numbers.
+    Halves,
+    /// Two packed 32-bit sources. Their low halves are all pairs of values; their high halves are the same pairs, but
+    /// exchanged.
+    Packed,
+}
+
+impl Sources {
+    /// Whether it enumerates an instruction with sources of these types.
+    fn fit(self, types: &[Type]) -> bool {
+        let is_packed = |ty: &Type| ty.bits() == 32 && ty.element() != *ty;
+        match (self, types) {
+            (Sources::Word, [ty]) => ty.bits() == 32,
+            (Sources::Shorts, [a, b]) => [a, b].iter().all(|ty| (2..=16).contains(&ty.bits())),
+            (Sources::Halves, [ty]) => is_packed(ty) && ty.element().bits() == 16,
+            (Sources::Packed, [a, b]) => is_packed(a) && is_packed(b),
+            _ => false,
+        }
+    }
+
+    /// The operands in registers, for a value of the first operand and one of the second.
+    fn operands(self, a: u16, b: u16) -> [u64; 2] {
+        let joined = |high: u16, low: u16| u64::from(high) << 16 | u64::from(low);
+        match self {
+            Sources::Word | Sources::Halves => [joined(a, b), 0],
+            Sources::Shorts => [a.into(), b.into()],
+            Sources::Packed => [joined(b, a), joined(a, b)],
+        }
+    }
 }
 
 /// An instruction with its handlers, by host path.
-struct Instruction {
-    spelling: Spelling,
-    signature: Signature,
-    sem: PureFn,
-    handlers: Vec<Handler>,
+pub struct Instruction {
+    pub spelling: Spelling,
+    pub signature: Signature,
+    pub sem: PureFn,
+    pub handlers: Vec<Handler>,
 }
 
 /// All instructions with such sources.
@@ -34,7 +65,7 @@ pub struct Table {
 }
 
 /// A value as registers hold it: 8 bits are extended to 16.
-fn in_register(ty: Type, bits: u64) -> u64 {
+pub fn in_register(ty: Type, bits: u64) -> u64 {
     match (ty.bits(), ty.is_signed()) {
         (8, true) => u64::from(bits as i8 as u16),
         (64, _) => bits,
@@ -43,20 +74,24 @@ fn in_register(ty: Type, bits: u64) -> u64 {
 }
 
 impl Table {
-    /// The sweep on these host paths.
-    pub fn new(sources: Sources, paths: &[HostPath]) -> Result<Table, String> {
-        let fits = |types: &[Type]| match (sources, types) {
-            (Sources::Word, [ty]) => ty.bits() == 32,
-            (Sources::Shorts, [a, b]) => [a, b].iter().all(|ty| (2..=16).contains(&ty.bits())),
-            _ => false,
-        };
+    /// The sweep of all instructions whose names contain `only`, on these host paths.
+    pub fn new(sources: Sources, only: &str, paths: &[HostPath]) -> Result<Table, String> {
+        Ok(Table { sources, instructions: Table::instructions(sources, only, paths)? })
+    }
+
+    /// These instructions.
+    pub fn instructions(
+        sources: Sources,
+        only: &str,
+        paths: &[HostPath],
+    ) -> Result<Vec<Instruction>, String> {
         let mut instructions = Vec::new();
         for id in (0..FORMS.len() + LENIENT.len()).map(|id| FormId(id as u16)) {
             let Action::Pure(name) = id.form().action else { continue };
             let sem = sem::lookup(name).ok_or_else(|| format!("sem has no {name}"))?;
             for spelling in spellings(id).filter(Spelling::is_legal) {
                 let Some(signature) = Signature::new(id.form(), &spelling.picks) else { continue };
-                if !fits(&signature.sources) {
+                if !sources.fit(&signature.sources) || !spelling.mnemonic().contains(only) {
                     continue;
                 }
                 let handler = |&path| {
@@ -67,7 +102,7 @@ impl Table {
                 instructions.push(Instruction { spelling, signature, sem, handlers });
             }
         }
-        Ok(Table { sources, instructions })
+        Ok(instructions)
     }
 }
 
@@ -86,11 +121,8 @@ impl Sweep for Table {
             let mut expected = vec![[0; 2]; LANES];
             for first in (0..ROW).step_by(LANES) {
                 for (lane, expected) in expected.iter_mut().enumerate() {
-                    let b = (first + lane) as u64;
-                    let mut numbers = match self.sources {
-                        Sources::Word => [u64::from(a) << 16 | b, 0],
-                        Sources::Shorts => [u64::from(a), b],
-                    };
+                    let b = (first + lane) as u16;
+                    let mut numbers = self.sources.operands(a, b);
                     let numbers = &mut numbers[..sources.len()];
                     let operands = numbers.iter_mut().zip(&signature.sources).zip(&mut sources);
                     for ((number, &ty), source) in operands {
