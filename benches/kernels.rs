@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use criterion::Criterion;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
+use machine::HostPath;
 use ptxvm::{Arg, Array, Device, Loaded, Module};
-use vm::HostPath;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
@@ -110,7 +110,7 @@ fn compare(
 
 /// The paths of this machine but the fastest.
 fn slower_paths() -> Vec<HostPath> {
-    let mut paths = vm::available_paths();
+    let mut paths = machine::available_paths();
     paths.pop();
     paths.reverse();
     paths

@@ -48,7 +48,7 @@ unsafe fn compile(text: &[u8]) -> Result<Compiled, Failure> {
     let module = module.for_tools(Tools::from_environment().unwrap_or_default());
     let kernel = module.kernels().next().cloned();
     let kernel = kernel.ok_or_else(|| Failure::ptx("error: the PTX text has no kernel (.entry)\n"))?;
-    let device = vm::Device::new();
+    let device = machine::Device::new();
     // SAFETY: the caller's promise.
     let opened = unsafe { device.open_host_memory() };
     opened.map_err(|error| Failure::launch(error.to_string()))?;

@@ -13,7 +13,7 @@
 //! key (`order.rs`) where it is made; `context.rs` collects and sorts them. Errors that ptxas finds only when it
 //! generates code (`assembly.rs`) come last, and only for modules without other errors; [`Options::assembly`] selects
 //! which of them apply. The library and the driver check with [`Assembly::Relocatable`], which accepts undefined
-//! names; `vm` rejects the launch of a kernel that needs one (`undefined.rs`).
+//! names; `machine` rejects the launch of a kernel that needs one (`undefined.rs`).
 #![forbid(unsafe_code)]
 
 mod address;

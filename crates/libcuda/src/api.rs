@@ -39,7 +39,7 @@ pub(crate) fn call(name: &'static str, work: impl FnOnce() -> Result<(), Status>
         return Status::CUDA_ERROR_NOT_INITIALIZED;
     }
     let _noted = crate::report::Call::begin();
-    let result = vm::caught(work).unwrap_or_else(|message| {
+    let result = machine::caught(work).unwrap_or_else(|message| {
         let message = format!("{name}: ptxvm itself failed, which is a defect of it: {message}");
         log!(error, "{message}");
         crate::report::failed(name, &message);

@@ -12,7 +12,7 @@ pub struct Driver {
     /// Configuration of the devices.
     pub config: &'static Config,
     /// Memory and launches. All devices share an address space, so that each can access the memory of the others.
-    pub machine: vm::Device,
+    pub machine: machine::Device,
     /// The same as a type of the public API.
     pub device: ptxvm::Device,
     /// The live allocations.
@@ -29,7 +29,7 @@ static DRIVER: OnceLock<Driver> = OnceLock::new();
 /// If there is no device, or an environment variable has an invalid value.
 pub fn start() -> Result<&'static Driver, Status> {
     crate::process::watch_forks();
-    vm::report_briefly();
+    machine::report_briefly();
     crate::report::begin();
     let faults = &Config::get().faults;
     if !faults.is_empty() {
@@ -41,7 +41,7 @@ pub fn start() -> Result<&'static Driver, Status> {
     }
     Ok(DRIVER.get_or_init(|| {
         let config = Config::get();
-        let machine = vm::Device::new();
+        let machine = machine::Device::new();
         machine.keep_apart_from_host();
         Driver {
             config,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cudarc::driver::sys::{CUfunction, CUlaunchConfig, CUmodule, CUoccupancyB2DSize};
-use vm::KernelAttributes;
+use machine::KernelAttributes;
 
 use crate::Status;
 use crate::api::api;
@@ -54,7 +54,7 @@ impl Function {
         Some(Function {
             module: Arc::clone(module),
             name: std::ffi::CString::new(name).ok()?,
-            params: vm::param_layout(kernel).0,
+            params: machine::param_layout(kernel).0,
             required_block: kernel.bounds.required,
             required_cluster: kernel.bounds.required_cluster.unwrap_or_default(),
             cluster_must_be_set: kernel.bounds.explicit_cluster || kernel.bounds.required_cluster.is_some(),

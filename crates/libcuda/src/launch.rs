@@ -32,7 +32,7 @@ pub struct KernelLaunch {
 }
 
 /// Whether an overrun is the first one of its instruction. A program that launches in a loop would otherwise get many reports.
-fn is_new(overrun: &vm::Fault) -> bool {
+fn is_new(overrun: &machine::Fault) -> bool {
     static KNOWN: Mutex<BTreeSet<(String, u32)>> = Mutex::new(BTreeSet::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     known.insert((overrun.kernel.clone(), overrun.span.start))
@@ -65,12 +65,12 @@ impl KernelLaunch {
             return invalid;
         }
         let module = &function.module.loaded.module().program().module;
-        let mut config = vm::LaunchConfig::new(self.grid, self.block);
+        let mut config = machine::LaunchConfig::new(self.grid, self.block);
         config.cluster = self.cluster;
         let kernel = function.module.loaded.module().kernel(function.name());
         let bad_cluster = Status::CUDA_ERROR_INVALID_CLUSTER_SIZE;
         let kernel = kernel.map_err(|_| Status::CUDA_ERROR_INVALID_HANDLE)?;
-        vm::settle_clusters(module, kernel, &mut config).map_err(|_| bad_cluster)?;
+        machine::settle_clusters(module, kernel, &mut config).map_err(|_| bad_cluster)?;
         if config.cluster_blocks() > PORTABLE_CLUSTER && !function.allows_large_clusters() {
             return Err(bad_cluster);
         }
@@ -94,7 +94,7 @@ impl KernelLaunch {
         let launch =
             launch.grid(self.grid).block(self.block).params(self.params).output(crate::output::output());
         // A GPU lets such accesses continue, so they do not fail here either.
-        let overruns = Arc::<Mutex<Vec<vm::Fault>>>::default();
+        let overruns = Arc::<Mutex<Vec<machine::Fault>>>::default();
         let launch = launch.configure(|config| {
             config.overruns = Some(Arc::clone(&overruns));
             config.dynamic_shared = self.dynamic_shared.into();

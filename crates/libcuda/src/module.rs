@@ -62,7 +62,7 @@ pub fn written(address: u64, bytes: u64) {
             && let (Some(module), Ok(driver)) = (module.upgrade(), driver())
         {
             let mut data = vec![0; (end - start) as usize];
-            let window = vm::CONST_WINDOW + (start - constants.address);
+            let window = machine::CONST_WINDOW + (start - constants.address);
             // Both have the size of the module's `.const` memory.
             if driver.machine.read(start, &mut data).is_ok() {
                 let _ = module.loaded.write_const(window, &data);
@@ -90,7 +90,7 @@ impl Module {
         for variable in variables() {
             let Ok((address, bytes)) = loaded.variable(&variable.name) else { continue };
             match variable.space {
-                isa::Space::Const => const_bytes = const_bytes.max(address - vm::CONST_WINDOW + bytes),
+                isa::Space::Const => const_bytes = const_bytes.max(address - machine::CONST_WINDOW + bytes),
                 _ if globals.contains(&address) => {}
                 _ => {
                     let kind = if variable.managed { Kind::Managed } else { Kind::Variable };
@@ -105,7 +105,7 @@ impl Module {
                 let address = allocate(context, bytes as usize, Kind::Internal, ".const memory")?;
                 crate::initialized::written(address, bytes);
                 let mut contents = vec![0; bytes as usize];
-                let _ = loaded.read_const(vm::CONST_WINDOW, &mut contents);
+                let _ = loaded.read_const(machine::CONST_WINDOW, &mut contents);
                 let _ = driver.machine.write(address, &contents);
                 Some(Constants { address, bytes })
             }
@@ -153,9 +153,10 @@ impl Module {
     /// If there is none with this name.
     pub fn variable(&self, name: &str) -> Result<(u64, u64), Status> {
         let (address, bytes) = self.loaded.variable(name).map_err(|_| Status::CUDA_ERROR_NOT_FOUND)?;
-        let is_const = (vm::CONST_WINDOW..vm::CONST_WINDOW + vm::WINDOW_BYTES).contains(&address);
+        let is_const =
+            (machine::CONST_WINDOW..machine::CONST_WINDOW + machine::WINDOW_BYTES).contains(&address);
         match self.constants.filter(|_| is_const) {
-            Some(constants) => Ok((address - vm::CONST_WINDOW + constants.address, bytes)),
+            Some(constants) => Ok((address - machine::CONST_WINDOW + constants.address, bytes)),
             None => Ok((address, bytes)),
         }
     }

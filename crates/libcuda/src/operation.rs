@@ -48,7 +48,7 @@ pub enum Operation {
 impl Operation {
     /// Performs the operation, unless the context is broken. A failure breaks the context, and so does a panic.
     pub fn perform_in(self, context: &Context) {
-        if let Err(message) = vm::caught(|| self.perform_unless_broken(context)) {
+        if let Err(message) = machine::caught(|| self.perform_unless_broken(context)) {
             context.fail(crate::status::of_panic("the work of a stream", &message));
         }
     }

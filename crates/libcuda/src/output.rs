@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use vm::Output;
+use machine::Output;
 
 unsafe extern "C" {
     /// The C library's `stdout`.

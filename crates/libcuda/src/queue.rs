@@ -137,7 +137,7 @@ impl Queue {
         let Some(work) = state.work.pop_front() else { return state };
         state.busy = true;
         drop(state);
-        if let Err(message) = vm::caught(work) {
+        if let Err(message) = machine::caught(work) {
             // Operations report their own failures, including panics.
             log!(error, "ptxvm itself failed, which is a defect of it: {message}");
         }

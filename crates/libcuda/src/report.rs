@@ -92,7 +92,7 @@ fn path() -> Option<&'static str> {
 pub fn begin() {
     extern "C" fn at_exit() {
         // A panic must not unwind into C.
-        let told = vm::caught(|| {
+        let told = machine::caught(|| {
             crate::leak::tell(None);
             crate::initialized::end();
             write();

@@ -279,7 +279,7 @@ impl HostFunction {
         let function: unsafe extern "C-unwind" fn(*mut c_void) =
             unsafe { std::mem::transmute(self.function) };
         // SAFETY: the program passed the function to be called with this argument.
-        let called = without_contexts(|| vm::caught(|| unsafe { function(self.argument) }));
+        let called = without_contexts(|| machine::caught(|| unsafe { function(self.argument) }));
         called.map_err(|message| of_panic("a host function", &message))
     }
 }
@@ -308,7 +308,7 @@ impl Callback {
             unsafe { std::mem::transmute(self.function) };
         // SAFETY: the program passed the function to be called with these arguments.
         let called =
-            without_contexts(|| vm::caught(|| unsafe { function(self.stream, status, self.argument) }));
+            without_contexts(|| machine::caught(|| unsafe { function(self.stream, status, self.argument) }));
         called.map_err(|message| of_panic("a callback of a stream", &message))
     }
 }

@@ -144,11 +144,11 @@ api! { API:
         let mut ranges = ranges();
         let bytes = bytes as u64;
         let is_free = |address: u64| {
-            let end = address.checked_add(bytes).filter(|&end| end < vm::HEAP_BASE - GAP)?;
+            let end = address.checked_add(bytes).filter(|&end| end < machine::HEAP_BASE - GAP)?;
             let before = ranges.range(..end).next_back();
-            (address >= vm::MAPPED_BASE && before.is_none_or(|(start, range)| start + range.bytes <= address)).then_some(address)
+            (address >= machine::MAPPED_BASE && before.is_none_or(|(start, range)| start + range.bytes <= address)).then_some(address)
         };
-        let behind = ranges.last_key_value().map_or(vm::MAPPED_BASE, |(start, range)| start + range.bytes + GAP);
+        let behind = ranges.last_key_value().map_or(machine::MAPPED_BASE, |(start, range)| start + range.bytes + GAP);
         let place = is_free(wanted).filter(|at| at.is_multiple_of(align));
         let place = place.or_else(|| is_free(behind.next_multiple_of(align))).ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?;
         ranges.insert(place, Range { bytes, mapped: BTreeMap::new() });

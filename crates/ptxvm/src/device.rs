@@ -14,7 +14,7 @@ use crate::{Element, Error, Module, Stream};
 /// write what the kernel loads, unless those loads are ordered (`.relaxed`, `.volatile`, ...).
 #[derive(Clone)]
 pub struct Device {
-    machine: vm::Device,
+    machine: machine::Device,
     /// A number that no other device of this process has.
     number: u64,
 }
@@ -22,7 +22,7 @@ pub struct Device {
 impl Device {
     /// A device with empty memory.
     pub fn new() -> Device {
-        Device::from(vm::Device::new())
+        Device::from(machine::Device::new())
     }
 
     /// A device with empty memory whose addresses are as wide as the module's. A module of `.address_size 32` runs
@@ -122,13 +122,13 @@ impl Device {
         self.number
     }
 
-    pub(crate) fn machine(&self) -> &vm::Device {
+    pub(crate) fn machine(&self) -> &machine::Device {
         &self.machine
     }
 }
 
-impl From<vm::Device> for Device {
-    fn from(machine: vm::Device) -> Device {
+impl From<machine::Device> for Device {
+    fn from(machine: machine::Device) -> Device {
         static DEVICES: AtomicU64 = AtomicU64::new(0);
         let number = DEVICES.fetch_add(1, Ordering::Relaxed);
         Device { machine, number }

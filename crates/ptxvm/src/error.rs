@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use diag::{Code, Color, Diagnostic, SourceFile};
-use vm::{Fault, FaultKind, LoadError, ObjectError, OutOfMemory, Place};
+use machine::{Fault, FaultKind, LoadError, ObjectError, OutOfMemory, Place};
 
 use crate::original::OriginalPlaces;
 

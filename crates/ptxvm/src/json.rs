@@ -1,8 +1,8 @@
 //! Faults and findings as JSON, which the command and the driver write.
 
 use diag::SourceFile;
+use machine::Fault;
 use serde_json::{Value, json};
-use vm::Fault;
 
 use crate::{Located, OriginalPlace, OriginalPlaces, PlaceInSource, Site};
 

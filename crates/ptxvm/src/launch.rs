@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use check::module::{Function, Param};
 use diag::{Code, Diagnostic, Span};
 use isa::{Action, Effect, Kind, Type};
-use vm::{
+use machine::{
     Fault, LaunchConfig, LaunchError, LaunchObserver, LaunchReport, ObserverHandle, Output, Place, Undefined,
 };
 
@@ -199,7 +199,7 @@ impl Launch {
         self
     }
 
-    /// All parameters at once, instead of arguments: their bytes, laid out as [`vm::param_layout`] says.
+    /// All parameters at once, instead of arguments: their bytes, laid out as [`machine::param_layout`] says.
     pub fn params(mut self, bytes: impl Into<Vec<u8>>) -> Launch {
         self.params = Some(bytes.into());
         self
@@ -311,7 +311,7 @@ impl Launch {
     /// [`Error::Undefined`] and [`Error::Unsupported`]. While the kernel runs: [`Error::Fault`],
     /// [`Error::StepLimit`], [`Error::Cancelled`] and [`Error::Panicked`].
     pub fn run(self) -> Result<LaunchReport, Error> {
-        vm::caught(|| self.run_now()).unwrap_or_else(|message| Err(Error::panicked_launch(&message)))
+        machine::caught(|| self.run_now()).unwrap_or_else(|message| Err(Error::panicked_launch(&message)))
     }
 
     fn run_now(mut self) -> Result<LaunchReport, Error> {
@@ -331,7 +331,7 @@ impl Launch {
         let config = self.config.clone();
         let prepared = loaded.device().machine().prepare(loaded.loaded(), &self.kernel, config, params);
         let result = prepared.and_then(|launch| match self.engine {
-            Engine::Interpreter => launch.run(),
+            Engine::Interpreter => vm::run(&launch),
             Engine::Reference => reference::run(&launch),
         });
         result.map_err(|error| match error {
@@ -410,7 +410,7 @@ impl Launch {
     }
 
     /// The kernel can reach an instruction that no engine executes.
-    fn unsupported(&self, what: &vm::Unsupported) -> Error {
+    fn unsupported(&self, what: &machine::Unsupported) -> Error {
         let name = what.form.name(&what.picks);
         let (kernel, module) = (&self.kernel, self.loaded.module());
         let message = format!("kernel `{kernel}` is not launched: ptxvm does not execute `{name}`");
@@ -453,7 +453,7 @@ fn pack(kernel: &Function, args: &[Arg], address_bytes: usize, device: u64) -> R
         let message = format!("kernel `{name}` takes {takes} arguments, but {given} were given");
         return Err(wrong(ArgumentError::Count { takes, given }, message));
     }
-    let (layout, total) = vm::param_layout(kernel);
+    let (layout, total) = machine::param_layout(kernel);
     let mut bytes = Vec::new();
     let total = usize::try_from(total).ok().filter(|&total| bytes.try_reserve_exact(total).is_ok());
     bytes.resize(total.ok_or_else(too_large)?, 0);

@@ -107,6 +107,11 @@ pub use ir::Options as LowerOptions;
 pub use isa::texture::Geometry;
 pub use launch::{Arg, Engine, Extents, Launch, describe, signature};
 pub use loaded::Loaded;
+pub use machine::{
+    Accesses, Counts, Fault, FaultKind, HostPath, KernelAttributes, LaunchConfig, LaunchObserver,
+    LaunchReport, MOST_CLUSTER_BLOCKS, ObjectError, ObserverHandle, Output, Place, Profile, caught,
+    report_briefly,
+};
 pub use memory::{Array, Buffer, Slice};
 pub use module::Module;
 pub use name::{demangle, short_name, short_param};
@@ -116,8 +121,3 @@ pub use sem::texture::{AddressMode, Channel, Filter, ImageDescriptor, ImageError
 pub use stream::{Event, Pending, Stream};
 pub use texture::{Image, Region, SamplerState, Surface, Texture};
 pub use tools::{Checker, Finding, FindingKind, GlobalMemory, Site, Tool, Tools, is_padding};
-pub use vm::{
-    Accesses, Counts, Fault, FaultKind, HostPath, KernelAttributes, LaunchConfig, LaunchObserver,
-    LaunchReport, MOST_CLUSTER_BLOCKS, ObjectError, ObserverHandle, Output, Place, Profile, caught,
-    report_briefly,
-};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vm::{FaultKind, KernelAttributes};
+use machine::{FaultKind, KernelAttributes};
 
 use crate::launch::Launch;
 use crate::texture::Handle;
@@ -16,11 +16,11 @@ pub struct Loaded(Arc<Parts>);
 struct Parts {
     device: Device,
     module: Module,
-    loaded: vm::Loaded,
+    loaded: machine::Loaded,
 }
 
 impl Loaded {
-    pub(crate) fn new(device: Device, module: Module, loaded: vm::Loaded) -> Loaded {
+    pub(crate) fn new(device: Device, module: Module, loaded: machine::Loaded) -> Loaded {
         Loaded(Arc::new(Parts { device, module, loaded }))
     }
 
@@ -34,7 +34,7 @@ impl Loaded {
         &self.0.module
     }
 
-    pub(crate) fn loaded(&self) -> &vm::Loaded {
+    pub(crate) fn loaded(&self) -> &machine::Loaded {
         &self.0.loaded
     }
 
@@ -148,5 +148,5 @@ impl Loaded {
 
 /// Whether a variable at this address is a `.const` one.
 fn is_const(address: u64) -> bool {
-    (vm::CONST_WINDOW..vm::CONST_WINDOW + vm::WINDOW_BYTES).contains(&address)
+    (machine::CONST_WINDOW..machine::CONST_WINDOW + machine::WINDOW_BYTES).contains(&address)
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use vm::FaultKind;
+use machine::FaultKind;
 
 use crate::element::to_bytes;
 use crate::{Device, Element, Error};

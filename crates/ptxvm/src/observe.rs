@@ -43,10 +43,10 @@
 
 pub use diag::Span;
 pub use isa::Space;
-pub use vm::{
+pub use machine::{
     AccessEvent, AccessKind, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess,
-    BlockAddresses, Completion, CopyGroup, CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent,
-    FenceEvent, Guard, LaneAccess, LaneSet, Launch as LaunchInProgress, LaunchObserver, MbarrierEvent,
-    MbarrierOp, ObserverHandle, OperationEvent, OperationKind, Order, Scope, Semantics, TensorCells,
-    TensorMemoryAccess, TensorMemoryEvent, Values, WarpEvent, WarpKind, WarpLane,
+    BlockAddresses, Completion, Compute, CopyGroup, CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent,
+    ExitEvent, FenceEvent, Guard, LaneAccess, LaneSet, Launch as LaunchInProgress, LaunchObserver,
+    MbarrierEvent, MbarrierOp, ObserverHandle, OperationEvent, OperationKind, Order, ReadValues, Scope,
+    Semantics, TensorCells, TensorMemoryAccess, TensorMemoryEvent, Values, WarpEvent, WarpKind, WarpLane,
 };

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[cfg(not(target_family = "wasm"))]
 use std::time::Instant;
 
-use vm::LaunchReport;
+use machine::LaunchReport;
 
 use crate::{Error, Launch};
 
@@ -85,7 +85,7 @@ impl Stream {
                 None
             }
             None => {
-                let result = vm::caught(work).unwrap_or_else(|message| Err(panicked(&message)));
+                let result = machine::caught(work).unwrap_or_else(|message| Err(panicked(&message)));
                 let error = result.as_ref().err().cloned();
                 send(&sender, result);
                 error
@@ -182,7 +182,8 @@ impl Queue {
                 state.busy = true;
                 let earlier = state.error.clone();
                 drop(state);
-                let error = vm::caught(|| work(earlier)).unwrap_or_else(|message| Some(panicked(&message)));
+                let error =
+                    machine::caught(|| work(earlier)).unwrap_or_else(|message| Some(panicked(&message)));
                 state = lock(&self.state);
                 state.error = state.error.take().or(error);
                 state.busy = false;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use machine::{FaultKind, ObjectError};
 use sem::texture::{Image as Layout, ImageDescriptor, Sampler};
-use vm::{FaultKind, ObjectError};
 
 use crate::{Buffer, Device, Error};
 

@@ -72,11 +72,11 @@ impl Panics {
 }
 
 impl LaunchObserver for Panics {
-    fn begin(&mut self, _: &vm::Launch) {
+    fn begin(&mut self, _: &machine::Launch) {
         self.come_to(At::Begin);
     }
 
-    fn fork(&self, _: &vm::Launch) -> Option<ObserverHandle> {
+    fn fork(&self, _: &machine::Launch) -> Option<ObserverHandle> {
         self.come_to(At::Fork);
         let fork = Panics { at: self.at, is_fork: true };
         Some(ObserverHandle::new(Arc::new(Mutex::new(fork))))
@@ -97,7 +97,7 @@ impl LaunchObserver for Panics {
         self.at == At::Access
     }
 
-    fn end(&mut self, _: &vm::Launch) {
+    fn end(&mut self, _: &machine::Launch) {
         self.come_to(if self.is_fork { At::EndOfFork } else { At::End });
     }
 }

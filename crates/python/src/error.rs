@@ -137,7 +137,7 @@ pub fn other(py: Python<'_>, code: &str, text: &str) -> PyErr {
 /// # Errors
 /// Those of the work; after a panic, one with the code `defect`.
 pub fn unless_panics<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    vm::caught(work).unwrap_or_else(|message| {
+    machine::caught(work).unwrap_or_else(|message| {
         let text = format!("ptxvm itself failed, which is a defect of it: {message}");
         Err(other(py, "defect", &text))
     })

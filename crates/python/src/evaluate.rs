@@ -149,7 +149,8 @@ impl Instruction {
                 self.share(handler, &arrays, start, first, second);
             }
         };
-        let done = py.detach(|| if count > SHARE { vm::on_host_threads(work) } else { vm::caught(work) });
+        let done =
+            py.detach(|| if count > SHARE { machine::on_host_threads(work) } else { machine::caught(work) });
         done.map_err(|message| {
             other(py, "defect", &format!("ptxvm itself failed, which is a defect of it: {message}"))
         })

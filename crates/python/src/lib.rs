@@ -76,7 +76,7 @@ fn command_main(py: Python<'_>, words: Vec<OsString>, again: Vec<OsString>, libr
 #[pymodule]
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    vm::report_briefly();
+    machine::report_briefly();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("OPTIMIZED", !cfg!(debug_assertions))?;
     module.add_class::<module::Module>()?;

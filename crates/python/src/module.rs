@@ -42,7 +42,7 @@ pub struct Entry {
 
 impl Entry {
     fn new(kernel: &Function) -> Entry {
-        let (layout, bytes) = vm::param_layout(kernel);
+        let (layout, bytes) = machine::param_layout(kernel);
         let slots = kernel.params.iter().zip(layout);
         let slots = slots.map(|(param, (offset, _))| Slot { param: param.clone(), offset: offset as usize });
         let name = |(i, param): (usize, &ptxvm::Param)| {
@@ -141,7 +141,7 @@ impl Module {
                 [module, ..] => module.clone(),
                 [] => return Ok(None),
             };
-            let machine = vm::Device::new();
+            let machine = machine::Device::new();
             let narrow = module.program().module.address_size == 32;
             if narrow {
                 machine.use_narrow_addresses();

@@ -28,7 +28,7 @@ pub const ALIGNMENT: usize = 16;
 
 /// A device, and the next place for an array.
 pub struct Places {
-    device: vm::Device,
+    device: machine::Device,
     /// The module's addresses have 32 bits: arrays are copied to memory that these can address.
     narrow: bool,
     next: AtomicU64,
@@ -61,7 +61,7 @@ unsafe impl Send for Piece {}
 
 impl Places {
     /// The places of a device.
-    pub fn new(device: vm::Device, narrow: bool) -> Places {
+    pub fn new(device: machine::Device, narrow: bool) -> Places {
         Places { device, narrow, next: AtomicU64::new(0) }
     }
 
@@ -123,7 +123,7 @@ impl Placed<'_> {
         // Other launches may use some of the places.
         let address = (0..if in_place { PLACES } else { 0 }).find_map(|_| {
             let place = next.fetch_add(1, Ordering::Relaxed) % PLACES;
-            let address = vm::MAPPED_BASE + place * STRIDE + within;
+            let address = machine::MAPPED_BASE + place * STRIDE + within;
             // SAFETY: these are bytes of an argument, which stays in place until the launch has ended and this is
             // dropped.
             let mapped = unsafe { device.map_at(address, start, piece.bytes as u64, name) };

@@ -5,7 +5,7 @@
 
 use check::module::{Instruction, Operand};
 use isa::{Effect, Mod, OperandKind, Space, Type, Validity};
-use vm::{FaultKind, map_shared, rank_of_address, shared_object, shared_rank};
+use machine::{FaultKind, map_shared, rank_of_address, shared_object, shared_rank};
 
 use crate::Step;
 use crate::atomic::{combine, operation};

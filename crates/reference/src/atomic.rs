@@ -2,7 +2,7 @@
 
 use check::module::{Instruction, Operand};
 use isa::{Mod, Opcode, Picks, Space, Type};
-use vm::FaultKind;
+use machine::FaultKind;
 
 use crate::Step;
 use crate::memory::Address;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use check::module::{Instruction, Operand};
 use diag::Span;
 use isa::{Effect, Mod, Type};
-use vm::{Fault, FaultKind, Launch, Place};
+use machine::{Fault, FaultKind, Launch, Place};
 
 use crate::cluster::Cluster;
 use crate::function::Code;

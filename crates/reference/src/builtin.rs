@@ -1,7 +1,7 @@
 //! Functions that CUDA provides and PTX only declares.
 
 use isa::Space;
-use vm::{Fault, FaultKind, printf, why_missing};
+use machine::{Fault, FaultKind, printf, why_missing};
 
 use crate::Step;
 use crate::memory::{Address, number};

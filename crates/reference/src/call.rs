@@ -2,7 +2,7 @@
 
 use check::module::{Instruction, Operand, Param, Symbol};
 use isa::Space;
-use vm::{CODE_STRIDE, CODE_WINDOW, FaultKind};
+use machine::{CODE_STRIDE, CODE_WINDOW, FaultKind};
 
 use crate::Step;
 use crate::memory::{Address, number};

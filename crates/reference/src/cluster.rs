@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::HashSet;
 
-use vm::Launch;
+use machine::Launch;
 
 use crate::tensor_memory::TensorMemory;
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
-use vm::{Launch, LaunchError, LaunchReport};
+use machine::{Launch, LaunchError, LaunchReport};
 
 use crate::block::{Block, Progress};
 use crate::cluster::Cluster;

@@ -2,7 +2,7 @@
 
 use check::module::{Instruction, Operand, RegId, Symbol};
 use isa::{Access, Action, Effect, Mod, Space, Type};
-use vm::{FaultKind, MAX_SLEEP, STACK_BASE};
+use machine::{FaultKind, MAX_SLEEP, STACK_BASE};
 
 use crate::Step;
 use crate::memory::{Address, number};
@@ -118,7 +118,7 @@ impl Cpu<'_, '_> {
                 // Without `::cluster`, only the CTA's own shared memory counts.
                 let own = space != Space::Shared
                     || i.picks.has(Mod::SharedCluster)
-                    || vm::shared_rank(at).0 == self.cta.rank;
+                    || machine::shared_rank(at).0 == self.cta.rank;
                 self.set_operand(i.operands.first(), (space == i.picks.space() && own).into(), Type::Pred);
             }
             Effect::Ld | Effect::St => {
@@ -175,12 +175,12 @@ impl Cpu<'_, '_> {
             Effect::Mapa => {
                 let rank = self.value(&i.operands[2], Type::U32) as u32;
                 let address = self.value(&i.operands[1], i.picks.ty(0)) as u64;
-                let mapped = vm::map_shared(address, rank, i.picks.space() == Space::Generic);
+                let mapped = machine::map_shared(address, rank, i.picks.space() == Space::Generic);
                 self.set_operand(i.operands.first(), mapped.into(), i.picks.ty(0));
             }
             Effect::GetCtaRank => {
                 let address = self.value(&i.operands[1], i.picks.ty(0)) as u64;
-                let rank = vm::rank_of_address(address, i.picks.space() == Space::Generic);
+                let rank = machine::rank_of_address(address, i.picks.space() == Space::Generic);
                 self.set_operand(i.operands.first(), rank.into(), Type::U32);
             }
             Effect::StoreBulk => self.store_bulk(i)?,
@@ -320,7 +320,7 @@ impl Cpu<'_, '_> {
             _ if i.picks.space() == Space::Param && !self.code().function.is_entry => Space::Local,
             _ => i.picks.space(),
         };
-        let (at, window) = (self.address_value(src), vm::generic_offset(space));
+        let (at, window) = (self.address_value(src), machine::generic_offset(space));
         let result = if i.picks.has(Mod::To) { at.wrapping_sub(window) } else { at.wrapping_add(window) };
         self.set_operand(Some(dst), result.into(), i.picks.ty(0));
     }

@@ -1,7 +1,7 @@
 //! The reference engine: executes the *checked module*, one thread at a time, through [`sem`].
 //!
 //! Tests compare the interpreter of crate `vm` with this engine. So the two must share nothing that could be wrong in
-//! both: this engine has no lowered code, no vector handlers, no gangs and no inline caches. From `vm` it takes the
+//! both: this engine has no lowered code, no vector handlers, no gangs and no inline caches. From `machine` it takes the
 //! checked launch (the addresses of variables and parameters), global memory through checked copies, the text of
 //! `printf`, and the messages of faults. It is written to be compared with the manual; nothing in it is fast.
 //!
@@ -40,7 +40,7 @@ mod warp;
 pub use grid::run;
 
 /// Result of executing something that may fault.
-type Step<T = ()> = Result<T, Box<vm::Fault>>;
+type Step<T = ()> = Result<T, Box<machine::Fault>>;
 
 /// Lanes of a warp.
 const WARP_LANES: usize = 32;

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use check::module::{Instruction, Operand};
 use isa::matrix::{Matrix, Shape, element_bits, is_sparse};
 use isa::{Effect, Elements, Mod, Picks, Space, Type};
+use machine::FaultKind;
 use sem::matrix::{BlockScale, Descriptor, Product, Sparsity, by_quad_pairs, place, quad_pair_place};
-use vm::FaultKind;
 
 use crate::block::Block;
 use crate::memory::{Address, number};
@@ -235,7 +235,7 @@ impl Block<'_> {
         };
         let cpu = self.cpu(w.warp * WARP_LANES);
         // A descriptor has no field for the rank of the CTA that owns the memory.
-        let at = at + vm::shared_base(cpu.cta.rank);
+        let at = at + machine::shared_base(cpu.cta.rank);
         let unit = number(&cpu.read_bytes(Address { space: Space::Shared, at }, ROW_BYTES)?);
         Ok((unit >> (within as u32 * bits)) as u64 & (u64::MAX >> (64 - bits)))
     }

@@ -2,7 +2,7 @@
 
 use check::module::{AddressBase, Operand, Symbol, VarId};
 use isa::Space;
-use vm::{Access, Fault, FaultKind, STACK_BASE, resolve, shared_base, shared_rank};
+use machine::{Access, Fault, FaultKind, STACK_BASE, resolve, shared_base, shared_rank};
 
 use crate::Step;
 use crate::thread::Cpu;
@@ -41,7 +41,7 @@ impl Cpu<'_, '_> {
                     at: self.variable_address(id),
                 },
             },
-            Symbol::Function(id) => Address { space: Space::Generic, at: vm::function_address(id) },
+            Symbol::Function(id) => Address { space: Space::Generic, at: machine::function_address(id) },
             Symbol::Param(index) if code.function.is_entry => {
                 Address { space: Space::Param, at: self.cta.launch.param_offset(index) }
             }

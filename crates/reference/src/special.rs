@@ -1,7 +1,7 @@
 //! Special registers (PTX ISA, "Special Registers").
 
 use isa::{SpecialRegister, SpecialValue};
-use vm::{RESERVED_FOR_GROUPS, RESERVED_SHARED_BYTES};
+use machine::{RESERVED_FOR_GROUPS, RESERVED_SHARED_BYTES};
 
 use crate::WARP_LANES;
 use crate::thread::Cpu;

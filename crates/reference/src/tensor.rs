@@ -2,8 +2,8 @@
 
 use check::module::{Instruction, Operand};
 use isa::{Mod, Space, Type, Validity};
+use machine::FaultKind;
 use sem::tensormap::{BYTES, Field, Place, TensorMap};
-use vm::FaultKind;
 
 use crate::Step;
 use crate::atomic::{combine, operation};

@@ -7,12 +7,12 @@ use check::module::{Instruction, Operand};
 use diag::Span;
 use isa::matrix::Matrix;
 use isa::{Effect, Mod, Space, Type};
+use machine::{Fault, FaultKind, shared_base};
 use sem::matrix::Descriptor;
 use sem::tensor_memory::{
     Allocations, COLUMNS, Cell, Copy, Factor, Fragment, LANES, LANES_OF_WARP, Misuse, Multiplication, Part,
     Shift, reduce,
 };
-use vm::{Fault, FaultKind, shared_base};
 
 use crate::block::{Block, Cta};
 use crate::memory::{Address, number};

@@ -4,8 +4,8 @@
 use check::module::{AddressBase, Instruction, Operand};
 use isa::texture::{Geometry, elements};
 use isa::{Access, Opaque, OperandKind, Type};
+use machine::{FaultKind, HandleFault, missed};
 use sem::texture::{Fetch, Lookup, SurfaceAccess, SurfacePlace, TEXEL_BYTES};
-use vm::{FaultKind, HandleFault, missed};
 
 use crate::Step;
 use crate::atomic::{combine, operation};
@@ -13,7 +13,7 @@ use crate::memory::number;
 use crate::thread::Cpu;
 
 impl Cpu<'_, '_> {
-    fn handle_fault(&self, fault: &HandleFault) -> Box<vm::Fault> {
+    fn handle_fault(&self, fault: &HandleFault) -> Box<machine::Fault> {
         self.fault(fault.kind, &fault.note)
     }
 

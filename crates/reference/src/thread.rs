@@ -2,7 +2,7 @@
 
 use check::module::{Instruction, LabelId, Node};
 use diag::Span;
-use vm::{Fault, FaultKind};
+use machine::{Fault, FaultKind};
 
 use crate::block::Cta;
 use crate::function::Code;

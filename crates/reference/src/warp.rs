@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use check::module::{Instruction, Operand};
 use diag::Span;
 use isa::{Action, Effect, Mod, Picks, Type};
-use vm::{Fault, FaultKind};
+use machine::{Fault, FaultKind};
 
 use crate::block::Block;
 use crate::thread::Wait;

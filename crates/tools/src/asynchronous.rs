@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use check::Module;
 use check::module::{Instruction, Node};
 use isa::{Action, Effect, Mod};
-use vm::OperationKind;
+use machine::OperationKind;
 
 /// An instruction that writes registers asynchronously.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use check::Module;
 use diag::Span;
 use isa::{Mod, Opcode, Space};
-use vm::{
+use machine::{
     AccessEvent, AccessKind, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess,
     CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver,
     MbarrierEvent, MbarrierOp, ObserverHandle, OperationEvent, TensorMemoryEvent, WarpEvent, WarpKind,

@@ -5,9 +5,9 @@
 //! memory after the launch, unless they are the padding of a structure that is copied.
 //!
 //! Only registers with undefined bits have a shadow. While no register has one, and no unwritten memory has been loaded, the checker
-//! needs no operation events ([`vm::LaunchObserver::follows_operations`]). To find which bits of a result are undefined, `trial.rs`
+//! needs no operation events ([`machine::LaunchObserver::follows_operations`]). To find which bits of a result are undefined, `trial.rs`
 //! runs the operation itself on several inputs. If a guarded operation only writes registers, its guard counts as one more operand
-//! ([`OperationEvent::guard`](vm::OperationEvent::guard)).
+//! ([`OperationEvent::guard`](machine::OperationEvent::guard)).
 //!
 //! For initcheck, modules are lowered without the prologue and without copy propagation (`ptxvm::Module::for_tools`): a hoisted or
 //! substituted value would exist even on paths that never write it.
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use diag::Span;
 use isa::Space;
-use vm::{AccessEvent, AccessKind, BlockAccess, EnterEvent, LaneAccess, WarpEvent, WarpLane};
+use machine::{AccessEvent, AccessKind, BlockAccess, EnterEvent, LaneAccess, WarpEvent, WarpLane};
 
 use crate::written::{Memory, bounds};
 use flow::each_lane;
@@ -266,7 +266,7 @@ impl Values {
             taint.origin = self.origin(Origin::Memory { span, space });
             let first = &mut self.origins[taint.origin as usize - 1].1;
             // The instruction that reads memory of `malloc` identifies it; its address is not kept.
-            if space == Space::Global && lane.address < vm::HEAP_BASE {
+            if space == Space::Global && lane.address < machine::HEAP_BASE {
                 first.get_or_insert(lane.address + u64::from(missing.trailing_zeros()));
             }
         }

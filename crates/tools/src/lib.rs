@@ -1,9 +1,9 @@
 //! Finds what a launch does wrong without failing: races, misuse of barriers, unwritten values, leaks.
 //!
-//! A [`Checker`] is a [`vm::LaunchObserver`]: it sees every access of every thread, and everything that orders accesses. Its
+//! A [`Checker`] is a [`machine::LaunchObserver`]: it sees every access of every thread, and everything that orders accesses. Its
 //! [`Finding`]s name the two places that conflict, the threads, and a repair.
 //!
-//! The checker gets every event of a launch and passes it to the tools that want it; no tool sees more than any [`vm::LaunchObserver`]
+//! The checker gets every event of a launch and passes it to the tools that want it; no tool sees more than any [`machine::LaunchObserver`]
 //! does. racecheck is `race.rs` and what it uses (`block.rs` and `clock.rs` for what threads know, `segment.rs` and `shadow.rs` for
 //! recorded accesses), initcheck is `init.rs`, synccheck is `sync.rs`, `results.rs` and `tensor.rs`.
 //!

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use isa::Space;
-use vm::LaneAccess;
+use machine::LaneAccess;
 
 use crate::block::BlockOrder;
 use crate::checker::Checker;

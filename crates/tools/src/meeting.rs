@@ -1,7 +1,7 @@
 //! A race: its two accesses, and whether they write the same value.
 
 use isa::Space;
-use vm::{AccessEvent, AccessKind, LaneAccess};
+use machine::{AccessEvent, AccessKind, LaneAccess};
 
 use crate::block::WARP;
 use crate::now::Meeting;

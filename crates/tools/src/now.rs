@@ -1,6 +1,6 @@
 //! The access being recorded, as the shadow memory queries it: what it is ordered with, and what it does not conflict with.
 
-use vm::AccessKind;
+use machine::AccessKind;
 
 use crate::block::{BlockOrder, WARP};
 use crate::clock::{Epoch, OBJECTS, Stamp};

@@ -2,7 +2,7 @@
 
 use diag::Span;
 use isa::Space;
-use vm::{AccessKind, Scope, Semantics};
+use machine::{AccessKind, Scope, Semantics};
 
 use crate::waits::Work;
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use isa::Space;
-use vm::{AccessEvent, AccessKind, AsyncStep, Completion, CopyGroup, LaneAccess};
+use machine::{AccessEvent, AccessKind, AsyncStep, Completion, CopyGroup, LaneAccess};
 
 use crate::block::BlockOrder;
 use crate::clock::Stamp;
@@ -138,7 +138,7 @@ impl Races {
     pub fn shared_address(&self, space: Space, owner: [u32; 3], address: u64) -> u64 {
         let place = self.cluster(owner).iter().position(|&block| block == owner);
         let rank = place.filter(|_| space == Space::Shared).unwrap_or(0);
-        vm::shared_base(rank as u32) + address
+        machine::shared_base(rank as u32) + address
     }
 
     /// Threads arrive at their cluster barrier; `relaxed`: without a release.

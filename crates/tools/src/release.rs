@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use diag::Span;
 use isa::Space;
-use vm::{AccessKind, LaneAccess, Order, Scope, Semantics};
+use machine::{AccessKind, LaneAccess, Order, Scope, Semantics};
 
 use crate::block::{BlockOrder, Mark, range};
 use crate::clock::{Clock, Stamp};

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use diag::Span;
-use vm::{AsyncStep, OperationEvent};
+use machine::{AsyncStep, OperationEvent};
 
 use crate::asynchronous::Issue;
 

@@ -12,7 +12,7 @@
 
 mod marks;
 
-use vm::{BlockAccess, BlockAddresses, LaneAccess};
+use machine::{BlockAccess, BlockAddresses, LaneAccess};
 
 use crate::block::{BlockOrder, Threads, contains, members};
 
@@ -524,8 +524,8 @@ mod tests {
             let mut threads = [0; 16];
             crate::block::insert(&mut threads, thread);
             let access = BlockAccess {
-                kind: vm::AccessKind::Load,
-                semantics: vm::Semantics::WEAK,
+                kind: machine::AccessKind::Load,
+                semantics: machine::Semantics::WEAK,
                 span: diag::Span { start: 0, end: 0 },
                 block: [0; 3],
                 space: isa::Space::Shared,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use diag::Span;
-use vm::{BarrierArrival, WarpEvent, WarpKind};
+use machine::{BarrierArrival, WarpEvent, WarpKind};
 
 use crate::block::{Threads, WARP, contains, insert, join, members, range, set_of};
 

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use diag::Span;
-use vm::{TensorCells, TensorMemoryAccess, TensorMemoryEvent};
+use machine::{TensorCells, TensorMemoryAccess, TensorMemoryEvent};
 
 /// The number of lanes and columns of tensor memory.
 const LANES: usize = 128;

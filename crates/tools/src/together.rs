@@ -7,7 +7,7 @@
 //! values matter.
 
 use isa::Space;
-use vm::{AccessKind, BlockAccess, BlockAddresses, LaneAccess, Order};
+use machine::{AccessKind, BlockAccess, BlockAddresses, LaneAccess, Order};
 
 use crate::block::{BlockOrder, Threads, members};
 use crate::clock::Stamp;

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use vm::{AccessKind, AsyncStep, Completion};
+use machine::{AccessKind, AsyncStep, Completion};
 
 use crate::block::BlockOrder;
 use crate::clock::{Epoch, Stamp};

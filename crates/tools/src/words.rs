@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use diag::Span;
 use isa::Space;
-use vm::{AccessKind, DeviceCall};
+use machine::{AccessKind, DeviceCall};
 
 use crate::asynchronous::Issue;
 use crate::block::WARP;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use vm::{BlockAccess, BlockAddresses};
+use machine::{BlockAccess, BlockAddresses};
 
 use crate::block::members;
 use crate::init::Taint;

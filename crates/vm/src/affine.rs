@@ -9,7 +9,7 @@
 //! Narrowest tests: unit tests here, in `code/linear.rs` and in `registers/tests.rs`; `tests/run`: `planes`,
 //! `rows_with_strides`, `patterns_of_groups`.
 
-use crate::mask::{GANG_LANES, GROUP_LANES, WARP_LANES};
+use machine::mask::{GANG_LANES, GROUP_LANES, WARP_LANES};
 
 /// The lanes of a gang as rows of blocks. A row is as wide as the block if that width suits, so that both `%tid.x` and `%tid.y`
 /// step evenly; otherwise it is a warp. In a CTA batch whose blocks are no multiple of a warp, each block is one row.

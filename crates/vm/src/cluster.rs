@@ -13,20 +13,20 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use machine::{Fault, Place};
+use sem::tensor_memory::Misuse;
+
 use crate::affine::LaneRows;
 use crate::code::Code;
 use crate::cta::{Cta, Progress};
 use crate::cta_batch::CtaBatch;
 use crate::exec::{Observer, Step};
-use crate::fault::Fault;
-use crate::grid::Launch;
-use crate::launch::Place;
+use crate::grid::Run;
 use crate::tensor_memory::TensorMemoryOf;
-use sem::tensor_memory::Misuse;
 
 /// The blocks of a cluster in flight, or of a CTA batch if clusters have one block. Reused for the next ones.
 pub(crate) struct Cluster<'l> {
-    launch: &'l Launch,
+    launch: &'l Run<'l>,
     /// By rank. Only one if clusters have one block.
     ctas: Vec<Cta<'l>>,
     members: Option<Rc<Members>>,
@@ -130,7 +130,7 @@ impl Members {
 
 impl<'l> Cluster<'l> {
     /// For blocks whose lanes form rows of a gang as `rows` describes.
-    pub fn new(launch: &'l Launch, code: &'l Code, rows: LaneRows) -> Cluster<'l> {
+    pub fn new(launch: &'l Run<'l>, code: &'l Code, rows: LaneRows) -> Cluster<'l> {
         let mut ctas: Vec<Cta> =
             (0..launch.cluster_blocks()).map(|rank| Cta::new(launch, code, rows, rank)).collect();
         let members = (ctas.len() > 1).then(|| Rc::new(Members::new(&ctas)));

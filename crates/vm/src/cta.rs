@@ -11,6 +11,10 @@
 use std::rc::Rc;
 
 use diag::Span;
+use machine::mask::{Mask, WARP_LANES};
+use machine::memory::{shared_base, shared_rank};
+use machine::{Fault, FaultKind, Place};
+use sem::tensor_memory::Misuse;
 
 use crate::affine::LaneRows;
 use crate::bytes::AlignedBytes;
@@ -18,14 +22,9 @@ use crate::cluster::Members;
 use crate::code::Code;
 use crate::cta_batch::CtaBatch;
 use crate::exec::{Gang, Observer, Step, Turn, Wait, Waiting};
-use crate::fault::{Fault, FaultKind};
-use crate::grid::Launch;
-use crate::launch::Place;
+use crate::grid::Run;
 use crate::limits::Stop;
-use crate::mask::{Mask, WARP_LANES};
-use crate::memory::{shared_base, shared_rank};
 use crate::tensor_memory::TensorMemoryOf;
-use sem::tensor_memory::Misuse;
 
 /// Barriers of a block (PTX ISA, "bar, barrier").
 pub(crate) const BARRIERS: usize = 16;
@@ -112,9 +111,9 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(launch: &Launch, blocks: usize, rank: u32) -> Shared {
+    fn new(launch: &Run, blocks: usize, rank: u32) -> Shared {
         // The stride keeps the shared memory of every block aligned.
-        let bytes = launch.shared.allocated();
+        let bytes = launch.shared().allocated();
         let stride = if blocks > 1 { bytes as usize } else { 0 };
         Shared {
             memory: AlignedBytes::zeroed(stride * (blocks - 1) + bytes as usize),
@@ -122,7 +121,7 @@ impl Shared {
             stride,
             barriers: (0..blocks).map(|_| Barriers::default()).collect(),
             barriers_used: false,
-            warps: launch.config.block_threads().div_ceil(WARP_LANES as u64) as usize,
+            warps: launch.config().block_threads().div_ceil(WARP_LANES as u64) as usize,
             waiting: Waiting::default(),
             alive: Vec::new(),
             rank,
@@ -410,7 +409,7 @@ pub(crate) enum Progress {
 
 /// A block or CTA batch in flight. Reused for the next one.
 pub(crate) struct Cta<'l> {
-    launch: &'l Launch,
+    launch: &'l Run<'l>,
     pub shared: Shared,
     gangs: Vec<Gang<'l>>,
     /// The order in which gangs get their turns.
@@ -420,8 +419,8 @@ pub(crate) struct Cta<'l> {
 
 impl<'l> Cta<'l> {
     /// For blocks with this cluster rank. `rows` describes how their lanes form rows of a gang.
-    pub fn new(launch: &'l Launch, code: &'l Code, rows: LaneRows, rank: u32) -> Cta<'l> {
-        let threads = launch.config.block_threads() as usize * rows.blocks();
+    pub fn new(launch: &'l Run<'l>, code: &'l Code, rows: LaneRows, rank: u32) -> Cta<'l> {
+        let threads = launch.config().block_threads() as usize * rows.blocks();
         let gangs: Vec<_> = (0..threads)
             .step_by(code.lanes)
             .map(|first| Gang::new(launch, code, rows, rank, first as u32, code.lanes.min(threads - first)))
@@ -433,9 +432,9 @@ impl<'l> Cta<'l> {
 
     /// Starts the blocks of a CTA batch.
     pub fn start(&mut self, batch: CtaBatch) -> Step {
-        self.shared.reset(batch.blocks, self.launch.config.block_threads() as usize);
+        self.shared.reset(batch.blocks, self.launch.config().block_threads() as usize);
         self.random =
-            self.launch.config.schedule.unwrap_or(0) ^ batch.first.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.launch.config().schedule.unwrap_or(0) ^ batch.first.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.gangs.iter_mut().try_for_each(|gang| gang.start(batch, &mut self.shared))
     }
 
@@ -465,7 +464,7 @@ impl<'l> Cta<'l> {
                 Turn::Done => done += 1,
                 Turn::Blocked => {}
                 Turn::Stopped => {
-                    if let Some((stop, place)) = self.gangs[index].stopped {
+                    if let Some((stop, place)) = self.gangs[index].steps.stopped {
                         return Ok(Progress::Stopped(stop, place));
                     }
                 }

@@ -24,10 +24,10 @@
 //! tests below.
 
 use ir::{AccessKind, OpKind, Terminator, WarpOp};
+use machine::builtin::Builtin;
+use machine::mask::{GANG_LANES, GROUP_LANES, WARP_LANES};
 
-use crate::builtin::Builtin;
-use crate::grid::Launch;
-use crate::mask::{GANG_LANES, GROUP_LANES, WARP_LANES};
+use crate::grid::Run;
 use crate::registers::REGISTER_LIMIT;
 
 /// The most shared memory of all blocks of a CTA batch: it fits into the private cache of a host core.
@@ -146,37 +146,37 @@ fn small_blocks(most: usize, threads: usize, shared: bool) -> usize {
 
 impl CtaBatches {
     /// The CTA batches of a launch, enough for all `host_threads`.
-    pub fn of(launch: &Launch, host_threads: usize) -> CtaBatches {
-        let config = &launch.config;
+    pub fn of(launch: &Run, host_threads: usize) -> CtaBatches {
+        let config = &launch.config();
         let threads = config.block_threads() as usize;
         let grid = config.grid.map(|n| u64::from(n.max(1)));
         let range = config.block_range();
         let mut most = if launch.shuffled { WARP_LANES } else { GANG_LANES };
         // A function with very many registers runs in smaller gangs.
-        while most > WARP_LANES && launch.kernel.most_register_bytes(most) > REGISTER_LIMIT {
+        while most > WARP_LANES && launch.info.most_register_bytes(most) > REGISTER_LIMIT {
             most /= 2;
         }
         let whole_warps = threads.is_multiple_of(WARP_LANES);
         let together = !launch.shuffled
             && !config.deterministic
             && launch.cluster_blocks() == 1
-            && launch.shared.bytes <= SHARED_BYTES
+            && launch.shared().bytes <= SHARED_BYTES
             // An instruction, observer or profile that looks at warps would see lanes of several blocks in one warp.
-            && (whole_warps || !launch.kernel.sees_warps && config.profile.is_none() && config.observer.is_none())
+            && (whole_warps || !launch.info.sees_warps && config.profile.is_none() && config.observer.is_none())
             && threads <= most
-            && !launch.kernel.apart;
+            && !launch.info.apart;
         let blocks = match together {
             false => 1,
             true if whole_warps => (most / threads) as u64,
-            true => small_blocks(most, threads, launch.shared.bytes > 0) as u64,
+            true => small_blocks(most, threads, launch.shared().bytes > 0) as u64,
         };
-        let blocks = blocks.min(SHARED_BYTES / launch.shared.bytes.max(1));
+        let blocks = blocks.min(SHARED_BYTES / launch.shared().bytes.max(1));
         // Leave enough CTA batches for all host threads. A kernel can observe their number only through races of its
         // blocks (the order of their atomic operations) and through the clock.
         let fair = (range.end - range.start) / (2 * host_threads as u64);
         let blocks = blocks.min(fair).max(1);
         // A part of a grid may contain incomplete rows. Printed text comes out CTA batch by CTA batch.
-        let in_order = config.blocks.is_some() || launch.kernel.prints;
+        let in_order = config.blocks.is_some() || launch.kernel().prints;
         let row = Row::of(grid, threads as u64, blocks, in_order);
         let blocks = blocks.min(row.blocks);
         // The same number of CTA batches, of about equal size.

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ir::{AccessKind, Extent, OpKind, Order, Scope, Semantics, Start};
 use isa::Space;
+use machine::builtin::Builtin;
 
-use crate::builtin::Builtin;
-use crate::grid::Launch;
+use crate::grid::Run;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -103,7 +103,7 @@ static COPIES: AtomicU64 = AtomicU64::new(0);
 
 impl Saved {
     /// Copies the part of the page that belongs to the allocation at this address.
-    fn new(launch: &Launch, address: u64) -> Option<Saved> {
+    fn new(launch: &Run, address: u64) -> Option<Saved> {
         let extent = launch.allocation(address)?;
         let start = (address / PAGE * PAGE).max(extent.base);
         let end = (address | (PAGE - 1)).saturating_add(1).min(extent.base.saturating_add(extent.bytes));
@@ -152,7 +152,7 @@ impl Footprint {
     }
 
     /// A CTA batch, given by its first block, is about to access global memory.
-    pub fn note(&mut self, launch: &Launch, batch: [u32; 3], touch: Touch, address: u64, bytes: u64) {
+    pub fn note(&mut self, launch: &Run, batch: [u32; 3], touch: Touch, address: u64, bytes: u64) {
         let (mut at, end) = (address, address.saturating_add(bytes));
         let mut depends = false;
         while at < end {
@@ -193,7 +193,7 @@ impl Footprint {
     }
 
     /// Undoes all writes.
-    pub fn undo(all: Vec<Footprint>, launch: &Launch) {
+    pub fn undo(all: Vec<Footprint>, launch: &Run) {
         let pages = all.into_iter().flat_map(|footprint| footprint.pages);
         let mut saved: Vec<(Saved, [u64; BITS])> = Vec::new();
         for page in pages {
@@ -223,20 +223,20 @@ impl Footprint {
 #[derive(Default)]
 pub(crate) struct Undoable(OnceLock<bool>);
 
-impl Launch {
+impl Run<'_> {
     /// Whether the blocks may run on separate host threads and be undone.
     pub(crate) fn may_be_undone(&self) -> bool {
-        let config = &self.config;
+        let config = self.config();
         let is_simple = self.cluster_blocks() == 1 && !config.cooperative && config.progress.is_none();
         is_simple
-            && self.arena.is_memory_once()
-            && *self.kernel.undoable.0.get_or_init(|| self.has_own_memory())
+            && self.arena().is_memory_once()
+            && *self.info.undoable.0.get_or_init(|| self.has_own_memory())
     }
 
     /// Whether the kernel's only effects outside of a block are loads, stores and atomic operations without results.
     fn has_own_memory(&self) -> bool {
         let program = self.program();
-        let reached = self.kernel.reached.iter().zip(&program.functions).zip(&program.module.functions);
+        let reached = self.kernel().reached.iter().zip(&program.functions).zip(&program.module.functions);
         reached.filter(|((reached, _), _)| **reached).all(|((_, function), checked)| {
             Builtin::of(&checked.name).is_none_or(|builtin| builtin == Builtin::AssertFail)
                 && function.iter().flat_map(|function| function.prologue.iter().chain(&function.ops)).all(

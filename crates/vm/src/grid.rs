@@ -1,44 +1,25 @@
 //! A launch in progress: host threads take blocks and run them.
 
-use std::collections::{HashMap, VecDeque};
-use std::ops::Range;
+use std::collections::VecDeque;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use isa::Space;
+use lanes::HostPath;
+use machine::{Launch, LaunchError, LaunchReport, ObserverHandle, Stopwatch, caught, host_path, pool};
 
 use crate::affine::LaneRows;
-use crate::block_memory::BlockMemory;
 use crate::cluster::Cluster;
 use crate::code::Code;
-use crate::cooperative::Workspace;
 use crate::cta::{Progress, next_random};
 use crate::cta_batch::CtaBatches;
 use crate::exec::{Observer, Recorder, Watcher};
 use crate::footprint::Footprint;
 use crate::grid_barrier::GridBarrier;
-use crate::kernel::Kernel;
-use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
+use crate::kernel::KernelInfo;
 use crate::limits::Limits;
-use crate::loaded::Image;
-use crate::memory::{Extent, HEAP_BASE, Heap, Table, resolve, shared_rank};
-use crate::observer::ObserverHandle;
-use crate::panics::caught;
-use crate::pool;
-use crate::shared::{SharedLayout, SharedOwner};
 use crate::standstill::{Share, Standstill};
-use crate::stopwatch::Stopwatch;
-use crate::texture::{Object, ObjectTable};
-use lanes::HostPath;
-
-/// The most blocks that one host thread keeps in flight while they wait for one another, unless the launch is
-/// cooperative. The host thread starts more if all its blocks are stuck and the grid has at most as many blocks as all
-/// host threads may keep in flight: the other host threads may be busy elsewhere.
-pub(crate) const RESIDENT_BLOCKS: usize = 1024;
-
-/// No allocation begins below this address. An access below it comes from a null pointer.
-const NULL_POINTERS: u64 = 1 << 16;
 
 /// A launch of at least this many blocks begins on one host thread.
 const MANY_BLOCKS: u64 = 64;
@@ -58,200 +39,64 @@ const CHECKED_THREADS: usize = 8;
 /// How long a launch runs on one host thread first: waking other threads takes about this long.
 const WAKING_TIME: Duration = Duration::from_micros(40);
 
-/// A prepared launch: everything that its threads read.
-pub struct Launch {
-    pub(crate) image: Arc<Image>,
-    pub(crate) kernel: Arc<Kernel>,
-    pub(crate) config: LaunchConfig,
-    pub(crate) path: HostPath,
-    /// Global memory as it was when the launch was prepared.
-    pub(crate) arena: Arc<Table>,
-    pub(crate) heap: Arc<Heap>,
-    /// `.const` memory when the launch was prepared.
-    pub(crate) constants: Arc<Vec<u8>>,
-    /// Textures, samplers and surfaces when the launch was prepared, and the objects bound to variables of the module.
-    pub(crate) objects: ObjectTable,
-    pub(crate) bindings: Arc<HashMap<usize, Object>>,
-    pub(crate) params: Vec<u8>,
-    /// Static and dynamic shared memory.
-    pub(crate) shared: Arc<SharedLayout>,
+/// A launch that the interpreter runs: what its host threads share besides the launch itself.
+pub(crate) struct Run<'l> {
+    launch: &'l Launch,
+    pub info: Arc<KernelInfo>,
+    pub path: HostPath,
     /// `--schedule`: gangs of one warp in a shuffled order.
-    pub(crate) shuffled: bool,
-    pub(crate) grid_barrier: GridBarrier,
-    pub(crate) limits: Limits,
-    /// For a cooperative launch.
-    pub(crate) workspace: Option<Workspace>,
-    /// For a kernel with `.minperctamemory`.
-    pub(crate) block_memory: Option<BlockMemory>,
-    pub(crate) start: Stopwatch,
+    pub shuffled: bool,
+    pub grid_barrier: GridBarrier,
+    pub limits: Limits,
 }
 
-impl std::fmt::Debug for Launch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kernel = &self.module().functions[self.entry().index()].name;
-        f.debug_struct("Launch").field("kernel", kernel).finish_non_exhaustive()
-    }
-}
+impl Deref for Run<'_> {
+    type Target = Launch;
 
-impl Launch {
-    /// `%tid` of a thread, by its linear index in the block.
-    pub fn thread(&self, index: usize) -> [u32; 3] {
-        let [nx, ny, _] = self.config.block.map(|n| n.max(1) as usize);
-        [(index % nx) as u32, (index / nx % ny) as u32, (index / (nx * ny)) as u32]
-    }
-
-    /// `%ctaid` of a block, by its linear index in the grid.
     #[inline]
-    pub fn ctaid(&self, index: u64) -> [u32; 3] {
-        let [nx, ny, _] = self.config.grid.map(|n| u64::from(n.max(1)));
-        if index < nx {
-            // Avoid slow divisions.
-            return [index as u32, 0, 0];
-        }
-        [(index % nx) as u32, (index / nx % ny) as u32, (index / (nx * ny)) as u32]
+    fn deref(&self) -> &Launch {
+        self.launch
     }
+}
 
-    /// The linear index of a block in the grid, by its `%ctaid`.
-    pub fn block_index(&self, [x, y, z]: [u32; 3]) -> u64 {
-        let [nx, ny, _] = self.config.grid.map(u64::from);
-        u64::from(x) + nx * (u64::from(y) + ny * u64::from(z))
-    }
+/// Runs all blocks of a prepared launch on the interpreter.
+///
+/// # Errors
+/// When the machine lacks the host path that the launch asks for, a thread faults, or a limit of the configuration is
+/// reached.
+pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
+    Run::new(launch)?.run()
+}
 
-    /// Blocks of a cluster in x, y and z (`%cluster_nctaid`).
-    pub fn cluster(&self) -> [u32; 3] {
-        self.config.cluster.unwrap_or([1; 3])
-    }
-
-    /// Blocks of a cluster (`%cluster_nctarank`).
-    pub fn cluster_blocks(&self) -> u32 {
-        self.config.cluster_blocks()
-    }
-
-    /// Whether the launch or its kernel specifies the size of clusters (`%is_explicit_cluster`).
-    pub fn is_explicit_cluster(&self) -> bool {
-        self.config.cluster.is_some()
-    }
-
-    /// The place of a block in its cluster (`%cluster_ctaid`).
-    pub fn cluster_ctaid(&self, ctaid: [u32; 3]) -> [u32; 3] {
-        let cluster = self.cluster();
-        std::array::from_fn(|axis| ctaid[axis] % cluster[axis])
-    }
-
-    /// The rank of a block in its cluster (`%cluster_ctarank`).
-    pub fn cluster_rank(&self, ctaid: [u32; 3]) -> u32 {
-        let ([nx, ny, _], [x, y, z]) = (self.cluster(), self.cluster_ctaid(ctaid));
-        x + nx * (y + ny * z)
-    }
-
-    /// The linear index of the block with this rank in a cluster, which is given by its linear index in the grid.
-    pub fn block_of_cluster(&self, cluster: u64, rank: u32) -> u64 {
-        let extents = self.cluster();
-        let clusters: [u32; 3] = std::array::from_fn(|axis| (self.config.grid[axis] / extents[axis]).max(1));
-        let place = |index: u64, [nx, ny, _]: [u32; 3]| {
-            let (nx, ny) = (u64::from(nx), u64::from(ny));
-            [index % nx, index / nx % ny, index / (nx * ny)]
+impl<'l> Run<'l> {
+    fn new(launch: &'l Launch) -> Result<Run<'l>, LaunchError> {
+        let config = launch.config();
+        let path = match config.host_path {
+            Some(path) if path.is_available() => path,
+            Some(path) => {
+                return Err(LaunchError::Invalid(format!("this machine has no {}", path.name())));
+            }
+            None => host_path().map_err(|error| LaunchError::Invalid(error.to_string()))?,
         };
-        let (first, within) = (place(cluster, clusters), place(rank.into(), extents));
-        let [x, y, z] = std::array::from_fn(|axis| first[axis] * u64::from(extents[axis]) + within[axis]);
-        let [nx, ny, _] = self.config.grid.map(u64::from);
-        x + nx * (y + ny * z)
+        Ok(Run {
+            launch,
+            info: launch.kernel().kept(|| KernelInfo::new(launch)),
+            path,
+            shuffled: config.schedule.is_some(),
+            grid_barrier: GridBarrier::of(launch.kernel().waits_for_grid, config),
+            limits: Limits::of(config),
+        })
     }
 
-    /// `%ctaid` of the block with this rank in the cluster of the block `ctaid`.
-    pub fn neighbour(&self, ctaid: [u32; 3], rank: u32) -> [u32; 3] {
-        let ([nx, ny, _], own) = (self.cluster(), self.cluster_ctaid(ctaid));
-        let place = [rank % nx, rank / nx % ny, rank / (nx * ny)];
-        std::array::from_fn(|axis| ctaid[axis] - own[axis] + place[axis])
-    }
-
-    /// Nanoseconds since the launch began.
-    pub fn nanoseconds(&self) -> u64 {
-        self.start.elapsed().as_nanos() as u64
-    }
-
-    /// The lowered module.
-    pub(crate) fn program(&self) -> &ir::Program {
-        &self.image.program
-    }
-
-    /// The kernel's name.
-    pub fn kernel_name(&self) -> &str {
-        self.function_name(self.kernel.entry.0)
-    }
-
-    pub(crate) fn function_name(&self, index: u32) -> &str {
-        self.program().module.functions.get(index as usize).map_or("?", |f| &f.name)
-    }
-
-    /// The allocation of global memory at or before `address`: the one that contains it, if any does.
-    #[inline]
-    pub(crate) fn allocation(&self, address: u64) -> Option<Extent> {
-        match address {
-            HEAP_BASE.. => self.heap.find(address),
-            _ => Some(self.arena.find(address)?.extent()),
-        }
-    }
-
-    /// Describes the allocation or variable nearest to an access.
-    pub fn describe(&self, space: Space, address: u64, bytes: u64) -> Option<String> {
-        let (space, inner) = resolve(space, address);
-        let limit = |what: &str, size: u64| Some(format!("{what} has {size} bytes"));
-        match space {
-            Space::Global if inner < NULL_POINTERS => Some(match inner {
-                0 => "a null pointer".to_owned(),
-                n => format!("{n} bytes behind a null pointer"),
-            }),
-            Space::Global => {
-                let (name, extent) = match inner {
-                    HEAP_BASE.. => ("an allocation of `malloc`", self.heap.find(inner)?),
-                    _ => self.arena.nearest(inner).map(|a| (a.name(), a.extent()))?,
-                };
-                let freed = if extent.storage.is_none() { ", which was freed" } else { "" };
-                let place = place_beside(extent.base, extent.bytes, inner, bytes);
-                Some(format!("{place} {name}, {} bytes at {:#x}{freed}", extent.bytes, extent.base))
-            }
-            Space::Shared if shared_rank(inner).0 >= self.cluster_blocks() => {
-                let (rank, blocks) = (shared_rank(inner).0, self.cluster_blocks());
-                Some(format!("shared memory of rank {rank} in a cluster of {blocks}"))
-            }
-            Space::Shared if let Some(extent) = self.shared.nearest(shared_rank(inner).1) => {
-                let size = extent.end - extent.base;
-                let place = place_beside(extent.base, size, shared_rank(inner).1, bytes);
-                let name = match extent.owner {
-                    SharedOwner::Variable(id) => {
-                        format!("shared variable `{}`", self.program().module.variables[id.index()].name)
-                    }
-                    SharedOwner::Dynamic => "dynamic shared memory".to_owned(),
-                    SharedOwner::System => "shared memory that is reserved for the system".to_owned(),
-                };
-                let block = match self.cluster_blocks() {
-                    1 => String::new(),
-                    _ => format!(" of the block of rank {}", shared_rank(inner).0),
-                };
-                let base = inner - shared_rank(inner).1 + extent.base;
-                Some(format!("{place} {name}, {size} bytes at {base:#x}{block}"))
-            }
-            Space::Shared => limit("shared memory of this block", self.shared.bytes),
-            Space::Const => limit(".const memory", self.constants.len() as u64),
-            Space::Param => limit("the kernel's parameter space", self.params.len() as u64),
-            Space::Local => Some("outside the local memory of this thread".to_owned()),
-            _ => None,
-        }
-    }
-
-    /// Runs all blocks on the interpreter.
-    ///
-    /// # Errors
-    /// When a thread faults, or a limit of the configuration is reached.
-    pub fn run(&self) -> Result<LaunchReport, LaunchError> {
-        if self.config.profile.is_some() && self.config.observer.is_some() {
+    /// Runs all blocks.
+    fn run(&self) -> Result<LaunchReport, LaunchError> {
+        if self.config().profile.is_some() && self.config().observer.is_some() {
             let what = "a launch can have a profile or an observer, not both";
             return Err(LaunchError::Invalid(what.to_owned()));
         }
-        let mut host_threads = self.config.host_threads();
+        let mut host_threads = self.config().host_threads();
         let mut fair_to = host_threads;
-        if let Some(observer) = &self.config.observer {
+        if let Some(observer) = &self.config().observer {
             observer.notify(|observer| observer.begin(self));
             if host_threads > 1 && self.run_apart(observer, host_threads)? {
                 observer.notify(|observer| observer.end(self));
@@ -265,7 +110,7 @@ impl Launch {
         let (batches, code) = self.batches(fair_to);
         let work = Work::new(self, &code, batches, host_threads);
         let host_threads = work.host_threads(host_threads);
-        match (&self.config.profile, &self.config.observer) {
+        match (&self.config().profile, &self.config().observer) {
             (None, None) => work.run(host_threads, || (), |()| ()),
             (_, Some(observer)) => {
                 work.run(host_threads, || Watcher::new(observer.clone()), |_| ());
@@ -284,15 +129,15 @@ impl Launch {
 
     /// The report of a launch that has ended.
     fn report(&self) -> LaunchReport {
-        self.config.output.flush();
-        let seconds = self.start.elapsed().as_secs_f64();
+        self.config().output.flush();
+        let seconds = self.elapsed().as_secs_f64();
         LaunchReport { thread_instructions: self.limits.steps(), seconds }
     }
 
     /// The CTA batches of the launch, and the code for their gangs.
     fn batches(&self, fair_to: usize) -> (CtaBatches, Arc<Code>) {
         let batches = CtaBatches::of(self, fair_to);
-        (batches, self.kernel.code(&self.image, batches.lanes, self.path, &self.shared))
+        (batches, self.info.code(self, batches.lanes, self.path))
     }
 
     /// Runs all blocks on several host threads, each with a forked observer. Returns false, with all effects undone, if
@@ -301,7 +146,8 @@ impl Launch {
     /// # Errors
     /// When a host thread panicked. Its writes cannot be undone.
     fn run_apart(&self, observer: &ObserverHandle, host_threads: usize) -> Result<bool, LaunchError> {
-        let host_threads = host_threads.min(usize::try_from(self.config.grid_blocks()).unwrap_or(usize::MAX));
+        let host_threads =
+            host_threads.min(usize::try_from(self.config().grid_blocks()).unwrap_or(usize::MAX));
         if host_threads < 2 || !self.may_be_undone() {
             return Ok(false);
         }
@@ -345,26 +191,9 @@ impl Launch {
     }
 }
 
-/// Where an access is relative to `size` bytes at `base`. The access is not entirely within them.
-fn place_beside(base: u64, size: u64, address: u64, bytes: u64) -> String {
-    let end = base + size;
-    if address < base {
-        format!("{} bytes before", base - address)
-    } else if address >= end {
-        match address - end {
-            0 => "just past the end of".to_owned(),
-            n => format!("{n} bytes past the end of"),
-        }
-    } else if address.saturating_add(bytes) > end {
-        format!("reaching {} bytes past the end of", address.saturating_add(bytes) - end)
-    } else {
-        format!("{} bytes into", address - base)
-    }
-}
-
 /// The blocks of a launch, shared by its host threads.
 struct Work<'l> {
-    launch: &'l Launch,
+    launch: &'l Run<'l>,
     code: &'l Code,
     /// How the lanes of a gang form rows of one block or several.
     rows: LaneRows,
@@ -380,11 +209,11 @@ struct Work<'l> {
 }
 
 impl<'l> Work<'l> {
-    fn new(launch: &'l Launch, code: &'l Code, batches: CtaBatches, host_threads: usize) -> Work<'l> {
+    fn new(launch: &'l Run<'l>, code: &'l Code, batches: CtaBatches, host_threads: usize) -> Work<'l> {
         Work {
             launch,
             code,
-            rows: LaneRows::of(launch.config.block, batches.lanes, batches.blocks),
+            rows: LaneRows::of(launch.config().block, batches.lanes, batches.blocks),
             batches,
             next: AtomicU64::new(0),
             share: (batches.count() / (64 * host_threads as u64)).clamp(1, 16),
@@ -409,7 +238,7 @@ impl<'l> Work<'l> {
         self.end_if_panics(|| {
             let mut runner = Runner::new(self, observe());
             // Waking other threads takes longer than a small launch.
-            let many = host_threads > 1 && self.launch.config.grid_blocks() >= MANY_BLOCKS;
+            let many = host_threads > 1 && self.launch.config().grid_blocks() >= MANY_BLOCKS;
             match host_threads {
                 _ if many && runner.run(Until::Time(WAKING_TIME)) => {}
                 1 => drop(runner.run(Until::Over)),
@@ -518,7 +347,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         let (idle, flight) = (Vec::new(), VecDeque::new());
         work.standstill.begin();
         let (share, window) = (Share::default(), (0, Vec::new()));
-        let random = work.launch.config.schedule.unwrap_or(0);
+        let random = work.launch.config().schedule.unwrap_or(0);
         Runner {
             observer,
             work,
@@ -585,7 +414,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     fn has_room(&self) -> bool {
         let blocks = self.flight.len();
         let launch = self.work.launch;
-        blocks < launch.config.resident_blocks() || self.stuck == blocks && launch.grid_barrier.all_resident
+        blocks < launch.config().resident_blocks() || self.stuck == blocks && launch.grid_barrier.all_resident
     }
 
     /// Takes the next CTA batch to start.
@@ -605,7 +434,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     /// Whether blocks start in a shuffled order and yield at any time. `--deterministic` promises another order.
     fn shuffles_blocks(&self) -> bool {
         let launch = self.work.launch;
-        launch.shuffled && !launch.config.deterministic
+        launch.shuffled && !launch.config().deterministic
     }
 
     /// The CTA batch that starts in the place of `batch`. A block may wait for lower blocks, so CTA batches change
@@ -615,7 +444,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         if self.window.0 != first || self.window.1.is_empty() {
             let end = (first + WINDOW).min(self.work.batches.count());
             let mut all: Vec<u64> = (first..end).collect();
-            let mut state = self.work.launch.config.schedule.unwrap_or(0) ^ first;
+            let mut state = self.work.launch.config().schedule.unwrap_or(0) ^ first;
             for i in (1..all.len()).rev() {
                 all.swap(i, next_random(&mut state) as usize % (i + 1));
             }
@@ -678,7 +507,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         match progress.map_err(|fault| (block, LaunchError::Fault(fault)))? {
             Progress::Stopped(stop, place) => return Err((block, stop.error(Some(place)))),
             Progress::Finished => {
-                launch.config.report_ended(blocks as u64);
+                launch.config().report_ended(blocks as u64);
                 self.idle.push(flight.cluster);
                 self.start_more = self.flight.is_empty();
                 self.work.standstill.go_on(&mut self.share);

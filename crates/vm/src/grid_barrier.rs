@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::launch::LaunchConfig;
+use machine::LaunchConfig;
 
 /// Counts the threads of a grid that have arrived and those that have ended.
 pub(crate) struct GridBarrier {

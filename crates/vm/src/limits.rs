@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::launch::{LaunchConfig, LaunchError, Place};
+use machine::{LaunchConfig, LaunchError, Place};
 
 /// Basic blocks that a gang executes between two checks. A power of two.
 const INTERVAL: i64 = 1 << 6;

@@ -1,7 +1,7 @@
 //! Patterns: common properties of the addresses in an array.
 
-use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
 use lanes::{Helpers, Spread};
+use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
 
 /// Properties of a slot's values in some lanes. Computed once for all accesses that use the slot as an address.
 #[derive(Clone, Copy, Debug)]

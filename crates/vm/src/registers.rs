@@ -10,14 +10,14 @@
 //! next launch: the first partial write to an array clears it. Narrowest test:
 //! `no_lane_shows_what_an_earlier_launch_left`.
 
+use compacted::{Compaction, is_compacted_only};
 use ir::Width;
+use lanes::{Factor, Helpers, HostPath};
+use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
 
 use crate::affine::{Affine, LaneRows};
 use crate::bytes::{AlignedBytes, load, load_unaligned, store};
-use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
 use crate::pattern::Pattern;
-use compacted::{Compaction, is_compacted_only};
-use lanes::{Factor, Helpers, HostPath};
 
 mod compacted;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use vm::{
+use machine::{
     AccessEvent, AccessKind, AsyncEvent, BarrierArrival, BarrierRelease, BlockAccess, BlockAddresses, Device,
     FaultKind, FenceEvent, LaneAccess, LaunchConfig, LaunchError, LaunchObserver, ObserverHandle, Order,
     Scope, Semantics,
@@ -22,7 +22,7 @@ struct Notes {
 fn line(access: &AccessEvent, array: u64) -> String {
     let mut text = format!("{:?} {:?} {:?}", access.kind, access.semantics, access.space);
     let place = |lane: &LaneAccess| match lane.address.checked_sub(array) {
-        Some(offset) if lane.address >= vm::ARENA_BASE => offset,
+        Some(offset) if lane.address >= machine::ARENA_BASE => offset,
         _ => lane.address,
     };
     for lane in access.lanes {
@@ -97,7 +97,7 @@ fn launch(
     let mut config = LaunchConfig::new([grid, 1, 1], [block, 1, 1]);
     config.threads = Some(1);
     config.observer = Some(observer(array));
-    device.launch(&module, "test", config, array.to_le_bytes().to_vec()).map(|_| ())
+    vm::run(&device.prepare(&module, "test", config, array.to_le_bytes().to_vec())?).map(|_| ())
 }
 
 /// Launches a kernel with one array of 256 bytes; what was seen, and how it ended.

@@ -54,7 +54,7 @@ struct Job {
 
 const MIRI: &[Job] = &[
     Job {
-        arguments: &["-p", "ptxvm-vm", "--lib"],
+        arguments: &["-p", "ptxvm-machine", "-p", "ptxvm-vm", "--lib"],
         filters: &[],
         skipped: &[
             (
@@ -75,7 +75,7 @@ const MIRI: &[Job] = &[
 
 const ADDRESS: &[Job] = &[
     Job { arguments: &["-p", "ptxvm-lanes", "--tests"], filters: &[], skipped: &[] },
-    Job { arguments: &["-p", "ptxvm-vm", "--lib"], filters: &[], skipped: &[] },
+    Job { arguments: &["-p", "ptxvm-machine", "-p", "ptxvm-vm", "--lib"], filters: &[], skipped: &[] },
     Job {
         arguments: &["-p", "ptxvm", "--lib", "--tests"],
         filters: &[],
@@ -88,7 +88,7 @@ const ADDRESS: &[Job] = &[
 ];
 
 const THREAD: &[Job] = &[
-    Job { arguments: &["-p", "ptxvm-vm", "--lib"], filters: &[], skipped: &[] },
+    Job { arguments: &["-p", "ptxvm-machine", "-p", "ptxvm-vm", "--lib"], filters: &[], skipped: &[] },
     // Launches of more than a moment go to four host threads; `contended` is one.
     Job { arguments: &["-p", "ptxvm", "--test", "in_process"], filters: &["together::"], skipped: &[] },
     // Several threads on one device.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use vm::CopyGroup;
+use machine::CopyGroup;
 
 use super::BlockOrder;
 use crate::clock::{Clock, Epoch, OBJECTS, Stamp};

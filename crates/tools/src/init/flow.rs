@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use isa::Space;
-use vm::{LaneAccess, OperationEvent, OperationKind};
+use machine::{LaneAccess, OperationEvent, OperationKind};
 
 use super::trial::{depends, depends_on_lanes};
 use super::{LANES, LoadedCells, Matter, Taint, Values, low};

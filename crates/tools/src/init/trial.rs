@@ -1,6 +1,6 @@
 //! initcheck: finds the undefined bits of a result by running the operation on several inputs.
 
-use vm::OperationEvent;
+use machine::OperationEvent;
 
 /// The values that the undefined bits of a use take in turn: all zeros, all ones, the least and greatest signed numbers of 16, 32
 /// and 64 bits, and bit patterns.

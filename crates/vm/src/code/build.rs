@@ -2,8 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 
-use check::module::{Body, FuncId, Prototype, VarId};
+use check::module::{Body, Prototype};
 use isa::{Opcode, Space};
+use lanes::HostPath;
+use machine::Launch;
+use machine::memory::{function_address, generic_offset};
+use sem::texture::{Lookup, SurfaceAccess};
 
 use super::{
     Access, Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code,
@@ -13,25 +17,13 @@ use super::{
     Texel, TexelWork, TryCancel, WarpOp, array_bytes,
 };
 use crate::exec::{REDUCTION_COST, SPIN_COST};
-use crate::kernel::Kernel;
-use crate::loaded::Image;
-use crate::memory::{CODE_STRIDE, CODE_WINDOW, generic_offset};
 use crate::registers::SlotRef;
-use crate::shared::SharedLayout;
-use lanes::HostPath;
-use sem::texture::{Lookup, SurfaceAccess};
 
-/// Builds the code of a kernel for gangs of `lanes` lanes, with its shared variables placed by a layout.
-pub(crate) fn build(
-    image: &Image,
-    kernel: &Kernel,
-    lanes: usize,
-    path: HostPath,
-    shared: &SharedLayout,
-) -> Code {
-    let (program, reached) = (&*image.program, &kernel.reached);
+/// Builds the code of a launch's kernel for gangs of `lanes` lanes. Of the launch it uses where variables are.
+pub(crate) fn build(launch: &Launch, lanes: usize, path: HostPath) -> Code {
+    let (program, reached) = (launch.program(), &launch.kernel().reached);
     let counts = Counts::default();
-    let context = Context { image, kernel, path, shared };
+    let context = Context { launch, path };
     let all = program.functions.iter().zip(&program.module.functions).zip(reached);
     let functions = all
         .map(|((function, checked), reached)| {
@@ -89,21 +81,8 @@ fn next(counter: &Cell<usize>) -> usize {
 /// The parameters for which all functions of a kernel are built.
 #[derive(Clone, Copy)]
 struct Context<'a> {
-    image: &'a Image,
-    kernel: &'a Kernel,
+    launch: &'a Launch,
     path: HostPath,
-    shared: &'a SharedLayout,
-}
-
-impl Context<'_> {
-    /// Address of a variable in its own space.
-    fn variable(self, id: VarId) -> u64 {
-        self.shared.address(id).unwrap_or_else(|| self.image.address(id.index()))
-    }
-
-    fn param_offset(self, index: u32) -> u64 {
-        self.kernel.param_offsets.get(index as usize).copied().unwrap_or(0)
-    }
 }
 
 pub(super) struct Builder<'a> {
@@ -236,12 +215,14 @@ impl<'a> Builder<'a> {
             ir::Base::Slot(slot) => (Base::Slot(self.slot(slot)), offset),
             ir::Base::Zero => (Base::Zero, offset),
             ir::Base::Variable(id) => {
-                let variables = &self.context.image.program.module.variables;
+                let variables = &self.context.launch.module().variables;
                 let is_shared = variables[id.index()].space == Space::Shared;
                 let start = if is_shared { Base::Shared } else { Base::Zero };
-                (start, self.context.variable(id).wrapping_add(offset))
+                (start, self.context.launch.variable_address(id).wrapping_add(offset))
             }
-            ir::Base::KernelParam(i) => (Base::Zero, self.context.param_offset(i).wrapping_add(offset)),
+            ir::Base::KernelParam(i) => {
+                (Base::Zero, self.context.launch.param_offset(i).wrapping_add(offset))
+            }
             ir::Base::Function(id) => (Base::Zero, function_address(id).wrapping_add(offset)),
             ir::Base::Frame(at) => (Base::Frame, u64::from(at).wrapping_add(offset)),
             ir::Base::FrameParam(i) => (Base::FrameParam(i), offset),
@@ -524,9 +505,9 @@ impl<'a> Builder<'a> {
 
     /// The offset of an access to the parameters. `None` unless it is aligned and in bounds.
     fn param(&self, index: u32, offset: i64, bytes: u32) -> Option<u32> {
-        let start = self.context.param_offset(index).checked_add_signed(offset)?;
+        let start = self.context.launch.param_offset(index).checked_add_signed(offset)?;
         let end = start.checked_add(bytes.into())?;
-        let within = end <= self.context.kernel.param_bytes && start.is_multiple_of(bytes.into());
+        let within = end <= self.context.launch.kernel().param_bytes && start.is_multiple_of(bytes.into());
         u32::try_from(start).ok().filter(|_| within)
     }
 
@@ -670,9 +651,4 @@ impl<'a> Builder<'a> {
             ir::Terminator::Trap => Terminator::Trap,
         }
     }
-}
-
-/// The "address" of a function, which indirect calls take.
-pub fn function_address(id: FuncId) -> u64 {
-    CODE_WINDOW + u64::from(id.0) * CODE_STRIDE
 }

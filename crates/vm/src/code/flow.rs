@@ -1,12 +1,12 @@
 //! How values pass through an operation, for observers.
 
+use machine::OperationKind;
 use smallvec::SmallVec;
 
 use super::{
     Address, Base, BulkMask, Fragment, Kind, MatrixOp, MatrixSource, Op, Pure, Store, TensorFactor,
     TensorMemory, WarpOp,
 };
-use crate::observer::OperationKind;
 use crate::registers::SlotRef;
 
 type Slots = SmallVec<[SlotRef; 6]>;

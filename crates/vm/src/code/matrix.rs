@@ -4,10 +4,10 @@ use ir::MatrixKind;
 use isa::matrix::{Matrix, Shape, element_bits};
 use isa::{Mod, Space, Type};
 use lanes::{MatrixHelpers, Tiles};
+use machine::mask::WARP_LANES;
 use sem::matrix::{BlockScale, Product, Sparsity};
 
 use super::{Address, Tiled};
-use crate::mask::WARP_LANES;
 use crate::registers::SlotRef;
 
 /// A matrix in the registers of a warp.

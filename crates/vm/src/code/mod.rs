@@ -22,16 +22,14 @@ use ir::{
     Semantics, ShuffleMode, StackOp, VoteMode, Width,
 };
 use isa::{Opcode, Picks, Space, Type};
+use lanes::LaneFn;
+use machine::mask::Mask;
 use sem::PureFn;
 use sem::texture::{Lookup, SurfaceAccess};
 use smallvec::SmallVec;
 
-use crate::mask::Mask;
 use crate::registers::SlotRef;
-use lanes::LaneFn;
-
 pub(crate) use build::build;
-pub use build::function_address;
 pub(crate) use flow::{Flow, flows};
 pub(crate) use linear::Linear;
 pub(crate) use matrix::{

@@ -1,8 +1,7 @@
 //! Lane mappings of `shfl`.
 
 use ir::ShuffleMode;
-
-use crate::mask::WARP_LANES;
+use machine::mask::WARP_LANES;
 
 /// Which lane each lane of a warp reads.
 pub(crate) struct ShufflePattern {

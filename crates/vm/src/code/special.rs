@@ -1,34 +1,34 @@
 //! Special registers that are constant while a block runs.
 
 use isa::{SpecialRegister, SpecialValue};
+use machine::mask::WARP_LANES;
+use machine::shared::{RESERVED_FOR_GROUPS, RESERVED_SHARED_BYTES};
 
 use crate::affine::{Affine, LaneRows};
-use crate::grid::Launch;
-use crate::mask::WARP_LANES;
-use crate::shared::{RESERVED_FOR_GROUPS, RESERVED_SHARED_BYTES};
+use crate::grid::Run;
 
 /// Extents of a block and of the grid, by axis.
-const BLOCK: [fn(&Launch) -> u64; 3] = [
-    |launch| launch.config.block[0].into(),
-    |launch| launch.config.block[1].into(),
-    |launch| launch.config.block[2].into(),
+const BLOCK: [fn(&Run) -> u64; 3] = [
+    |launch| launch.config().block[0].into(),
+    |launch| launch.config().block[1].into(),
+    |launch| launch.config().block[2].into(),
 ];
-const GRID: [fn(&Launch) -> u64; 3] = [
-    |launch| launch.config.grid[0].into(),
-    |launch| launch.config.grid[1].into(),
-    |launch| launch.config.grid[2].into(),
+const GRID: [fn(&Run) -> u64; 3] = [
+    |launch| launch.config().grid[0].into(),
+    |launch| launch.config().grid[1].into(),
+    |launch| launch.config().grid[2].into(),
 ];
 
 /// Extents of a cluster, and the numbers of clusters in the grid, by axis.
-const CLUSTER: [fn(&Launch) -> u64; 3] = [
+const CLUSTER: [fn(&Run) -> u64; 3] = [
     |launch| launch.cluster()[0].into(),
     |launch| launch.cluster()[1].into(),
     |launch| launch.cluster()[2].into(),
 ];
-const CLUSTERS: [fn(&Launch) -> u64; 3] = [
-    |launch| (launch.config.grid[0] / launch.cluster()[0]).into(),
-    |launch| (launch.config.grid[1] / launch.cluster()[1]).into(),
-    |launch| (launch.config.grid[2] / launch.cluster()[2]).into(),
+const CLUSTERS: [fn(&Run) -> u64; 3] = [
+    |launch| (launch.config().grid[0] / launch.cluster()[0]).into(),
+    |launch| (launch.config().grid[1] / launch.cluster()[1]).into(),
+    |launch| (launch.config().grid[2] / launch.cluster()[2]).into(),
 ];
 
 /// The rule for the value of a special register (PTX ISA, "Special Registers").
@@ -53,7 +53,7 @@ pub(crate) enum Special {
     /// `%perctamemoryoffset`
     BlockMemory,
     /// Uniform in a launch.
-    Uniform(fn(&Launch) -> u64),
+    Uniform(fn(&Run) -> u64),
 }
 
 impl Special {
@@ -75,22 +75,22 @@ impl Special {
             SpecialValue::Laneid => Special::LaneId,
             SpecialValue::Warpid => Special::WarpId,
             SpecialValue::Nwarpid => {
-                Special::Uniform(|launch| launch.config.block_threads().div_ceil(WARP_LANES as u64))
+                Special::Uniform(|launch| launch.config().block_threads().div_ceil(WARP_LANES as u64))
             }
             SpecialValue::LanemaskEq => Special::LaneMask(|lane| 1 << lane),
             SpecialValue::LanemaskLe => Special::LaneMask(|lane| (2u32 << lane).wrapping_sub(1)),
             SpecialValue::LanemaskLt => Special::LaneMask(|lane| (1 << lane) - 1),
             SpecialValue::LanemaskGe => Special::LaneMask(|lane| !((1 << lane) - 1)),
             SpecialValue::LanemaskGt => Special::LaneMask(|lane| !(2u32 << lane).wrapping_sub(1)),
-            SpecialValue::DynamicSmemSize => Special::Uniform(|launch| launch.config.dynamic_shared),
-            SpecialValue::TotalSmemSize => Special::Uniform(|launch| launch.shared.bytes),
+            SpecialValue::DynamicSmemSize => Special::Uniform(|launch| launch.config().dynamic_shared),
+            SpecialValue::TotalSmemSize => Special::Uniform(|launch| launch.shared().bytes),
             SpecialValue::AggrSmemSize => {
-                Special::Uniform(|launch| launch.shared.bytes + RESERVED_SHARED_BYTES)
+                Special::Uniform(|launch| launch.shared().bytes + RESERVED_SHARED_BYTES)
             }
             SpecialValue::ReservedShared => Special::Uniform(|_| 0),
             SpecialValue::ReservedSharedOfUser => Special::Uniform(|_| RESERVED_FOR_GROUPS),
             SpecialValue::ReservedSharedEnd => Special::Uniform(|_| RESERVED_SHARED_BYTES),
-            SpecialValue::Perctamemorysize => Special::Uniform(Launch::block_memory_bytes),
+            SpecialValue::Perctamemorysize => Special::Uniform(|launch| launch.block_memory_bytes()),
             SpecialValue::Perctamemoryoffset => Special::BlockMemory,
             SpecialValue::Envreg(1) => Special::Uniform(|launch| launch.grid_workspace() >> 32),
             SpecialValue::Envreg(2) => Special::Uniform(|launch| launch.grid_workspace() & 0xffff_ffff),
@@ -121,12 +121,12 @@ impl Special {
     /// axis along which `%ctaid` increases by one from block to block, if there is one.
     pub fn affine(
         self,
-        launch: &Launch,
+        launch: &Run,
         (ctaids, along): ([[u32; 3]; 2], Option<usize>),
         first_thread: u32,
         rows: LaneRows,
     ) -> Option<Affine> {
-        let [nx, ny, nz] = launch.config.block.map(u64::from);
+        let [nx, ny, nz] = launch.config().block.map(u64::from);
         let first = u64::from(first_thread);
         let count = rows.in_block() as u64;
         let last = first + count * rows.width() as u64 - 1;
@@ -147,7 +147,7 @@ impl Special {
                 let block_stride = u64::from(along == Some(axis) && rows.blocks() > 1);
                 // If a CTA batch crosses the ends of rows, its blocks in one plane still have the same `%ctaid.z`.
                 let same =
-                    launch.config.grid[axis] <= 1 || (axis..3).all(|other| first[other] == last[other]);
+                    launch.config().grid[axis] <= 1 || (axis..3).all(|other| first[other] == last[other]);
                 let affine = Affine { block_stride, ..Affine::uniform(first[axis].into()) };
                 (along.is_some() || same).then_some(affine)
             }
@@ -175,7 +175,7 @@ impl Special {
     }
 
     /// Its value in one thread, given the thread's linear index in the block.
-    pub fn value(self, launch: &Launch, ctaid: [u32; 3], thread: u32) -> u64 {
+    pub fn value(self, launch: &Run, ctaid: [u32; 3], thread: u32) -> u64 {
         let lane = thread % WARP_LANES as u32;
         match self {
             Special::Tid(axis) => launch.thread(thread as usize)[axis].into(),

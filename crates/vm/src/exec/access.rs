@@ -9,7 +9,9 @@ use diag::Span;
 use ir::Width;
 use isa::Space;
 use lanes::LaneWidth;
-
+use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
+use machine::memory::resolve;
+use machine::{Access, FaultKind};
 use smallvec::SmallVec;
 
 use super::addresses::{Addresses, Each, Even, Region, address_of};
@@ -21,9 +23,6 @@ use super::{Active, Gang, Step};
 use crate::bytes::store;
 use crate::code::{Address, Base, Load, Store};
 use crate::cta::Shared;
-use crate::fault::{Access, FaultKind};
-use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
-use crate::memory::resolve;
 use crate::registers::{SlotRef, lane_width};
 
 /// What an access does, for checks and messages.
@@ -99,16 +98,16 @@ impl Gang<'_> {
                 let inner = least - offset;
                 let (memory, start, own) = shared.memory_at(inner)?;
                 passing = !own;
-                let extent = self.launch.shared.find(inner - start)?;
+                let extent = self.launch.shared().find(inner - start)?;
                 let storage = memory.wrapping_add(extent.base as usize);
                 (storage, offset + start + extent.base, extent.end - extent.base)
             }
             Space::Const if !request.write => {
-                let constants = &self.launch.constants;
+                let constants = &self.launch.constants();
                 (constants.as_ptr().cast_mut(), offset, constants.len() as u64)
             }
             Space::Param if !request.write => {
-                let params = &self.launch.params;
+                let params = &self.launch.params();
                 (params.as_ptr().cast_mut(), offset, params.len() as u64)
             }
             Space::Global => {
@@ -156,11 +155,11 @@ impl Gang<'_> {
     /// ([`crate::LaunchConfig::overruns`]).
     #[cold]
     fn overrun(&self, shared: &Shared, request: &Request, lane: usize, address: u64) -> Option<Resolved> {
-        let overruns = self.launch.config.overruns.as_ref()?;
+        let overruns = self.launch.config().overruns.as_ref()?;
         let (Space::Shared, inner) = resolve(request.space, address) else { return None };
         let (memory, start, _) = shared.memory_at(inner)?;
         let offset = inner - start;
-        if !self.launch.shared.is_overrun(offset, request.bytes) || !address.is_multiple_of(request.bytes) {
+        if !self.launch.shared().is_overrun(offset, request.bytes) || !address.is_multiple_of(request.bytes) {
             return None;
         }
         let mut overruns = overruns.lock().unwrap_or_else(PoisonError::into_inner);
@@ -217,7 +216,7 @@ impl Gang<'_> {
         request: &Request,
         lane: usize,
         address: u64,
-    ) -> Box<crate::fault::Fault> {
+    ) -> Box<machine::Fault> {
         let access = Access {
             address,
             bytes: request.bytes,
@@ -325,7 +324,7 @@ impl Gang<'_> {
                 return Ok(());
             }
             if let Some(cached) = AccessCache::new(even, region, bytes, &op.address, active) {
-                self.access_caches[op.address.place] = cached;
+                self.caches.access[op.address.place] = cached;
                 if self.load_cached(op, active) {
                     return Ok(());
                 }
@@ -435,7 +434,7 @@ impl Gang<'_> {
                 let bytes = if each.narrow { 4 } else { 8 };
                 // SAFETY: both arrays have `lanes` elements of this size; nothing else uses the scratch array
                 // meanwhile.
-                unsafe { std::ptr::copy_nonoverlapping(each.array, copy, bytes * self.lanes) }
+                unsafe { std::ptr::copy_nonoverlapping(each.array, copy, bytes * self.threads.lanes) }
                 Addresses::Each(Each { array: copy, ..each })
             }
             other => other,
@@ -463,7 +462,7 @@ impl Gang<'_> {
         let mut even = self.even(&op.address, active).ok().filter(|even| even.affine.step == bytes)?;
         let region = self.even_region(shared, &request, &mut even, active.mask)?;
         if let Some(cached) = AccessCache::new(&even, region, bytes, &op.address, active) {
-            self.access_caches[op.address.place] = cached;
+            self.caches.access[op.address.place] = cached;
         }
         if !even.consecutive(bytes) {
             return None;

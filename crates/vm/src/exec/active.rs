@@ -1,6 +1,7 @@
 //! Which lanes execute an operation.
 
-use crate::mask::{GROUP_LANES, Mask};
+use machine::mask::{GROUP_LANES, Mask};
+
 use crate::registers::{COMPACTED_LANES, Window};
 
 /// Lanes are compacted if compaction divides the number of lanes per operation by at least this factor.

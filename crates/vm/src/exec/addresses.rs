@@ -2,9 +2,10 @@
 
 use std::mem::MaybeUninit;
 
+use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
+
 use super::Active;
 use crate::affine::{Affine, LaneRows};
-use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
 use crate::pattern::Pattern;
 
 /// The addresses of the active lanes.

@@ -17,6 +17,9 @@ use diag::Span;
 use ir::{AtomicOp, Width};
 use isa::{Mod, Picks, Space, Type};
 use lanes::Helpers;
+use machine::FaultKind;
+use machine::mask::{GANG_LANES, Mask, WARP_LANES};
+use machine::memory::resolve;
 
 use super::access::{Request, Resolved};
 use super::addresses::{Addresses, Each, ROOM, Region, address_of};
@@ -26,9 +29,6 @@ use super::{Active, Gang, Step};
 use crate::bytes::store;
 use crate::code::{Atomic, Base};
 use crate::cta::Shared;
-use crate::fault::FaultKind;
-use crate::mask::{GANG_LANES, Mask, WARP_LANES};
-use crate::memory::resolve;
 
 /// Up to this many active lanes are handled one by one.
 const FEW_LANES: usize = 32;
@@ -141,7 +141,7 @@ impl Gang<'_> {
             // Histograms.
             return self.count(each, region, a as u32, active);
         }
-        let mut operands = self.operands.take().unwrap_or_else(Operands::new);
+        let mut operands = self.scratch.atomic.take().unwrap_or_else(Operands::new);
         if let Addresses::Even(even) = addresses
             && even.affine.is_uniform()
         {
@@ -150,12 +150,12 @@ impl Gang<'_> {
             // SAFETY: the region holds the element, which is aligned.
             unsafe { update.one_element(&mut operands, active, region.at(even.affine.base)) };
             self.write_old_values(op, active, &operands);
-            self.operands = Some(operands);
+            self.scratch.atomic = Some(operands);
             return;
         }
         if active.count <= FEW_LANES {
             self.atomic_few(op, active, addresses, region, own, &mut operands);
-            self.operands = Some(operands);
+            self.scratch.atomic = Some(operands);
             return;
         }
         let end = active.lanes().1;
@@ -178,7 +178,7 @@ impl Gang<'_> {
             }
         }
         self.write_old_values(op, active, &operands);
-        self.operands = Some(operands);
+        self.scratch.atomic = Some(operands);
     }
 
     /// Writes the elements' old values to the destination, if there is one.

@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use diag::Span;
+use machine::mask::GANG_LANES;
 use portable_atomic::AtomicU128;
 
 use super::access::{Request, Resolved};
 use super::{Active, Gang, Step};
 use crate::code::AtomicWide;
 use crate::cta::Shared;
-use crate::mask::GANG_LANES;
 use crate::registers::SlotRef;
 
 impl Gang<'_> {

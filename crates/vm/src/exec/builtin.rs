@@ -4,16 +4,14 @@ use check::module::Function;
 use diag::Span;
 use isa::Space;
 use lanes::memory;
+use machine::builtin::{Builtin, why_missing};
+use machine::mask::Mask;
+use machine::{DeviceFunction, Fault, FaultKind, printf};
 
 use super::access::{Request, Resolved};
 use super::{Active, Gang, Path, Step, Wait};
-use crate::builtin::{Builtin, why_missing};
 use crate::code::{Argument, Call, Callee, Returned};
 use crate::cta::Shared;
-use crate::fault::{Fault, FaultKind};
-use crate::mask::Mask;
-use crate::observer::DeviceFunction;
-use crate::printf;
 use crate::registers::Window;
 
 /// The call that is executed.
@@ -58,7 +56,7 @@ impl Gang<'_> {
             Builtin::Malloc => {
                 for lane in mask {
                     let bytes = self.argument(&site, 0, lane);
-                    let address = self.launch.heap.allocate(bytes).unwrap_or(0);
+                    let address = self.launch.heap().allocate(bytes).unwrap_or(0);
                     self.set_result(&site, lane, address);
                 }
             }
@@ -66,7 +64,7 @@ impl Gang<'_> {
                 for lane in mask {
                     let address = self.argument(&site, 0, lane);
                     if address != 0
-                        && let Err(kind) = self.launch.heap.free(address)
+                        && let Err(kind) = self.launch.heap().free(address)
                     {
                         let note = self.launch.describe(Space::Global, address, 1).unwrap_or_default();
                         let note = format!("{address:#x} is no live allocation of `malloc`: {note}");
@@ -172,8 +170,8 @@ impl Gang<'_> {
     }
 
     fn print(&mut self, site: &Site, mask: Mask, shared: &Shared) -> Step {
-        for block in 0..self.block_masks.len() {
-            let lanes = mask & self.block_masks[block];
+        for block in 0..self.threads.block_masks.len() {
+            let lanes = mask & self.threads.block_masks[block];
             if !lanes.is_empty() {
                 self.print_of_block(site, block, lanes, shared)?;
             }

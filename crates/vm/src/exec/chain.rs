@@ -1,10 +1,10 @@
 //! Chains of `fma`: see [`crate::code`].
 
 use lanes::{Factor, Shape};
+use machine::mask::GROUP_LANES;
 
 use super::{Active, Gang};
 use crate::code::Link;
-use crate::mask::GROUP_LANES;
 use crate::registers::{SlotRef, is_memory, is_rows};
 
 /// A chain in progress.
@@ -32,7 +32,7 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn link(&mut self, link: &Link, active: &Active) {
         let (pure, index) = (&link.pure, link.index);
-        let begins = self.chains[index.chain].begin.is_none();
+        let begins = self.caches.chains[index.chain].begin.is_none();
         if !(active.alone && active.all_lanes) || begins && self.all_affine(pure, active) {
             // The active lanes do not change within a basic block, so no earlier link is deferred.
             return self.pure(pure, active);
@@ -45,11 +45,11 @@ impl Gang<'_> {
             if !is_rows(forms) {
                 keeps &= is_memory(forms) || link.stable[which];
                 let factor = self.registers.factor(active.window, slot);
-                self.chains[index.chain].note(index.link, which, factor);
+                self.caches.chains[index.chain].note(index.link, which, factor);
             }
         }
         if begins {
-            self.chains[index.chain].begin = Some((pure.src[2], index.link));
+            self.caches.chains[index.chain].begin = Some((pure.src[2], index.link));
             keeps &= link.stable[2];
         }
         if !keeps && let [Some(dst), _] = pure.dst {
@@ -59,7 +59,7 @@ impl Gang<'_> {
 
     /// Computes the sum of the deferred links, up to this one.
     fn end_chain(&mut self, link: &Link, dst: SlotRef, active: &Active) {
-        let chain = &mut self.chains[link.index.chain];
+        let chain = &mut self.caches.chains[link.index.chain];
         let Some((slot, begin)) = chain.begin.take() else { return };
         let products = &mut chain.factors[begin..=link.index.link];
         let mut first = self.registers.factor(active.window, slot);

@@ -3,6 +3,9 @@
 use diag::Span;
 use ir::{BarrierReduction, Width};
 use lanes::Helpers;
+use machine::FaultKind;
+use machine::mask::{GANG_LANES, GROUP_LANES, Mask, WARP_LANES};
+use machine::memory::{CODE_STRIDE, CODE_WINDOW};
 use smallvec::SmallVec;
 
 use super::frame::CallRecord;
@@ -10,9 +13,6 @@ use super::{Active, Gang, Path, Step, Wait};
 use crate::bytes::load;
 use crate::code::{Argument, Barrier, Block, Call, Callee, Code, Reduction, Terminator};
 use crate::cta::{BARRIERS, CLUSTER_BARRIER, Shared};
-use crate::fault::FaultKind;
-use crate::mask::{GANG_LANES, GROUP_LANES, Mask, WARP_LANES};
-use crate::memory::{CODE_STRIDE, CODE_WINDOW};
 use crate::registers::{SlotRef, Window, lane_width};
 
 /// Distinct values, each with the lanes that hold it.
@@ -89,7 +89,7 @@ impl Gang<'_> {
             self.split(path, path.mask.without(low_mask), high);
             path.block = low;
             // Another path may be at the same position as the new path, or may read what this one writes.
-            self.needed_changed = true;
+            self.scheduler.needed_changed = true;
         }
         true
     }
@@ -177,7 +177,7 @@ impl Gang<'_> {
             if self.function(index).is_none() {
                 let wait = self.call_builtin(index, call, path, mask, shared, span)?;
                 self.frames.retain(path.frame);
-                self.paths.push(Path { mask, block: call.next, wait, ..*path });
+                self.scheduler.paths.push(Path { mask, block: call.next, wait, ..*path });
                 continue;
             }
             let base = self.frames[path.frame].local_base;
@@ -202,7 +202,7 @@ impl Gang<'_> {
                     }
                 }
             }
-            self.paths.push(Path { mask, frame, block: 0, wait: Wait::Ready, yields: path.yields });
+            self.scheduler.paths.push(Path { mask, frame, block: 0, wait: Wait::Ready, yields: path.yields });
         }
         self.frames.release(path.frame);
         path.mask = Mask::EMPTY;
@@ -251,7 +251,7 @@ impl Gang<'_> {
         }
         self.frames.retain(parent);
         self.frames.release(path.frame);
-        self.paths.push(Path { frame: parent, block: return_block, ..*path });
+        self.scheduler.paths.push(Path { frame: parent, block: return_block, ..*path });
         path.mask = Mask::EMPTY;
     }
 
@@ -264,13 +264,13 @@ impl Gang<'_> {
                 shared.end_warps(self.warps_of_blocks(mask));
             }
         } else {
-            shared.end(self.first_thread as usize / WARP_LANES, mask);
+            shared.end(self.threads.first_thread as usize / WARP_LANES, mask);
         }
         self.launch.grid_barrier.end(|| mask.count());
         self.frames.release(path.frame);
         path.mask = Mask::EMPTY;
         // Warp-level operations no longer wait for these lanes.
-        for waiting in &mut self.paths {
+        for waiting in &mut self.scheduler.paths {
             if waiting.wait == Wait::Warp {
                 waiting.wait = Wait::Ready;
             }
@@ -323,14 +323,14 @@ impl Gang<'_> {
     /// arrives next.
     pub(super) fn divide_at_barrier(&mut self, path: &mut Path, barrier: &Barrier, shared: &Shared) {
         let mut active = Active::new(self.frames[path.frame].window, path.frame);
-        active.set_path(path.mask, self.lanes);
-        let first_warp = self.first_thread as usize / WARP_LANES;
+        active.set_path(path.mask, self.threads.lanes);
+        let first_warp = self.threads.first_thread as usize / WARP_LANES;
         let mut later = Mask::EMPTY;
         for (number, threads, together) in self.arrivals(barrier, &active) {
             let Some(threads) = threads.filter(|_| number < BARRIERS as u64) else { continue };
             for (block, mask) in self.parts(together) {
                 // Warps of the CTA, which need not be warps of the gang.
-                let all = self.block_masks[block];
+                let all = self.threads.block_masks[block];
                 let (first, end) = (all.lowest().unwrap_or(0), all.highest().map_or(0, |lane| lane + 1));
                 let warps = (first..end).step_by(WARP_LANES).enumerate();
                 let warps =
@@ -347,7 +347,7 @@ impl Gang<'_> {
         }
         if !later.is_empty() {
             self.split(path, later, path.block);
-            self.needed_changed = true;
+            self.scheduler.needed_changed = true;
         }
     }
 
@@ -366,7 +366,7 @@ impl Gang<'_> {
         let plain = barrier.threads.is_none() && barrier.reduction.is_none();
         if plain
             && path.mask == self.alive
-            && self.whole_blocks
+            && self.threads.whole_blocks
             && shared.no_barrier_used()
             && self.registers.uniform(active.window, barrier.barrier).is_some_and(|n| n < BARRIERS as u64)
         {
@@ -393,7 +393,7 @@ impl Gang<'_> {
                     }
                 } else {
                     for (warp, lanes) in mask.warps() {
-                        let in_block = self.first_thread as usize / WARP_LANES + warp;
+                        let in_block = self.threads.first_thread as usize / WARP_LANES + warp;
                         shared.arrive(index, in_block, lanes, threads, predicate.map(|p| p.warp(warp)));
                     }
                 }
@@ -411,7 +411,7 @@ impl Gang<'_> {
             }
             _ => false,
         };
-        if self.paths.is_empty() && waiting.iter().all(is_over) {
+        if self.scheduler.paths.is_empty() && waiting.iter().all(is_over) {
             waiting.iter().for_each(|path| self.finish_reduction(shared, path));
             return Ok(true);
         }
@@ -422,7 +422,7 @@ impl Gang<'_> {
         }
         for part in parts {
             self.frames.retain(part.frame);
-            self.paths.push(part);
+            self.scheduler.paths.push(part);
         }
         Ok(false)
     }
@@ -439,7 +439,7 @@ impl Gang<'_> {
     ) -> bool {
         let from = path.block;
         path.block = next;
-        let first = self.first_thread as usize / WARP_LANES;
+        let first = self.threads.first_thread as usize / WARP_LANES;
         if arrive {
             for (warp, lanes) in active.mask.warps() {
                 shared.arrive(CLUSTER_BARRIER, first + warp, lanes, None, None);

@@ -7,13 +7,13 @@
 //!
 //! Narrowest tests (`tests/run`): `warp_meets_in_calls`, `warp_meets_by_mask`.
 
+use machine::FaultKind;
+use machine::mask::{GANG_LANES, Mask, WARP_LANES};
 use smallvec::SmallVec;
 
 use super::{Active, Gang, Observer, Path, Step, Wait};
 use crate::code::{Block, Kind, Meeting, Op, WarpOp};
 use crate::cta::Shared;
-use crate::fault::FaultKind;
-use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 use crate::registers::{SlotRef, Window};
 
 /// The member mask of each lane.
@@ -76,10 +76,10 @@ impl Gang<'_> {
             self.frames.retain(path.frame);
         }
         path.mask = ready;
-        self.paths.push(waiting);
+        self.scheduler.paths.push(waiting);
         self.meet(&waiting, shared, observer)?;
         if !ready.is_empty() {
-            self.needed_changed = true;
+            self.scheduler.needed_changed = true;
         }
         Ok(!ready.is_empty())
     }
@@ -124,7 +124,9 @@ impl Gang<'_> {
         let Some((op, warp, _)) = operation(block) else { return Ok(()) };
         let is_sync = |warp: &WarpOp| matches!(warp, WarpOp::Sync);
         let mut here: SmallVec<[Waiting; 4]> = SmallVec::new();
-        for (index, path) in self.paths.iter().enumerate().filter(|(_, path)| path.wait == Wait::Warp) {
+        for (index, path) in
+            self.scheduler.paths.iter().enumerate().filter(|(_, path)| path.wait == Wait::Warp)
+        {
             if let Some((of, window, other)) = place(self, path)
                 && let (Some((_, its, members)), Some(meeting)) = (operation(other), &other.meeting)
                 && (std::ptr::eq(its, warp) && of == function || is_sync(its) && is_sync(warp))
@@ -167,7 +169,7 @@ impl Gang<'_> {
                 }
             }
             let mut active = Active::new(window, arrived.frame);
-            active.set_mask(mask, self.lanes);
+            active.set_mask(mask, self.threads.lanes);
             active.alone = true;
             observer.enter(function, arrived.block, mask);
             observer.before(self, shared, block, 0, &active)?;
@@ -182,17 +184,17 @@ impl Gang<'_> {
         }
         for Waiting { path, mask, function, block, meeting, .. } in here {
             if is_sync(warp) {
-                observer.enter(function, self.paths[path].block, mask);
+                observer.enter(function, self.scheduler.paths[path].block, mask);
             }
-            self.instructions += block.cost * u64::from(mask.count());
-            let rest = self.paths[path].mask.without(mask);
-            let goes_on = Path { mask, block: meeting.next, wait: Wait::Ready, ..self.paths[path] };
+            self.steps.instructions += block.cost * u64::from(mask.count());
+            let rest = self.scheduler.paths[path].mask.without(mask);
+            let goes_on = Path { mask, block: meeting.next, wait: Wait::Ready, ..self.scheduler.paths[path] };
             if rest.is_empty() {
-                self.paths[path] = goes_on;
+                self.scheduler.paths[path] = goes_on;
             } else {
-                self.paths[path].mask = rest;
+                self.scheduler.paths[path].mask = rest;
                 self.frames.retain(goes_on.frame);
-                self.paths.push(goes_on);
+                self.scheduler.paths.push(goes_on);
             }
         }
         Ok(())

@@ -12,6 +12,9 @@ use diag::Span;
 use ir::{CopyGroup, MbarrierOp};
 use isa::Space;
 use lanes::memory;
+use machine::FaultKind;
+use machine::mask::{GANG_LANES, Mask};
+use machine::memory::{map_shared, rank_of_address};
 use smallvec::SmallVec;
 
 use super::access::{Request, Resolved};
@@ -21,9 +24,6 @@ use super::transfer::Transfer;
 use super::{Active, Gang, Step};
 use crate::code::{Address, BulkMask, CopyAsync, CopyBulk, StoreAsync, StoreBulk, TryCancel};
 use crate::cta::Shared;
-use crate::fault::FaultKind;
-use crate::mask::{GANG_LANES, Mask};
-use crate::memory::{map_shared, rank_of_address};
 
 /// Bytes of the largest copy.
 const LONGEST: usize = 16;

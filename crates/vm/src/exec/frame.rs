@@ -10,6 +10,8 @@
 use std::ops::{Index, IndexMut};
 
 use diag::Span;
+use machine::FaultKind;
+use machine::mask::Mask;
 use smallvec::SmallVec;
 
 use super::inline_cache::PureCache;
@@ -18,8 +20,6 @@ use super::{Active, Gang, Step};
 use crate::affine::Affine;
 use crate::code::{Function, Returned};
 use crate::cta::Shared;
-use crate::fault::FaultKind;
-use crate::mask::Mask;
 use crate::registers::{REGISTER_LIMIT, SlotRef, Window};
 
 /// Local memory that a thread may have, in bytes: what GPUs allow.
@@ -133,7 +133,7 @@ pub(crate) struct CallRecord<'c> {
 impl Gang<'_> {
     /// Creates the kernel's frame, in which all threads start.
     pub(super) fn enter_kernel(&mut self, shared: &mut Shared) -> Step<u32> {
-        let index = self.launch.kernel.entry.0;
+        let index = self.launch.entry().0;
         let span =
             self.launch.program().module.functions.get(index as usize).map_or(Span::default(), |f| f.span);
         let Some(function) = self.function(index) else {
@@ -169,7 +169,7 @@ impl Gang<'_> {
             self.prepared = true;
             let mut active = Active::new(window, frame);
             // All lanes, even if this CTA batch is smaller: later batches rely on the result.
-            active.set_mask(Mask::first(self.lanes), self.lanes);
+            active.set_mask(Mask::first(self.threads.lanes), self.threads.lanes);
             active.alone = true;
             for op in &function.prologue {
                 self.execute(op, &active, shared)?;
@@ -231,7 +231,7 @@ impl Gang<'_> {
             return Err(self.fault(FaultKind::StackOverflow, span, mask, None, &note));
         };
         if self.registers.open(window, function.slots as usize, function.bytes as usize) {
-            self.pure_caches.fill_with(|| PureCache::NONE);
+            self.caches.pure.fill_with(|| PureCache::NONE);
         }
         Ok(window)
     }

@@ -9,12 +9,13 @@
 
 use ir::Width;
 use lanes::{Factor, LaneArgs, LaneFn};
+use machine::mask::GROUP_LANES;
+use machine::memory::HEAP_BASE;
 
 use super::addresses::{Even, Region};
+use super::chain::Chain;
 use super::{Active, Gang};
-use crate::code::{Address, Base, Load, Pure, Store};
-use crate::mask::GROUP_LANES;
-use crate::memory::HEAP_BASE;
+use crate::code::{Address, Base, Code, Load, Pure, Store};
 use crate::registers::{Groups, SlotRef, is_memory, lane_width, without_pattern};
 
 /// Inline cache of an access by all lanes of a gang whose addresses have an affine form: the steps and the memory.
@@ -168,6 +169,26 @@ impl PureCache {
     };
 }
 
+/// The inline caches of a gang: how each operation ran last. They never change what an operation computes.
+pub(super) struct Caches {
+    /// Indexed by [`crate::code::Address::place`].
+    pub access: Vec<AccessCache>,
+    /// Indexed by [`crate::code::Pure::cached`].
+    pub pure: Vec<PureCache>,
+    /// The sums in progress, by the number of their chain in the code.
+    pub chains: Vec<Chain>,
+}
+
+impl Caches {
+    pub fn new(code: &Code) -> Caches {
+        Caches {
+            access: (0..code.accesses).map(|_| AccessCache::NONE).collect(),
+            pure: (0..code.pure_operations).map(|_| PureCache::NONE).collect(),
+            chains: (0..code.chains).map(|_| Chain::default()).collect(),
+        }
+    }
+}
+
 impl Gang<'_> {
     /// On a cache hit, the inline cache of an access and the host address of the first lane's element.
     #[inline(always)]
@@ -176,7 +197,7 @@ impl Gang<'_> {
         if !active.all_lanes {
             return None;
         }
-        let cached = &self.access_caches[address.place];
+        let cached = &self.caches.access[address.place];
         let affine = self.registers.affine_if_known(active.window, slot)?;
         let base = affine.base.wrapping_add(address.offset) & cached.bits;
         let distance = base.wrapping_sub(cached.least);
@@ -215,7 +236,7 @@ impl Gang<'_> {
                 let step = if broadcast { 0 } else { group };
                 Factor { array: start, step, pitch: rows.pitch, block_stride: between.0, splat: broadcast }
             };
-            self.chains[link.chain].note(link.link, factor, memory);
+            self.caches.chains[link.chain].note(link.link, factor, memory);
             self.registers.set_rows(active.window, slot, memory);
             return true;
         }
@@ -231,7 +252,7 @@ impl Gang<'_> {
         unsafe {
             match is_bytes {
                 true => {
-                    let lanes = self.lanes / blocks;
+                    let lanes = self.threads.lanes / blocks;
                     for block in 0..blocks {
                         let from = start.wrapping_add(block.wrapping_mul(between.0));
                         (helpers.widen_bytes)(array.add(2 * block * lanes), from, op.signed, lanes);
@@ -263,7 +284,7 @@ impl Gang<'_> {
         let array = self.registers.read(active.window, slot);
         let copy = self.registers.helpers().copy;
         if joined {
-            let bytes = self.lanes / blocks * slot.width.bytes();
+            let bytes = self.threads.lanes / blocks * slot.width.bytes();
             for block in 0..blocks {
                 let to = start.wrapping_add(block.wrapping_mul(between.0));
                 // SAFETY: the elements of a CTA's lanes are contiguous and lie within the cached region.
@@ -296,10 +317,10 @@ impl Gang<'_> {
         if !active.alone && !op.dst.iter().all(|&slot| self.may_write(active, slot)) {
             return false;
         }
-        if self.pure_caches[op.cached].memory {
+        if self.caches.pure[op.cached].memory {
             self.find_memory(op, active);
         }
-        let cached = &self.pure_caches[op.cached];
+        let cached = &self.caches.pure[op.cached];
         // SAFETY: as when the inline cache was filled: the forms and places of the operands are the same, the
         // register file has not moved since (moving it clears all inline caches), and `find_memory` updated the
         // sources that are in memory.
@@ -313,7 +334,7 @@ impl Gang<'_> {
     /// Whether the inline cache of the operation hits: its sources have the forms for which the cache was filled.
     #[inline(always)]
     pub(super) fn plan_fits(&self, op: &Pure, active: &Active) -> bool {
-        let cached = &self.pure_caches[op.cached];
+        let cached = &self.caches.pure[op.cached];
         if cached.place != active.place {
             return false;
         }
@@ -327,7 +348,7 @@ impl Gang<'_> {
     /// Updates the cached pointers of the sources that are still in memory.
     #[inline(never)]
     fn find_memory(&mut self, op: &Pure, active: &Active) {
-        let cached = &mut self.pure_caches[op.cached];
+        let cached = &mut self.caches.pure[op.cached];
         for (i, &slot) in op.src().iter().enumerate().take(4) {
             if is_memory(cached.forms[i]) {
                 let memory = self.registers.memory(active.window, slot);
@@ -350,10 +371,10 @@ impl Gang<'_> {
         target: *mut u8,
         group_bytes: usize,
     ) {
-        if self.pure_caches[op.cached].memory {
+        if self.caches.pure[op.cached].memory {
             self.find_memory(op, active);
         }
-        let PureCache { args, handler, memory, .. } = &self.pure_caches[op.cached];
+        let PureCache { args, handler, memory, .. } = &self.caches.pure[op.cached];
         let groups = args.lanes / GROUP_LANES;
         let all = (active.range.1 - active.range.0) * (group_bytes / GROUP_LANES);
         // A source may be in memory that overlaps the target. Handlers read 16 lanes before they write the results of
@@ -413,7 +434,7 @@ impl Gang<'_> {
         let Some(dst) = dst.filter(|_| op.sources <= forms.len()) else { return false };
         let place = |slot: SlotRef| active.window.index + slot.index;
         let src = std::array::from_fn(|i| place(op.src[if i < op.sources { i } else { 0 }]));
-        self.pure_caches[op.cached] = PureCache {
+        self.caches.pure[op.cached] = PureCache {
             args,
             handler,
             place: active.place,

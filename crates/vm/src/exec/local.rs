@@ -1,13 +1,14 @@
 //! Accesses to local memory by all active lanes at once.
 //!
 //! Nearly always all lanes use one local address. The lanes' words at one address are a row of memory
-//! ([`crate::memory::LocalMemory`]).
+//! ([`crate::local_memory::LocalMemory`]).
 //!
 //! Narrowest tests (`tests/run`): `local_memory`, `vector_memory`.
 
 use ir::Width;
 use isa::Space;
 use lanes::LaneWidth;
+use machine::memory::resolve_generic;
 
 use super::access::Request;
 use super::addresses::{Addresses, ROOM};
@@ -15,7 +16,6 @@ use super::transfer::extend;
 use super::{Active, Gang};
 use crate::bytes::{load, store};
 use crate::code::{Load, Store};
-use crate::memory::resolve_generic;
 use crate::registers::{SlotRef, lane_width};
 
 /// The local addresses of the active lanes.
@@ -79,7 +79,7 @@ impl Gang<'_> {
             let Some(slot) = *slot else { continue };
             let array = self.registers.update(active.window, slot);
             if op.bytes == 4 && slot.width == Width::W32 {
-                let (words, lanes) = (self.local.words(first), self.lanes);
+                let (words, lanes) = (self.local.words(first), self.threads.lanes);
                 active.mask.for_each(|lane| {
                     let word = (all[lane] - window - words.1) as usize / 4 + i;
                     // SAFETY: arrays have an element for every lane.
@@ -99,7 +99,7 @@ impl Gang<'_> {
 
     /// Loads the element at one local address for all lanes.
     fn load_row(&mut self, slot: SlotRef, address: u64, op: &Load, active: &Active) {
-        let lanes = self.lanes;
+        let lanes = self.threads.lanes;
         let (bytes, signed, shift) = (op.bytes, op.signed, address % 4 * 8);
         // Both words come from one borrow: a second borrow would end the first.
         let (words, base) = self.local.words(address);
@@ -174,7 +174,7 @@ impl Gang<'_> {
 
     /// Stores the element at one local address for all active lanes.
     fn store_row(&mut self, slot: SlotRef, array: *const u8, address: u64, bytes: u32, active: &Active) {
-        let (lanes, shift) = (self.lanes, address % 4 * 8);
+        let (lanes, shift) = (self.threads.lanes, address % 4 * 8);
         // The scratch array has 8 bytes for every lane.
         let scratch = self.registers.scratch(0).cast::<u32>();
         let parts = if bytes == 8 { 2 } else { 1 };

@@ -5,6 +5,8 @@
 use diag::Span;
 use ir::MbarrierOp;
 use isa::Space;
+use machine::mask::{GANG_LANES, Mask, WARP_LANES};
+use machine::{Fault, FaultKind};
 use smallvec::SmallVec;
 
 use super::access::{Request, Resolved};
@@ -13,8 +15,6 @@ use super::copy::ranks;
 use super::{Active, Gang, Step};
 use crate::code::Mbarrier;
 use crate::cta::Shared;
-use crate::fault::{Fault, FaultKind};
-use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 
 /// Bytes of the object, and its alignment.
 const BYTES: u64 = 8;
@@ -291,7 +291,7 @@ impl Gang<'_> {
         let blocked: Vec<u32> = (0..warps).map(|warp| shared.at_barriers(warp)).collect();
         let Shared { waiting, alive, .. } = shared;
         waiting.lanes.resize(warps, 0);
-        let first = self.first_thread as usize / WARP_LANES;
+        let first = self.threads.first_thread as usize / WARP_LANES;
         for (warp, waiting) in waiting.lanes[first..].iter_mut().enumerate().take(GANG_LANES / WARP_LANES) {
             *waiting |= lanes.warp(warp);
         }

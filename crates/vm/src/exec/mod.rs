@@ -41,10 +41,12 @@ mod path;
 mod print;
 mod pure;
 mod resolve;
+mod scratch;
 mod stack;
 mod strong;
 mod tensor;
 mod texture;
+mod threads;
 mod transfer;
 mod warp;
 mod watch;
@@ -52,26 +54,27 @@ mod windows;
 
 use diag::Span;
 use isa::Opcode;
+use machine::mask::Mask;
+use machine::{Access, Fault, FaultKind, Place};
 
 use crate::affine::LaneRows;
 use crate::code::{Block, Code, Function, Guard, Kind, Op, Terminator};
 use crate::cta::Shared;
-use crate::cta_batch::{CtaBatch, axis_along};
-use crate::fault::{Access, Fault, FaultKind};
-use crate::grid::Launch;
-use crate::launch::Place;
+use crate::cta_batch::CtaBatch;
+use crate::grid::Run;
 use crate::limits::Stop;
-use crate::mask::{GROUP_LANES, Mask};
-use crate::memory::{LocalMemory, shared_base};
+use crate::local_memory::LocalMemory;
 use crate::registers::{Registers, SlotRef};
-use active::{Active, Everyone};
+use active::Active;
 use copy::Copies;
 use frame::Frames;
-use inline_cache::{AccessCache, PureCache};
+use inline_cache::Caches;
 pub(crate) use mbarrier::Waiting;
 pub(crate) use observe::{Observer, Recorder};
-use path::Path;
 pub(crate) use path::Wait;
+use path::{Path, Scheduler};
+use scratch::Scratch;
+use threads::Threads;
 pub(crate) use watch::Watcher;
 
 /// Result of running something that may fault.
@@ -84,7 +87,7 @@ pub(crate) enum Turn {
     Done,
     /// All remaining threads wait.
     Blocked,
-    /// The launch must end; [`Gang::stopped`] says why.
+    /// The launch must end; [`Steps::stopped`] says why.
     Stopped,
     /// The budget is used up.
     OutOfBudget {
@@ -102,64 +105,38 @@ pub(crate) const REDUCTION_COST: i64 = BUDGET / 1024;
 /// Basic blocks that a gang runs before it yields.
 pub(crate) const BUDGET: i64 = 1 << 16;
 
-/// Threads of one CTA, or all threads of several CTAs, with their registers and private memory.
-pub(crate) struct Gang<'l> {
-    launch: &'l Launch,
-    code: &'l Code,
-    registers: Registers,
-    local: LocalMemory,
-    frames: Frames,
-    /// All paths but the running one.
-    paths: Vec<Path>,
-    /// Lanes that have not ended.
-    pub alive: Mask,
-    /// The gang has all threads of its CTAs.
-    whole_blocks: bool,
-    /// Linear index of lane 0's thread in its CTA.
-    pub first_thread: u32,
-    /// Number of lanes that vector operations cover: the threads, rounded up to whole groups.
-    lanes: usize,
-    everyone: Everyone,
-    /// The lanes of each CTA.
-    block_masks: Vec<Mask>,
-    /// The gang's CTAs, or the one CTA that it holds a part of.
-    batch: CtaBatch,
-    /// `%ctaid` of the first and of the last CTA.
-    ctaids: [[u32; 3]; 2],
-    /// The axis along which `%ctaid` steps by one from CTA to CTA; `None` if the batch continues past the end of a
-    /// grid row.
-    along: Option<usize>,
-    /// Address in `.shared::cluster` where the CTA's shared memory begins.
-    shared_base: u64,
-    /// Bitset of the slots in the running path's window that other paths still read. Empty if no other path waits.
-    needed: Vec<u64>,
-    /// Other paths have changed since `needed` was computed.
-    needed_changed: bool,
-    /// Window 0 already holds the values that are the same in all CTAs.
-    prepared: bool,
-    /// Indexed by [`crate::code::Address::place`].
-    access_caches: Vec<AccessCache>,
-    /// Indexed by [`crate::code::Pure::cached`].
-    pure_caches: Vec<PureCache>,
-    /// The sums in progress, by the number of their chain in the code.
-    chains: Vec<chain::Chain>,
+/// What a gang has executed, and when it looks whether it must stop.
+#[derive(Default)]
+pub(crate) struct Steps {
     /// Thread-instructions executed. `reported` is how many of them [`Gang::take_instructions`] has returned.
     pub instructions: u64,
+    reported: u64,
     /// Nanoseconds that warps slept. The cycle clock counts them, too.
     slept: u64,
-    reported: u64,
     /// The gang checks the launch's limits whenever `budget & look_mask == 0`.
     look_mask: i64,
     /// Why and where the gang stopped.
     pub stopped: Option<(Stop, Place)>,
+}
+
+/// Threads of one CTA, or all threads of several CTAs, with their registers and private memory.
+pub(crate) struct Gang<'l> {
+    launch: &'l Run<'l>,
+    code: &'l Code,
+    registers: Registers,
+    local: LocalMemory,
+    frames: Frames,
+    scheduler: Scheduler,
+    /// Lanes that have not ended.
+    pub alive: Mask,
+    pub threads: Threads,
+    caches: Caches,
+    scratch: Scratch,
+    pub steps: Steps,
+    /// Window 0 already holds the values that are the same in all CTAs.
+    prepared: bool,
     /// Asynchronous copies that no thread has waited for yet.
     copies: Copies,
-    /// Active lanes of the last guard that held for only some lanes; reused if the next one selects the same lanes.
-    guarded: Option<Box<Active>>,
-    /// Buffer for the operands of atomic operations.
-    operands: Option<Box<atomic::Operands>>,
-    /// Buffer for the matrices of a product.
-    matrices: Option<Box<matrix::Matrices>>,
     /// Bytes that each lane has allocated with `alloca`; empty if no lane has.
     stacks: Vec<u32>,
     /// The CTAs have started and no instruction has run yet.
@@ -172,52 +149,28 @@ impl<'l> Gang<'l> {
     /// A gang of `threads` threads from CTAs with cluster rank `rank`. A later CTA batch may be smaller and leave
     /// lanes unused.
     pub fn new(
-        launch: &'l Launch,
+        launch: &'l Run<'l>,
         code: &'l Code,
         rows: LaneRows,
         rank: u32,
         first_thread: u32,
         threads: usize,
     ) -> Gang<'l> {
-        let lanes = threads.next_multiple_of(GROUP_LANES);
+        let threads = Threads::new(launch, rows, rank, first_thread, threads);
         Gang {
             launch,
             code,
             registers: Registers::new(rows, launch.path),
-            local: LocalMemory::new(lanes),
+            local: LocalMemory::new(threads.lanes),
             frames: Frames::default(),
-            paths: Vec::new(),
+            scheduler: Scheduler::default(),
             alive: Mask::EMPTY,
-            first_thread,
-            lanes,
-            whole_blocks: threads as u64 == launch.config.block_threads() * rows.blocks() as u64,
-            everyone: Everyone::new(threads, lanes),
-            block_masks: match rows.blocks() {
-                1 => vec![Mask::ALL],
-                blocks => {
-                    let lanes = rows.block_lanes();
-                    (0..blocks).map(|block| Mask::range(block * lanes, (block + 1) * lanes)).collect()
-                }
-            },
-            batch: CtaBatch::default(),
-            ctaids: [[0; 3]; 2],
-            along: None,
-            shared_base: shared_base(rank),
-            needed: Vec::new(),
-            needed_changed: false,
+            threads,
+            caches: Caches::new(code),
+            scratch: Scratch::default(),
+            steps: Steps { look_mask: launch.limits.look_mask(launch.shuffled), ..Steps::default() },
             prepared: false,
-            access_caches: (0..code.accesses).map(|_| AccessCache::NONE).collect(),
-            pure_caches: (0..code.pure_operations).map(|_| PureCache::NONE).collect(),
-            chains: (0..code.chains).map(|_| chain::Chain::default()).collect(),
-            instructions: 0,
-            slept: 0,
-            reported: 0,
-            look_mask: launch.limits.look_mask(launch.shuffled),
-            stopped: None,
             copies: Copies::default(),
-            guarded: None,
-            operands: None,
-            matrices: None,
             stacks: Vec::new(),
             begins: false,
             printed: print::Printed::default(),
@@ -231,24 +184,17 @@ impl<'l> Gang<'l> {
 
     /// Starts a CTA batch (or this gang's part of one CTA) with all threads at the kernel's entry.
     pub fn start(&mut self, batch: CtaBatch, shared: &mut Shared) -> Step {
-        self.batch = batch;
-        self.ctaids = [self.launch.ctaid(batch.first); 2];
-        self.along = axis_along(self.launch.config.grid, self.ctaids[0], batch);
-        self.ctaids[1] = self.ctaid_of(batch.blocks - 1);
-        let rows = self.registers.rows();
-        if rows.blocks() > 1 && self.everyone.threads != batch.blocks * rows.block_lanes() {
-            self.everyone = Everyone::new(batch.blocks * rows.block_lanes(), self.lanes);
-        }
-        self.alive = self.everyone.mask;
+        self.threads.start(self.launch, batch);
+        self.alive = self.threads.everyone.mask;
         self.begins = true;
         self.begin_printing();
-        self.paths.clear();
+        self.scheduler.paths.clear();
         self.copies.clear();
         self.stacks.clear();
         self.local.reset();
         self.frames.clear();
         let frame = self.enter_kernel(shared)?;
-        self.paths.push(Path { mask: self.alive, frame, block: 0, wait: Wait::Ready, yields: 0 });
+        self.scheduler.paths.push(Path { mask: self.alive, frame, block: 0, wait: Wait::Ready, yields: 0 });
         Ok(())
     }
 
@@ -261,7 +207,7 @@ impl<'l> Gang<'l> {
     ) -> Step<Turn> {
         let mut spinning = false;
         if std::mem::take(&mut self.begins)
-            && let [path] = self.paths[..]
+            && let [path] = self.scheduler.paths[..]
         {
             observer.start(self, path.frame, path.mask);
         }
@@ -277,7 +223,7 @@ impl<'l> Gang<'l> {
             if !path.mask.is_empty() {
                 self.put(&path);
             }
-            if self.stopped.is_some() {
+            if self.steps.stopped.is_some() {
                 return Ok(Turn::Stopped);
             }
             if *budget <= 0 {
@@ -301,7 +247,7 @@ impl<'l> Gang<'l> {
         if active.guarded {
             return false;
         }
-        match self.needed.get(slot.index as usize / 64) {
+        match self.scheduler.needed.get(slot.index as usize / 64) {
             Some(word) => word >> (slot.index % 64) & 1 == 0,
             None => true,
         }
@@ -326,7 +272,7 @@ impl<'l> Gang<'l> {
         let mut changed = true;
         loop {
             let block = &function.blocks[path.block as usize];
-            if *budget & self.look_mask == 0 && self.look(path, block) {
+            if *budget & self.steps.look_mask == 0 && self.look(path, block) {
                 return Ok(false);
             }
             if block.warp {
@@ -346,16 +292,16 @@ impl<'l> Gang<'l> {
                 !O::WATCHES && block.ops.is_empty() && matches!(block.terminator, Terminator::Jump(_));
             if !passes && std::mem::take(&mut changed) && active.mask != path.mask {
                 self.registers.expand();
-                if path.mask == self.everyone.mask {
-                    active.set_everyone(&self.everyone);
+                if path.mask == self.threads.everyone.mask {
+                    active.set_everyone(&self.threads.everyone);
                 } else {
-                    active.set_path(path.mask, self.lanes);
+                    active.set_path(path.mask, self.threads.lanes);
                 }
             }
-            if self.needed_changed && !block.ops.is_empty() {
+            if self.scheduler.needed_changed && !block.ops.is_empty() {
                 self.find_needed(path);
             }
-            active.alone = self.needed.is_empty();
+            active.alone = self.scheduler.needed.is_empty();
             active.expect(block.ops.len());
             observer.enter(index, path.block, active.mask);
             for (index, op) in block.ops.iter().enumerate() {
@@ -369,7 +315,7 @@ impl<'l> Gang<'l> {
                 observer.after();
             }
             let count = if changed { path.mask.count() as usize } else { active.count };
-            self.instructions += block.cost * count as u64;
+            self.steps.instructions += block.cost * count as u64;
             *budget -= 1;
             turn_cost = turn_cost.max(block.turn_cost);
 
@@ -395,28 +341,28 @@ impl<'l> Gang<'l> {
             if !goes_on {
                 return Ok(false);
             }
-            if O::GIVES_WAY && block.turn_cost > REDUCTION_COST && self.launch.config.cooperative {
+            if O::GIVES_WAY && block.turn_cost > REDUCTION_COST && self.launch.config().cooperative {
                 // Waiters at a grid barrier must see it complete before the last arriving thread continues. Otherwise
                 // the observer would always see the waiters' next accesses ordered after that thread's.
                 (*budget, *spinning) = (0, true);
-                return Ok(path.block <= from && !self.paths.is_empty());
+                return Ok(path.block <= from && !self.scheduler.paths.is_empty());
             }
             if path.block <= from {
                 // A backward branch.
                 if turn_cost > 0 {
                     *budget -= std::mem::take(&mut turn_cost);
                     *spinning = true;
-                    if !self.paths.is_empty() {
+                    if !self.scheduler.paths.is_empty() {
                         return Ok(true);
                     }
                 }
                 if *budget <= 0 {
-                    return Ok(!self.paths.is_empty());
+                    return Ok(!self.scheduler.paths.is_empty());
                 }
             } else if self.launch.shuffled && *budget <= 0 {
                 return Ok(false);
             }
-            if !self.paths.is_empty() && self.should_stop(path, path.block) {
+            if !self.scheduler.paths.is_empty() && self.should_stop(path, path.block) {
                 return Ok(false);
             }
         }
@@ -432,14 +378,14 @@ impl<'l> Gang<'l> {
             limits.report(self.take_instructions());
             more = block.cost * u64::from(path.mask.count());
         }
-        self.stopped = limits.look(more).and_then(|stop| Some((stop, self.place_of_path(path)?)));
-        self.stopped.is_some()
+        self.steps.stopped = limits.look(more).and_then(|stop| Some((stop, self.place_of_path(path)?)));
+        self.steps.stopped.is_some()
     }
 
     /// Thread-instructions executed since the last call.
     pub fn take_instructions(&mut self) -> u64 {
-        let new = self.instructions - self.reported;
-        self.reported = self.instructions;
+        let new = self.steps.instructions - self.steps.reported;
+        self.steps.reported = self.steps.instructions;
         new
     }
 
@@ -455,14 +401,14 @@ impl<'l> Gang<'l> {
         }
         // In a loop, a guard often selects the same lanes as the last one.
         let mut some =
-            self.guarded.take().unwrap_or_else(|| Box::new(Active::new(active.window, active.frame)));
+            self.scratch.guarded.take().unwrap_or_else(|| Box::new(Active::new(active.window, active.frame)));
         if some.mask != mask || some.window != active.window {
             *some = Active { guarded: true, ..Active::new(active.window, active.frame) };
-            some.set_mask(mask, self.lanes);
+            some.set_mask(mask, self.threads.lanes);
         }
         some.frame = active.frame;
         let done = self.execute(op, &some, shared);
-        self.guarded = Some(some);
+        self.scratch.guarded = Some(some);
         done
     }
 
@@ -565,28 +511,24 @@ impl<'l> Gang<'l> {
 
     /// `%ctaid` of the gang's CTA number `block`.
     fn ctaid_of(&self, block: usize) -> [u32; 3] {
-        // `Launch::ctaid` divides, which is slow.
-        let Some(along) = self.along else { return self.launch.ctaid(self.batch.block(block)) };
-        let mut ctaid = self.ctaids[0];
-        ctaid[along] += block as u32;
-        ctaid
+        self.threads.ctaid_of(self.launch, block)
     }
 
     /// Linear index of a lane's thread in its CTA.
     pub fn thread_of(&self, lane: usize) -> usize {
         let rows = self.registers.rows();
-        if rows.blocks() > 1 { lane % rows.block_lanes() } else { self.first_thread as usize + lane }
+        if rows.blocks() > 1 { lane % rows.block_lanes() } else { self.threads.first_thread as usize + lane }
     }
 
     /// The CTAs of the gang that have lanes in a mask, each with these lanes.
     fn parts(&self, mask: Mask) -> impl Iterator<Item = (usize, Mask)> + use<'_> {
-        let parts = self.block_masks.iter().map(move |&block| mask & block).enumerate();
+        let parts = self.threads.block_masks.iter().map(move |&block| mask & block).enumerate();
         parts.filter(|(_, part)| !part.is_empty())
     }
 
     /// The paths of this gang and where they wait, for the report of a deadlock.
     pub fn waiting(&self) -> Vec<(Path, Span)> {
-        self.paths.iter().filter_map(|p| self.span(p).map(|s| (*p, s))).collect()
+        self.scheduler.paths.iter().filter_map(|p| self.span(p).map(|s| (*p, s))).collect()
     }
 
     /// The instruction at which a path waits, or which it executes next.
@@ -610,6 +552,6 @@ impl<'l> Gang<'l> {
 
     /// The position of some thread, if any is left.
     pub fn any_place(&self) -> Option<Place> {
-        self.place_of_path(self.paths.first()?)
+        self.place_of_path(self.scheduler.paths.first()?)
     }
 }

@@ -2,14 +2,16 @@
 
 use ir::{Clock, Width};
 use isa::Space;
+use machine::MAX_SLEEP;
+use machine::mask::{GROUP_LANES, Mask};
+use machine::memory::{
+    map_shared, rank_of_address, resolve_generic, shared_base, shared_object, shared_rank,
+};
 use smallvec::SmallVec;
 
 use super::{Active, Gang};
 use crate::affine::Affine;
 use crate::code::{Base, Special};
-use crate::launch::MAX_SLEEP;
-use crate::mask::{GROUP_LANES, Mask};
-use crate::memory::{map_shared, rank_of_address, resolve_generic, shared_base, shared_object, shared_rank};
 use crate::registers::{Groups, Registers, SlotRef, Window, lane_width};
 
 impl Gang<'_> {
@@ -56,7 +58,7 @@ impl Gang<'_> {
         let source = self.registers.read(from, src);
         let target = if whole { self.registers.overwrite(to, dst) } else { self.registers.scratch(0) };
         // SAFETY: both arrays have `lanes` elements of this width; they are the same or do not overlap.
-        unsafe { std::ptr::copy(source, target, dst.width.bytes() * self.lanes) }
+        unsafe { std::ptr::copy(source, target, dst.width.bytes() * self.threads.lanes) }
         if !whole {
             self.registers.merge(to, dst, 0, mask);
         }
@@ -93,7 +95,7 @@ impl Gang<'_> {
                 }
             });
         }
-        let (lanes, source) = (self.lanes, self.registers.read(active.window, src));
+        let (lanes, source) = (self.threads.lanes, self.registers.read(active.window, src));
         self.produce(dst, active, |registers, target| {
             // SAFETY: source, target and scratch have `lanes` elements of their widths.
             unsafe { registers.resize((target, dst.width), (source, src.width), bits, signed, lanes) }
@@ -120,7 +122,7 @@ impl Gang<'_> {
                 add(source.array, target, lanes);
             });
         }
-        let (lanes, source) = (self.lanes, self.registers.read(active.window, src));
+        let (lanes, source) = (self.threads.lanes, self.registers.read(active.window, src));
         self.produce(dst, active, |_, target| add(source, target, lanes));
     }
 
@@ -135,7 +137,7 @@ impl Gang<'_> {
             let whole = self.whole(active, dst);
             return self.registers.set_all(active.window, dst, value, active.mask, whole);
         }
-        let lanes = self.lanes;
+        let lanes = self.threads.lanes;
         let mut arrays: SmallVec<[*const u8; 8]> = SmallVec::new();
         for &part in src {
             arrays.push(self.registers.read(active.window, part));
@@ -176,7 +178,7 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn unpack(&mut self, dst: &[Option<SlotRef>], src: SlotRef, bits: u32, active: &Active) {
         let uniform = self.registers.uniform(active.window, src);
-        let lanes = self.lanes;
+        let lanes = self.threads.lanes;
         let fills = |part: &Option<SlotRef>| {
             part.is_some_and(|part| part.width.bits() == bits && self.whole(active, part))
         };
@@ -255,7 +257,7 @@ impl Gang<'_> {
         let frame = &self.frames[frame];
         match base {
             Base::Slot(_) | Base::Zero => 0,
-            Base::Shared => self.shared_base,
+            Base::Shared => self.threads.shared_base,
             Base::Frame => frame.local_base.into(),
             Base::FrameParam(i) => frame.params.get(i as usize).copied().unwrap_or(0).into(),
             Base::FrameReturn(i) => frame.returns.get(i as usize).copied().unwrap_or(0).into(),
@@ -266,7 +268,7 @@ impl Gang<'_> {
     pub(super) fn is_space(&mut self, dst: SlotRef, src: SlotRef, space: Space, own: bool, active: &Active) {
         self.write_lanes(dst, active, |gang, lane| {
             let (at, inner) = resolve_generic(gang.registers.get(active.window, src, lane));
-            u64::from(at == space && (!own || shared_base(shared_rank(inner).0) == gang.shared_base))
+            u64::from(at == space && (!own || shared_base(shared_rank(inner).0) == gang.threads.shared_base))
         });
     }
 
@@ -313,7 +315,7 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn read_clock(&mut self, dst: SlotRef, clock: Clock, active: &Active) {
         let (value, high) = match clock {
-            Clock::Cycles { high } => (self.instructions + self.slept, high),
+            Clock::Cycles { high } => (self.steps.instructions + self.steps.slept, high),
             Clock::Nanoseconds { high } => (self.launch.nanoseconds(), high),
         };
         let whole = self.whole(active, dst);
@@ -325,7 +327,7 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn sleep(&mut self, duration: SlotRef, active: &Active) {
         let durations = active.mask.into_iter().map(|lane| self.registers.get(active.window, duration, lane));
-        self.slept += durations.max().unwrap_or(0).min(MAX_SLEEP);
+        self.steps.slept += durations.max().unwrap_or(0).min(MAX_SLEEP);
     }
 
     #[inline(never)]
@@ -338,7 +340,7 @@ impl Gang<'_> {
     pub(super) fn param(&self, offset: u32, bytes: u32, signed: bool) -> u64 {
         let (start, bytes) = (offset as usize, bytes as usize);
         let mut value = [0; 8];
-        value[..bytes].copy_from_slice(&self.launch.params[start..start + bytes]);
+        value[..bytes].copy_from_slice(&self.launch.params()[start..start + bytes]);
         let value = u64::from_le_bytes(value);
         let unused = 64 - 8 * bytes as u32;
         if signed { ((value << unused) as i64 >> unused) as u64 } else { value }
@@ -346,20 +348,20 @@ impl Gang<'_> {
 
     /// Sets the slot of a special register.
     pub(super) fn set_special(&mut self, window: Window, slot: SlotRef, special: Special) {
-        let (ctaids, rows) = ((self.ctaids, self.along), self.registers.rows());
-        match special.affine(self.launch, ctaids, self.first_thread, rows) {
+        let (ctaids, rows) = ((self.threads.ctaids, self.threads.along), self.registers.rows());
+        match special.affine(self.launch, ctaids, self.threads.first_thread, rows) {
             Some(affine) => self.registers.set_affine(window, slot, affine),
             None if special.depends_on_block() => {
                 for block in 0..rows.blocks() {
                     let value = special.value(self.launch, self.ctaid_of(block), 0);
                     let first = block * rows.block_lanes();
-                    for lane in first..(first + rows.block_lanes()).min(self.lanes) {
+                    for lane in first..(first + rows.block_lanes()).min(self.threads.lanes) {
                         self.registers.set(window, slot, lane, value);
                     }
                 }
             }
             None => {
-                for lane in 0..self.lanes {
+                for lane in 0..self.threads.lanes {
                     let value = special.value(self.launch, self.block_of(lane), self.thread_of(lane) as u32);
                     self.registers.set(window, slot, lane, value);
                 }

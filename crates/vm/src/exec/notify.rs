@@ -6,18 +6,18 @@ use std::ops::ControlFlow;
 use diag::Span;
 use ir::{AccessKind, Width};
 use isa::Space;
+use machine::mask::{Mask, WARP_LANES};
+use machine::memory::resolve_generic;
+use machine::{
+    BlockAccess, BlockAddresses, Compute, EnterEvent, ExitEvent, Guard, LaneSet, LaunchObserver,
+    OperationEvent,
+};
 use smallvec::SmallVec;
 
 use super::watch::{Watcher, proceed};
 use super::{Active, Gang, Step};
 use crate::code::{Access, Extent, Flow, Op, Start};
 use crate::footprint::Touch;
-use crate::mask::{Mask, WARP_LANES};
-use crate::memory::resolve_generic;
-use crate::observer::{
-    BlockAccess, BlockAddresses, Compute, EnterEvent, ExitEvent, Guard, LaneSet, LaunchObserver,
-    OperationEvent,
-};
 use crate::registers::SlotRef;
 
 /// The lanes from `first` on, shifted so that `first` becomes lane 0.
@@ -52,7 +52,7 @@ impl Watcher {
         let rows = gang.registers.rows();
         let (block_lanes, blocks) = (rows.block_lanes(), rows.blocks());
         let are_warps = blocks == 1 || block_lanes.is_multiple_of(WARP_LANES);
-        if !is_plain || gang.first_thread != 0 || !are_warps || gang.launch.cluster_blocks() > 1 {
+        if !is_plain || gang.threads.first_thread != 0 || !are_warps || gang.launch.cluster_blocks() > 1 {
             return Ok(mask);
         }
         let bytes = u64::from(*bytes);
@@ -77,7 +77,7 @@ impl Watcher {
             Ok(_) => (address.space, 0),
             Err(slot) => {
                 each = std::mem::take(&mut self.addresses);
-                each.resize(gang.lanes, 0);
+                each.resize(gang.threads.lanes, 0);
                 gang.registers.peek(active.window, slot, &mut each);
                 let bits = if slot.width == Width::W64 { u64::MAX } else { u32::MAX.into() };
                 each.iter_mut().for_each(|at| *at = at.wrapping_add(address.offset) & bits);
@@ -107,7 +107,7 @@ impl Watcher {
             if !is_wanted && (footprint.is_none() || space != Space::Global) {
                 return;
             }
-            for (block, &all) in gang.block_masks.iter().enumerate() {
+            for (block, &all) in gang.threads.block_masks.iter().enumerate() {
                 let lanes = if are_whole { all } else { all & mask };
                 if lanes.is_empty() {
                     continue;
@@ -116,7 +116,7 @@ impl Watcher {
                 let threads = match block {
                     0 => lanes.0,
                     // All CTAs have the same number of threads.
-                    _ if lanes == all => gang.block_masks[0].0,
+                    _ if lanes == all => gang.threads.block_masks[0].0,
                     _ => lanes_from(&lanes, first),
                 };
                 let addresses = match &even {
@@ -141,7 +141,7 @@ impl Watcher {
                 if let Some(footprint) = footprint.as_mut().filter(|_| space == Space::Global) {
                     let touch = Touch::of(kind, access.semantics, bytes);
                     event.parts(|address, bytes| {
-                        footprint.note(gang.launch, gang.ctaids[0], touch, address, bytes);
+                        footprint.note(gang.launch, gang.threads.ctaids[0], touch, address, bytes);
                         true
                     });
                 }
@@ -197,11 +197,11 @@ impl Watcher {
         let is_predicate = |slot: &Option<SlotRef>| slot.is_some_and(|slot| slot.width == Width::Pred);
         let predicates = flow.defs.iter().take(32).zip(0..).filter(|(slot, _)| is_predicate(slot));
         let values = |index: usize, lane| match flow.uses.get(index) {
-            Some(slot) if lane < gang.lanes => gang.registers.get(active.window, *slot, lane),
+            Some(slot) if lane < gang.threads.lanes => gang.registers.get(active.window, *slot, lane),
             _ => 0,
         };
         let previous = |index: usize, lane| match flow.defs.get(index) {
-            Some(Some(slot)) if lane < gang.lanes => gang.registers.get(active.window, *slot, lane),
+            Some(Some(slot)) if lane < gang.threads.lanes => gang.registers.get(active.window, *slot, lane),
             _ => 0,
         };
         let compute = flow.pure.map(|pure| {
@@ -220,25 +220,22 @@ impl Watcher {
             gang.combine(op, members, active, lane, values)
         };
         let who = |lane| (gang.block_of(lane), gang.thread_of(lane) as u32);
-        let event = OperationEvent {
+        let event = OperationEvent::new(
             span,
-            gang: std::ptr::from_ref(gang) as usize,
-            window: active.window.index,
-            kind: flow.kind,
-            uses: &uses,
-            defs: &defs,
-            predicates: predicates.fold(0, |all, (_, index)| all | 1 << index),
-            decides: &decides,
-            lanes: LaneSet { words: mask.words(), who: &who },
-            guard: guard.map(|slot| Guard {
-                slot: slot.index,
-                lanes: LaneSet { words: active.mask.words(), who: &who },
-            }),
-            values: &values,
-            previous: &previous,
-            combine: &combine,
-            compute: compute.as_ref().map(|compute| compute as Compute),
-        };
+            std::ptr::from_ref(gang) as usize,
+            active.window.index,
+            flow.kind,
+            &uses,
+            &defs,
+            predicates.fold(0, |all, (_, index)| all | 1 << index),
+            &decides,
+            LaneSet::new(mask.words(), &who),
+            guard.map(|slot| Guard { slot: slot.index, lanes: LaneSet::new(active.mask.words(), &who) }),
+            &values,
+            &previous,
+            compute.as_ref().map(|compute| compute as Compute),
+            &combine,
+        );
         self.notify_and_ask(|observer| observer.operation(&event));
     }
 
@@ -265,20 +262,20 @@ impl Watcher {
             })
             .collect();
         let who = |lane| (gang.block_of(lane), gang.thread_of(lane) as u32);
-        let event = EnterEvent {
-            gang: std::ptr::from_ref(gang) as usize,
-            window: frame.window.index,
-            is_kernel: frame.parent.is_none(),
-            span: checked.span,
-            unwritten: &unwritten,
-            lanes: LaneSet { words: mask.words(), who: &who },
-        };
+        let event = EnterEvent::new(
+            std::ptr::from_ref(gang) as usize,
+            frame.window.index,
+            frame.parent.is_none(),
+            checked.span,
+            &unwritten,
+            LaneSet::new(mask.words(), &who),
+        );
         self.notify_and_ask(|observer| observer.enter(&event));
     }
 
     pub(super) fn notify_exit(&mut self, gang: &Gang, span: Span, active: &Active) -> Step {
         self.each_block(gang, active.mask, |observer, block, threads| {
-            observer.notify(|observer| observer.exit(&ExitEvent { block, span, threads }));
+            observer.notify(|observer| observer.exit(&ExitEvent::new(block, span, threads)));
         });
         Ok(())
     }

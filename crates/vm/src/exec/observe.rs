@@ -6,15 +6,14 @@
 
 use diag::Span;
 use isa::Space;
+use machine::mask::{GROUP_LANES, Mask, WARP_LANES};
+use machine::memory::resolve_generic;
+use machine::{Accesses, Counts, Profile, Stopwatch};
 
 use super::{Active, Gang, Step};
 use crate::code::{Access, Block, Callee, Code, Extent, Start, Terminator};
 use crate::cta::Shared;
-use crate::grid::Launch;
-use crate::mask::{GROUP_LANES, Mask, WARP_LANES};
-use crate::memory::resolve_generic;
-use crate::profile::{Accesses, Counts, Profile};
-use crate::stopwatch::Stopwatch;
+use crate::grid::Run;
 
 /// Is called for everything that a host thread executes, and may end the run with a fault. The empty default methods
 /// cost nothing.
@@ -68,7 +67,7 @@ impl Observer for () {
 
 /// Counts what a host thread executes, and measures how long it takes.
 pub(crate) struct Recorder<'l> {
-    launch: &'l Launch,
+    launch: &'l Run<'l>,
     code: &'l Code,
     start: Stopwatch,
     start_ticks: u64,
@@ -127,7 +126,7 @@ impl Time {
 }
 
 impl<'l> Recorder<'l> {
-    pub fn new(launch: &'l Launch, code: &'l Code) -> Recorder<'l> {
+    pub fn new(launch: &'l Run<'l>, code: &'l Code) -> Recorder<'l> {
         let blocks =
             code.functions.iter().map(|f| f.iter().flat_map(|f| f.blocks.iter().map(record)).collect());
         let start = Stopwatch::start();

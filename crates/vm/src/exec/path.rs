@@ -6,9 +6,10 @@
 //! Narrowest tests: `tests/run`: `divergence_nested`, `call_waits`, `barrier_guarded`, `barrier_and_others`; unit
 //! tests of `affine.rs` (the CTA of a lane).
 
+use machine::mask::Mask;
+
 use super::Gang;
 use crate::cta::Shared;
-use crate::mask::Mask;
 
 /// Why a path does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,16 @@ pub(crate) struct Path {
     pub yields: u32,
 }
 
+/// The paths of a gang that do not run.
+#[derive(Default)]
+pub(crate) struct Scheduler {
+    pub paths: Vec<Path>,
+    /// Bitset of the slots in the running path's window that other paths still read. Empty if no other path waits.
+    pub needed: Vec<u64>,
+    /// Other paths have changed since `needed` was computed.
+    pub needed_changed: bool,
+}
+
 impl Gang<'_> {
     /// Adds a path to the others. If it is ready, it merges with a ready path at the same position. Lanes that wait
     /// at a guarded barrier stay apart: their position is where the lanes whose guard is false continue.
@@ -49,24 +60,24 @@ impl Gang<'_> {
         let is_twin = |p: &&mut Path| {
             p.frame == path.frame && p.block == path.block && p.yields == path.yields && p.wait == Wait::Ready
         };
-        match self.paths.iter_mut().find(is_twin) {
+        match self.scheduler.paths.iter_mut().find(is_twin) {
             Some(twin) if path.wait == Wait::Ready => {
                 twin.mask |= path.mask;
                 self.frames.release(path.frame);
             }
-            _ => self.paths.push(*path),
+            _ => self.scheduler.paths.push(*path),
         }
     }
 
     /// Takes the path that runs next, merged with all others at the same position; false if all wait.
     pub(super) fn pick(&mut self, shared: &Shared, path: &mut Path) -> bool {
-        if let [only] = &self.paths[..]
+        if let [only] = &self.scheduler.paths[..]
             && only.wait == Wait::Ready
         {
             *path = *only;
-            self.paths.clear();
-            self.needed.clear();
-            self.needed_changed = false;
+            self.scheduler.paths.clear();
+            self.scheduler.needed.clear();
+            self.scheduler.needed_changed = false;
             return true;
         }
         self.wake(shared);
@@ -74,7 +85,7 @@ impl Gang<'_> {
         // Diverged lanes mean many paths, in an order that the host's branch predictor cannot foresee, and this loop
         // runs for each of them. So it computes the minimum without branches.
         let (mut best, mut least, mut depth_of) = (usize::MAX, u128::MAX, (u32::MAX, 0));
-        for (i, p) in self.paths.iter().enumerate() {
+        for (i, p) in self.scheduler.paths.iter().enumerate() {
             if !matches!(p.wait, Wait::Ready) {
                 continue;
             }
@@ -87,11 +98,11 @@ impl Gang<'_> {
         if best == usize::MAX {
             return false;
         }
-        *path = self.paths[best];
+        *path = self.scheduler.paths[best];
         self.remove_path(best);
         let mut i = 0;
-        while i < self.paths.len() {
-            let other = &self.paths[i];
+        while i < self.scheduler.paths.len() {
+            let other = &self.scheduler.paths[i];
             let waits = matches!(other.wait, Wait::Barrier { .. } | Wait::Grid { .. });
             if other.frame == path.frame && other.block == path.block && !waits {
                 path.mask |= other.mask;
@@ -102,55 +113,55 @@ impl Gang<'_> {
                 i += 1;
             }
         }
-        self.needed_changed = true;
+        self.scheduler.needed_changed = true;
         true
     }
 
     /// Removes a path; the last path takes its index.
     fn remove_path(&mut self, index: usize) {
         // Not `swap_remove`, which calls a function to move the path.
-        if let Some(last) = self.paths.last().copied() {
-            self.paths[index] = last;
-            self.paths.truncate(self.paths.len() - 1);
+        if let Some(last) = self.scheduler.paths.last().copied() {
+            self.scheduler.paths[index] = last;
+            self.scheduler.paths.truncate(self.scheduler.paths.len() - 1);
         }
     }
 
     /// Makes paths whose barrier is complete ready, and writes the results of its reduction for them.
     fn wake(&mut self, shared: &Shared) {
-        for i in 0..self.paths.len() {
-            if let Wait::Barrier { block, index, generation, .. } = self.paths[i].wait
+        for i in 0..self.scheduler.paths.len() {
+            if let Wait::Barrier { block, index, generation, .. } = self.scheduler.paths[i].wait
                 && shared.barrier(block.into(), index.into()).generation != generation
             {
-                let path = self.paths[i];
-                self.paths[i].wait = Wait::Ready;
+                let path = self.scheduler.paths[i];
+                self.scheduler.paths[i].wait = Wait::Ready;
                 self.finish_reduction(shared, &path);
             }
-            if let Wait::Grid { generation } = self.paths[i].wait
+            if let Wait::Grid { generation } = self.scheduler.paths[i].wait
                 && self.launch.grid_barrier.is_over(generation)
             {
-                self.paths[i].wait = Wait::Ready;
+                self.scheduler.paths[i].wait = Wait::Ready;
             }
         }
     }
 
     /// Finds the slots of the running path's window that other paths will read.
     pub(super) fn find_needed(&mut self, path: &Path) {
-        self.needed.clear();
-        self.needed_changed = false;
+        self.scheduler.needed.clear();
+        self.scheduler.needed_changed = false;
         if self.frames.is_own(path.frame) {
             return;
         }
         let depth = self.frames[path.frame].depth;
         let Some(function) = self.function(self.frames[path.frame].function) else { return };
-        for other in &self.paths {
+        for other in &self.scheduler.paths {
             // Another path needs the live-in slots at its position, and its callers need the live-in slots where it
             // will return.
             let (mut frame, mut block) = (other.frame, other.block);
             loop {
                 if frame == path.frame {
                     let live = &function.blocks[block as usize].live_in;
-                    self.needed.resize(live.len().max(self.needed.len()), 0);
-                    for (word, live) in self.needed.iter_mut().zip(live) {
+                    self.scheduler.needed.resize(live.len().max(self.scheduler.needed.len()), 0);
+                    for (word, live) in self.scheduler.needed.iter_mut().zip(live) {
                         *word |= live;
                     }
                     // Its callers are also the running path's callers.
@@ -169,7 +180,7 @@ impl Gang<'_> {
     /// Whether another path should run before this one continues at `block`.
     pub(super) fn should_stop(&self, path: &Path, block: u32) -> bool {
         let depth = self.frames[path.frame].depth;
-        self.paths.iter().any(|p| match p.wait {
+        self.scheduler.paths.iter().any(|p| match p.wait {
             Wait::Ready => {
                 let d = if p.frame == path.frame { depth } else { self.frames[p.frame].depth };
                 let meets = p.frame == path.frame && p.block == block;

@@ -4,9 +4,10 @@
 //! their turn. If a CTA faults in a path that has no lanes of lower CTAs, the lower CTAs run to their ends before the
 //! fault is reported, and held output of higher CTAs is discarded. Narrowest test (`tests/run`): `print_of_teams`.
 
+use machine::Fault;
+use machine::mask::Mask;
+
 use super::{Gang, Path, Step};
-use crate::fault::Fault;
-use crate::mask::Mask;
 
 /// The most bytes that may be held back.
 const MOST_WAITING: usize = 16 << 20;
@@ -34,16 +35,16 @@ pub(super) struct PutOff {
 impl Gang<'_> {
     /// Prints text of a thread of CTA `block`.
     pub(super) fn print_text(&mut self, block: usize, text: &[u8]) {
-        let output = &self.launch.config.output;
+        let output = &self.launch.config().output;
         let printed = &mut self.printed;
-        if self.block_masks.len() == 1 || block <= printed.first {
+        if self.threads.block_masks.len() == 1 || block <= printed.first {
             return output.write(text);
         }
-        printed.waiting.resize_with(self.block_masks.len(), Vec::new);
+        printed.waiting.resize_with(self.threads.block_masks.len(), Vec::new);
         printed.waiting[block].extend_from_slice(text);
         printed.bytes += text.len();
         if printed.bytes > MOST_WAITING {
-            self.hand_out(self.block_masks.len());
+            self.hand_out(self.threads.block_masks.len());
         }
     }
 
@@ -55,11 +56,16 @@ impl Gang<'_> {
 
     /// Writes held output up to the lowest CTA that has not ended.
     pub(super) fn print_ended(&mut self) {
-        if !self.launch.kernel.prints {
+        if !self.launch.kernel().prints {
             return;
         }
         let ended = |block: &Mask| (self.alive & *block).is_empty();
-        let first = self.block_masks.iter().position(|block| !ended(block)).unwrap_or(self.block_masks.len());
+        let first = self
+            .threads
+            .block_masks
+            .iter()
+            .position(|block| !ended(block))
+            .unwrap_or(self.threads.block_masks.len());
         self.hand_out(first + 1);
         self.printed.first = first;
     }
@@ -82,7 +88,7 @@ impl Gang<'_> {
     /// Writes the held output of the CTAs below `end`.
     fn hand_out(&mut self, end: usize) {
         for text in self.printed.waiting.iter_mut().take(end).filter(|text| !text.is_empty()) {
-            self.launch.config.output.write(text);
+            self.launch.config().output.write(text);
             self.printed.bytes -= text.len();
             text.clear();
         }
@@ -90,14 +96,14 @@ impl Gang<'_> {
 
     /// The gang's CTA with this `%ctaid`.
     fn block_at(&self, ctaid: [u32; 3]) -> Option<usize> {
-        (0..self.batch.blocks).find(|&block| self.ctaid_of(block) == ctaid)
+        (0..self.threads.batch.blocks).find(|&block| self.ctaid_of(block) == ctaid)
     }
 
     /// Handles a fault in a path. If the path has lanes of lower CTAs, or no lower CTA is still running, returns the
     /// fault. Otherwise ends the faulting CTA and all higher ones; lower CTAs continue, and the fault is reported
     /// when they have ended.
     pub(super) fn end_blocks(&mut self, fault: Box<Fault>, path: &mut Path) -> Step {
-        let block = if self.launch.kernel.prints { self.block_at(fault.block).unwrap_or(0) } else { 0 };
+        let block = if self.launch.kernel().prints { self.block_at(fault.block).unwrap_or(0) } else { 0 };
         let below = match block {
             0 => Mask::EMPTY,
             _ => Mask::range(0, block * self.registers.rows().block_lanes()),
@@ -109,10 +115,10 @@ impl Gang<'_> {
         path.mask = Mask::EMPTY;
         self.forget_above(block);
         self.alive &= below;
-        for other in &mut self.paths {
+        for other in &mut self.scheduler.paths {
             other.mask &= below;
         }
-        self.paths.retain(|other| !other.mask.is_empty());
+        self.scheduler.paths.retain(|other| !other.mask.is_empty());
         self.put_off = Some(PutOff { fault, grace: GRACE });
         Ok(())
     }
@@ -133,7 +139,7 @@ impl Drop for Gang<'_> {
     fn drop(&mut self) {
         // The output may be what panicked, and a second panic would abort the process.
         if !std::thread::panicking() {
-            self.hand_out(self.block_masks.len());
+            self.hand_out(self.threads.block_masks.len());
         }
     }
 }

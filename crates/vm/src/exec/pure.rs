@@ -6,6 +6,8 @@
 use std::mem::MaybeUninit;
 
 use diag::Span;
+use lanes::{LaneArgs, LaneFn};
+use machine::mask::{GROUP_LANES, Mask};
 use smallvec::SmallVec;
 
 use super::{Active, Gang, Step};
@@ -13,9 +15,7 @@ use crate::affine::Affine;
 use crate::bytes::{load, store};
 use crate::code::{Linear, MAX_SOURCES, Pure, PureStore};
 use crate::cta::Shared;
-use crate::mask::{GROUP_LANES, Mask};
 use crate::registers::SlotRef;
-use lanes::{LaneArgs, LaneFn};
 
 impl Gang<'_> {
     #[inline]

@@ -2,6 +2,8 @@
 
 use ir::Width;
 use isa::Space;
+use machine::mask::{Mask, WARP_LANES};
+use machine::memory::map_shared;
 
 use super::copy::ranks;
 use super::observe::ROW_BYTES;
@@ -9,8 +11,6 @@ use super::{Active, Gang};
 use crate::code::{
     Access, Address, Extent, Guard, Kind, MatrixOp, MatrixSource, Multicast, Op, Start, WarpOp,
 };
-use crate::mask::{Mask, WARP_LANES};
-use crate::memory::map_shared;
 
 /// The most bytes reported for a bulk access. One side of it is in shared memory, which is smaller, so a longer
 /// access faults.
@@ -82,7 +82,7 @@ impl Gang<'_> {
             Extent::Rows(rows) => {
                 for (warp, _) in mask.warps() {
                     let first = warp * WARP_LANES;
-                    let lanes = first..(first + rows as usize).min(self.lanes);
+                    let lanes = first..(first + rows as usize).min(self.threads.lanes);
                     lanes.for_each(|lane| f(lane, at(lane), ROW_BYTES));
                 }
             }

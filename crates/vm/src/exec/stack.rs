@@ -5,12 +5,11 @@
 
 use diag::Span;
 use ir::StackOp;
+use machine::mask::{GANG_LANES, Mask};
+use machine::{FaultKind, STACK_BASE};
 
 use super::frame::LOCAL_LIMIT;
 use super::{Active, Gang, Step};
-use crate::fault::FaultKind;
-use crate::mask::{GANG_LANES, Mask};
-use crate::memory::STACK_BASE;
 use crate::registers::SlotRef;
 
 impl Gang<'_> {
@@ -24,7 +23,7 @@ impl Gang<'_> {
         span: Span,
     ) -> Step {
         let mut results = [0; GANG_LANES];
-        self.stacks.resize(self.lanes, 0);
+        self.stacks.resize(self.threads.lanes, 0);
         for lane in active.mask {
             let value = value.map_or(0, |slot| self.registers.get(active.window, slot, lane));
             let end = u64::from(self.stacks[lane]);

@@ -8,6 +8,9 @@
 use diag::Span;
 use ir::{MbarrierOp, TensorKind};
 use isa::{Space, Type, Validity};
+use machine::mask::{Mask, WARP_LANES};
+use machine::memory::{rank_of_address, resolve};
+use machine::{Fault, FaultKind};
 use sem::tensormap::{BYTES, Field, Place, Row, TensorMap};
 use sem::validity::is_found;
 
@@ -18,9 +21,6 @@ use super::copy::ranks;
 use super::{Active, Gang, Step};
 use crate::code::{Address, CopyTensor, Kind, Op, TensorMapReplace};
 use crate::cta::Shared;
-use crate::fault::{Fault, FaultKind};
-use crate::mask::{Mask, WARP_LANES};
-use crate::memory::{rank_of_address, resolve};
 
 /// Alignment of a box in shared memory (9.7.9.25.5.2 cp.async.bulk.tensor).
 const BOX_ALIGN: u64 = 128;
@@ -128,8 +128,8 @@ impl Gang<'_> {
     fn map_bytes(&self, space: Space, address: u64) -> Option<[u8; BYTES]> {
         let (space, at) = resolve(space, address);
         let memory: &[u8] = match space {
-            Space::Const => &self.launch.constants,
-            Space::Param => &self.launch.params,
+            Space::Const => self.launch.constants(),
+            Space::Param => self.launch.params(),
             Space::Global => {
                 let allocation = self.launch.allocation(at)?;
                 let end = allocation.base + allocation.bytes;

@@ -5,6 +5,9 @@
 use diag::Span;
 use ir::{AtomicOp, Width};
 use isa::{Opaque, Opcode, Picks};
+use machine::mask::Mask;
+use machine::texture::{Bound, HandleFault};
+use machine::{Fault, FaultKind};
 use sem::texture::{Fetch, Lookup, MOST_SOURCES, SurfaceAccess, SurfacePlace, TEXEL_BYTES};
 use smallvec::SmallVec;
 
@@ -13,10 +16,7 @@ use super::transfer::{read, write};
 use super::{Active, Gang, Step};
 use crate::bytes::{load, store};
 use crate::code::{Kind, Op, Texel, TexelWork};
-use crate::fault::{Fault, FaultKind};
-use crate::mask::Mask;
 use crate::registers::SlotRef;
-use crate::texture::{Bound, HandleFault};
 
 /// The values for one lane's destination registers.
 type Values = [u64; 4];
@@ -72,7 +72,7 @@ impl Gang<'_> {
         let groups = self.texel_groups(op, active);
         let arrays = op.src.iter().map(|&slot| (self.registers.read(active.window, slot), slot.width));
         let sources = Sources(arrays.collect());
-        let mut values = vec![[0; 4]; if op.dst.is_empty() { 0 } else { self.lanes }];
+        let mut values = vec![[0; 4]; if op.dst.is_empty() { 0 } else { self.threads.lanes }];
         let mut fault = None;
         match op.work {
             TexelWork::Fetch(lookup) => {
@@ -261,7 +261,9 @@ impl Gang<'_> {
                 match access.place(&placed.image, coordinates) {
                     SurfacePlace::At(offset) => places.push((lane, offset)),
                     SurfacePlace::Nowhere => {}
-                    missed => first(fault, lane, crate::texture::missed(missed, &placed.image, coordinates)),
+                    missed => {
+                        first(fault, lane, machine::texture::missed(missed, &placed.image, coordinates))
+                    }
                 }
             }
         }

@@ -11,12 +11,12 @@
 
 use ir::Width;
 use lanes::{Element, Extend, Helpers, LaneWidth, memory};
+use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
 
 use super::Active;
 use super::addresses::{Addresses, Each, Region};
 use crate::affine::{Affine, LaneRows};
 use crate::bytes::load;
-use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
 use crate::registers::lane_width;
 
 /// One access of the active lanes: what it moves between memory and registers, and where.

@@ -4,11 +4,11 @@
 use diag::Span;
 use ir::{ReduxOp, ShuffleMode, VoteMode, Width};
 use isa::Type;
+use machine::mask::{GANG_LANES, Mask, WARP_LANES};
 
 use super::{Active, Gang, Step};
 use crate::code::{ShufflePattern, WarpOp, shuffle_source};
 use crate::cta::Shared;
-use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 use crate::registers::{SlotRef, lane_width};
 
 impl Gang<'_> {
@@ -56,7 +56,7 @@ impl Gang<'_> {
         if dst.width != Width::W32 {
             return self.write_lanes(dst, active, |_, lane| words[lane].into());
         }
-        let lanes = self.lanes;
+        let lanes = self.threads.lanes;
         // SAFETY: the array has `lanes` elements of 4 bytes.
         self.produce(dst, active, |_, target| unsafe {
             std::ptr::copy_nonoverlapping(words.as_ptr(), target.cast(), lanes);
@@ -125,7 +125,7 @@ impl Gang<'_> {
         };
         if let Some(dst) = dst {
             let values = self.registers.read(active.window, a);
-            let lanes = self.lanes;
+            let lanes = self.threads.lanes;
             self.produce(dst, active, |registers, target| {
                 // SAFETY: both arrays have `lanes` elements of 4 bytes.
                 unsafe { (registers.helpers().permute_warps)(target, values, &pattern.from, lanes) }
@@ -133,7 +133,8 @@ impl Gang<'_> {
         }
         if let Some(pred) = pred {
             let mut in_range = Mask::EMPTY;
-            (0..self.lanes.div_ceil(WARP_LANES)).for_each(|warp| in_range.set_warp(warp, pattern.in_range));
+            (0..self.threads.lanes.div_ceil(WARP_LANES))
+                .for_each(|warp| in_range.set_warp(warp, pattern.in_range));
             self.registers.set_predicate(active.window, pred, in_range, active.mask);
         }
     }
@@ -180,7 +181,7 @@ impl Gang<'_> {
         for (warp, lanes) in active.mask.warps() {
             let first = warp * WARP_LANES;
             // The gang's last warp may have only 16 lanes.
-            let count = WARP_LANES.min(self.lanes - first);
+            let count = WARP_LANES.min(self.threads.lanes - first);
             let (mut from, mut within) = ([0; WARP_LANES], [false; WARP_LANES]);
             for (lane, (from, within)) in from.iter_mut().zip(&mut within).enumerate().take(count) {
                 // SAFETY: arrays have an element of 4 bytes for every lane.
@@ -263,7 +264,7 @@ impl Gang<'_> {
         unsafe {
             let match_warps = self.registers.helpers().match_warps;
             let width = lane_width(a.width);
-            match_warps(words.as_mut_ptr().cast(), array, width, &of_warps, whole, self.lanes);
+            match_warps(words.as_mut_ptr().cast(), array, width, &of_warps, whole, self.threads.lanes);
         }
         let mut agree = Mask::EMPTY;
         if common.is_none() {

@@ -5,6 +5,13 @@ use std::ops::ControlFlow;
 use diag::Span;
 use ir::{AccessKind, MbarrierOp};
 use isa::Space;
+use machine::mask::{Mask, WARP_LANES};
+use machine::memory::{resolve, shared_base, shared_rank};
+use machine::{
+    AccessEvent, AsyncEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent,
+    DeviceCall, FaultKind, FenceEvent, LaneAccess, LaunchObserver, MbarrierEvent, ObserverHandle,
+    OperationKind, ReadValues, TensorMemoryEvent, Values, WarpEvent, WarpKind, WarpLane,
+};
 use smallvec::SmallVec;
 
 use super::access::{Request, Resolved};
@@ -16,15 +23,7 @@ use crate::code::{
     WarpOp, flows, shuffle_source,
 };
 use crate::cta::{CLUSTER_BARRIER, Shared};
-use crate::fault::FaultKind;
 use crate::footprint::{Footprint, Touch};
-use crate::mask::{Mask, WARP_LANES};
-use crate::memory::{resolve, shared_base, shared_rank};
-use crate::observer::{
-    AccessEvent, AsyncEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent,
-    DeviceCall, FenceEvent, LaneAccess, LaunchObserver, MbarrierEvent, ObserverHandle, OperationKind,
-    ReadValues, TensorMemoryEvent, Values, WarpEvent, WarpKind, WarpLane,
-};
 use crate::registers::SlotRef;
 
 /// Reports to an observer what a host thread executes.
@@ -112,15 +111,15 @@ impl Watcher {
     ) {
         for (block, mask) in gang.parts(mask) {
             // The lanes are usually whole CTAs, and the same ones again and again.
-            let several = gang.block_masks.len() > 1;
-            let which = match several && mask == gang.block_masks[block] {
+            let several = gang.threads.block_masks.len() > 1;
+            let which = match several && mask == gang.threads.block_masks[block] {
                 true => (0, u32::MAX, Mask::EMPTY),
-                false => (block, gang.first_thread, mask),
+                false => (block, gang.threads.first_thread, mask),
             };
             if self.threads.is_empty() || self.threads_of != which {
                 self.threads.clear();
                 let first = match several {
-                    false => gang.first_thread,
+                    false => gang.threads.first_thread,
                     true => 0u32.wrapping_sub((block * gang.registers.rows().block_lanes()) as u32),
                 };
                 mask.for_each(|lane| self.threads.push(first.wrapping_add(lane as u32)));
@@ -135,15 +134,15 @@ impl Watcher {
         let span = op.span;
         match &op.kind {
             Kind::Fence(semantics) => self.each_block(gang, mask, |observer, block, threads| {
-                let event = FenceEvent { block, semantics: *semantics, span, threads };
+                let event = FenceEvent::new(block, *semantics, span, threads);
                 observer.notify(|observer| observer.fence(&event));
             }),
             Kind::CopyGroup(group) => self.each_block(gang, mask, |observer, block, threads| {
-                let event = CopyGroupEvent { block, group: *group, span, threads };
+                let event = CopyGroupEvent::new(block, *group, span, threads);
                 observer.notify(|observer| observer.copy_group(&event));
             }),
             Kind::AsyncStep(step) => self.each_block(gang, mask, |observer, block, threads| {
-                let event = AsyncEvent { block, step: *step, span, threads };
+                let event = AsyncEvent::new(block, *step, span, threads);
                 observer.notify(|observer| observer.async_step(&event));
             }),
             Kind::TensorMemory(op) => self.notify_tensor_memory(gang, op, span, mask, active),
@@ -232,14 +231,14 @@ impl Watcher {
         // CTAs that have tensor memory run alone, in no CTA batch.
         let Some((access, cells, sources)) = gang.tensor_access(op, mask, active) else { return };
         let block = gang.block_of(mask.lowest().unwrap_or(0));
-        let event = TensorMemoryEvent { block, span, access, cells: &cells, sources: &sources };
+        let event = TensorMemoryEvent::new(block, span, access, &cells, &sources);
         self.notify_and_ask(|observer| observer.tensor_memory(&event));
     }
 
     /// Reports that barriers of the gang's CTAs are complete.
     fn notify_released(&self, gang: &Gang, span: Span, released: &[(usize, u64)], mask: Mask) -> Step {
         for &(of_gang, barrier) in released {
-            let release = BarrierRelease { block: gang.ctaid_of(of_gang), barrier, span };
+            let release = BarrierRelease::new(gang.ctaid_of(of_gang), barrier, span);
             let flow = self.observer.notify(|observer| observer.barrier_release(&release));
             proceed(flow, gang, span, mask)?;
         }
@@ -256,13 +255,9 @@ impl Watcher {
         source: impl Fn(usize) -> Option<u32>,
     ) {
         for (block, mask) in gang.parts(mask) {
-            let lane = |lane: usize| WarpLane {
-                thread: gang.thread_of(lane) as u32,
-                members: members(lane),
-                source: source(lane),
-            };
+            let lane = |lane: usize| WarpLane::new(gang.thread_of(lane) as u32, members(lane), source(lane));
             let lanes: Vec<WarpLane> = mask.into_iter().map(lane).collect();
-            let event = WarpEvent { block: gang.ctaid_of(block), kind, span, lanes: &lanes };
+            let event = WarpEvent::new(gang.ctaid_of(block), kind, span, &lanes);
             self.notify_and_ask(|observer| observer.warp(&event));
         }
     }
@@ -291,19 +286,19 @@ impl Watcher {
             let Some(foreseen) = foreseen else { return };
             let block = gang.block_of(lane);
             let (_, inner, owner) = gang.owner(address.space, inner, block);
-            let event = MbarrierEvent {
+            let event = MbarrierEvent::new(
                 block,
-                thread: gang.thread_of(lane) as u32,
+                gang.thread_of(lane) as u32,
                 span,
                 op,
                 by_copy,
-                address: inner,
+                inner,
                 owner,
-                exists: foreseen.exists,
-                completes: foreseen.completes,
-                over: foreseen.over,
-                later: foreseen.later,
-            };
+                foreseen.exists,
+                foreseen.completes,
+                foreseen.over,
+                foreseen.later,
+            );
             self.observer.notify(|observer| observer.mbarrier(&event));
         };
         for lane in mask {
@@ -373,11 +368,11 @@ impl Operands<'_, '_> {
     /// The lane of the gang that made a part of an access, and its CTA's number in the gang. `None` for an access
     /// that the gang did not make, since the observer can pass any.
     fn lane(&self, access: &LaneAccess) -> Option<(usize, usize)> {
-        let mut blocks = 0..self.gang.block_masks.len();
+        let mut blocks = 0..self.gang.threads.block_masks.len();
         let block = blocks.find(|&block| self.gang.ctaid_of(block) == access.block)?;
-        let first = self.gang.block_masks[block].lowest().unwrap_or(0);
-        let lane = first + (access.thread as usize).checked_sub(self.gang.first_thread as usize)?;
-        (lane < self.gang.lanes).then_some((lane, block))
+        let first = self.gang.threads.block_masks[block].lowest().unwrap_or(0);
+        let lane = first + (access.thread as usize).checked_sub(self.gang.threads.first_thread as usize)?;
+        (lane < self.gang.threads.lanes).then_some((lane, block))
     }
 
     /// The elements of a store, contiguous, the first one in the lowest bits.
@@ -475,7 +470,8 @@ impl Observer for Watcher {
                 Start::Texels | Start::Tensor => Space::Global,
             };
             // Looking up the CTA of each lane takes time.
-            let single = (gang.block_masks.len() == 1).then_some((gang.ctaids[0], gang.first_thread));
+            let single = (gang.threads.block_masks.len() == 1)
+                .then_some((gang.threads.ctaids[0], gang.threads.first_thread));
             gang.resolve_access(op, access, mask, active, |lane, address, bytes| {
                 let (block, thread) = match single {
                     Some((block, first)) => (block, first + lane as u32),
@@ -488,14 +484,14 @@ impl Observer for Watcher {
             if let Some(footprint) = self.footprint.as_mut().filter(|_| !self.noted) {
                 for lane in self.lanes.iter().filter(|lane| lane.space == Space::Global) {
                     let touch = Touch::of(kind, semantics, lane.bytes);
-                    footprint.note(gang.launch, gang.ctaids[0], touch, lane.address, lane.bytes);
+                    footprint.note(gang.launch, gang.threads.ctaids[0], touch, lane.address, lane.bytes);
                 }
             }
             if !self.accesses {
                 continue;
             }
             let operands = Operands { gang, shared, op, active };
-            let values = Values(&operands);
+            let values = Values::new(&operands);
             let completion = match &op.kind {
                 Kind::CopyAsync(_) => Completion::Group,
                 Kind::CopyBulk(copy) if copy.mbarrier.is_some() && kind != AccessKind::Mbarrier => {
@@ -519,7 +515,7 @@ impl Observer for Watcher {
                 _ => Completion::AtOnce,
             };
             let (span, lanes) = (op.span, &self.lanes[..]);
-            let event = AccessEvent { kind, semantics, space, span, lanes, completion, values };
+            let event = AccessEvent::new(kind, semantics, space, span, lanes, completion, values);
             let (flow, follows) =
                 self.observer.notify(|observer| (observer.access(&event), observer.follows_operations()));
             self.follows = follows;
@@ -587,7 +583,7 @@ impl Observer for Watcher {
             }
             Terminator::ClusterBarrier { arrive: false, .. } => {
                 self.each_block(gang, active.mask, |observer, block, threads| {
-                    let wait = BarrierWait { block, barrier: CLUSTER_BARRIER as u64, span, threads };
+                    let wait = BarrierWait::new(block, CLUSTER_BARRIER as u64, span, threads);
                     observer.notify(|observer| observer.barrier_wait(&wait));
                 });
                 return Ok(());
@@ -602,7 +598,7 @@ impl Observer for Watcher {
             let count = count.map(u64::from);
             let mut flow = ControlFlow::Continue(());
             self.each_block(gang, mask, |observer, block, threads| {
-                let arrival = BarrierArrival { block, barrier, waits, count, span, threads };
+                let arrival = BarrierArrival::new(block, barrier, waits, count, span, threads);
                 if flow.is_continue() {
                     flow = observer.notify(|observer| observer.barrier_arrive(&arrival));
                 }
@@ -618,7 +614,7 @@ impl Observer for Watcher {
         }
         if let Terminator::Call(call) = &block.terminator {
             if self.operations {
-                for path in gang.paths.iter().filter(|path| path.block == 0) {
+                for path in gang.scheduler.paths.iter().filter(|path| path.block == 0) {
                     if gang.frames[path.frame].parent == Some(active.frame) {
                         self.notify_enter(gang, path.frame, path.mask);
                     }
@@ -626,7 +622,7 @@ impl Observer for Watcher {
             }
             gang.called(call, active, |lane, function| {
                 let (ctaid, thread) = (gang.block_of(lane), gang.thread_of(lane) as u32);
-                let call = DeviceCall { block: ctaid, thread, span: block.span, function };
+                let call = DeviceCall::new(ctaid, thread, block.span, function);
                 self.observer.notify(|observer| observer.device_call(&call));
             });
         }

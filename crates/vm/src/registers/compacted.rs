@@ -14,10 +14,11 @@
 //! Narrowest tests: `tests/run`: `few_lanes`, `half_of_lanes`; unit tests of `registers.rs` and `mask.rs`; `lanes`:
 //! `tests/handlers/helpers.rs`.
 
+use ir::Width;
+use machine::mask::{GANG_LANES, GROUP_LANES, Mask};
+
 use super::{Groups, Registers, SlotRef, Window, form, lane_width};
 use crate::bytes::{AlignedBytes, load};
-use crate::mask::{GANG_LANES, GROUP_LANES, Mask};
-use ir::Width;
 
 /// The most lanes that can be compacted.
 pub(crate) const COMPACTED_LANES: usize = GANG_LANES / 2;

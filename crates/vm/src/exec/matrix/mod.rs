@@ -24,12 +24,12 @@ mod tensor_product;
 mod tiled;
 
 use diag::Span;
+use machine::mask::WARP_LANES;
 
 use super::{Active, Gang, Step};
 use crate::bytes::{load, store};
 use crate::code::{Fragment, MatrixOp, Multiply};
 use crate::cta::Shared;
-use crate::mask::WARP_LANES;
 use crate::registers::{SlotRef, Window};
 
 pub(super) use tiled::Matrices;
@@ -143,7 +143,7 @@ impl Gang<'_> {
         registers: usize,
         mut f: impl FnMut(&mut Self, usize, &mut [Words]) -> Step,
     ) -> Step<Vec<Vec<Words>>> {
-        let warps = self.lanes.div_ceil(WARP_LANES);
+        let warps = self.threads.lanes.div_ceil(WARP_LANES);
         let mut results = Vec::with_capacity(warps);
         for warp in 0..warps {
             let mut out = vec![[0; WARP_LANES]; registers];
@@ -174,7 +174,7 @@ impl Gang<'_> {
         let array = self.registers.read(window, slot);
         let first = warp * WARP_LANES;
         let mut words = [0; WARP_LANES];
-        for (lane, word) in words.iter_mut().enumerate().take(self.lanes - first) {
+        for (lane, word) in words.iter_mut().enumerate().take(self.threads.lanes - first) {
             // SAFETY: the array has an element for every lane.
             *word = unsafe { load(array, slot.width, first + lane) };
         }

@@ -4,12 +4,12 @@ use std::sync::LazyLock;
 
 use isa::matrix::Matrix;
 use isa::{Picks, Type};
+use machine::mask::WARP_LANES;
 use sem::matrix::{BlockScale, extended};
 
 use super::{Warp, Words};
 use crate::code::{MatrixFactor, Multiply, ScaleData};
 use crate::exec::{Gang, Step};
-use crate::mask::WARP_LANES;
 use crate::registers::SlotRef;
 
 impl Gang<'_> {

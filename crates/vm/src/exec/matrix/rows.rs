@@ -1,6 +1,9 @@
 //! `ldmatrix` and `stmatrix`: each lane gives the address of a row.
 
 use diag::Span;
+use machine::FaultKind;
+use machine::mask::{GANG_LANES, Mask, WARP_LANES};
+use smallvec::SmallVec;
 
 use super::Words;
 use crate::code::{MatrixRows, RowFormat};
@@ -8,10 +11,7 @@ use crate::cta::Shared;
 use crate::exec::access::{Request, Resolved};
 use crate::exec::addresses::{ROOM, address_of};
 use crate::exec::{Active, Gang, Step};
-use crate::fault::FaultKind;
-use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 use crate::registers::SlotRef;
-use smallvec::SmallVec;
 
 /// Bytes of the row at one lane's address.
 const ROW_BYTES: usize = 16;
@@ -44,7 +44,7 @@ impl Gang<'_> {
         let mut mask = Mask::EMPTY;
         active.mask.warps().for_each(|(warp, _)| mask.set_warp(warp, named));
         if mask != active.mask {
-            naming.set_mask(mask, self.lanes);
+            naming.set_mask(mask, self.threads.lanes);
         }
         let request = Request { space: rows.address.space, bytes: ROW_BYTES as u64, write: false, span };
         let mut addresses = self.addresses(&rows.address, &naming);
@@ -76,7 +76,7 @@ impl Gang<'_> {
         let first = warp * WARP_LANES;
         let mut places = Vec::with_capacity(WARP_LANES);
         for lane in first..first + rows.registers.len() * 8 {
-            let address = address_of(&addresses, lane.min(self.lanes - 1));
+            let address = address_of(&addresses, lane.min(self.threads.lanes - 1));
             match self.place(shared, request, address) {
                 Ok(Resolved::Host(at)) => places.push(at),
                 Ok(Resolved::Local(_)) => {

@@ -2,14 +2,14 @@
 
 use isa::Space;
 use isa::matrix::Matrix;
+use machine::FaultKind;
+use machine::mask::WARP_LANES;
 use sem::matrix::Descriptor;
 
 use super::Warp;
 use crate::code::{MatrixFactor, MatrixSource};
 use crate::exec::access::Request;
 use crate::exec::{Gang, Step};
-use crate::fault::FaultKind;
-use crate::mask::WARP_LANES;
 use crate::registers::Window;
 
 /// Bytes of a unit: elements that are contiguous in memory.
@@ -121,9 +121,11 @@ impl Gang<'_> {
         let transposed = transposed.is_some_and(|slot| number(slot) != 0);
         // Lines are rows of A or columns of B. Each warp has 16 of the 64 rows of A.
         let (first, lines, length) = match matrix {
-            Matrix::A => {
-                ((self.first_thread as usize / WARP_LANES + warp) % 4 * 16, factor.rows, factor.columns)
-            }
+            Matrix::A => (
+                (self.threads.first_thread as usize / WARP_LANES + warp) % 4 * 16,
+                factor.rows,
+                factor.columns,
+            ),
             _ => (0, factor.columns, factor.rows),
         };
         let in_unit = (UNIT * 8 / bits) as usize;
@@ -146,7 +148,7 @@ impl Gang<'_> {
                     (line * TILE_LINES, k * in_unit, addresses)
                 };
                 for address in &mut addresses {
-                    *address += self.shared_base;
+                    *address += self.threads.shared_base;
                 }
                 f(Tile { addresses, line, k, transposed });
             }

@@ -2,6 +2,8 @@
 
 use diag::Span;
 use lanes::{Tiling, memory};
+use machine::FaultKind;
+use machine::mask::WARP_LANES;
 use smallvec::SmallVec;
 
 use crate::code::{Address, Fragment, Strided};
@@ -10,8 +12,6 @@ use crate::exec::access::Request;
 use crate::exec::addresses::{Addresses, Region, address_of};
 use crate::exec::transfer::{read, write};
 use crate::exec::{Active, Gang, Step};
-use crate::fault::FaultKind;
-use crate::mask::WARP_LANES;
 use crate::registers::SlotRef;
 
 /// The bytes of one line of a tile: 4 lanes of a register.

@@ -1,12 +1,12 @@
 //! The cells of tensor memory that an instruction uses, for observers.
 
+use machine::mask::{Mask, WARP_LANES};
+use machine::memory::shared_rank;
+use machine::{TensorCells, TensorMemoryAccess};
 use sem::tensor_memory::{Cell, Multiplication, Shift};
 
 use crate::code::{TensorFactor, TensorMemory, TensorMultiply};
 use crate::exec::{Active, Gang};
-use crate::mask::{Mask, WARP_LANES};
-use crate::memory::shared_rank;
-use crate::observer::{TensorCells, TensorMemoryAccess};
 use crate::registers::SlotRef;
 
 /// The kind of access, its cells, and other cells that it reads.
@@ -112,7 +112,7 @@ impl Gang<'_> {
     /// The CTA of a lane, or both CTAs of its pair.
     fn owners(&self, pair: bool, lane: usize) -> Vec<[u32; 3]> {
         let block = self.block_of(lane);
-        let own = shared_rank(self.shared_base).0;
+        let own = shared_rank(self.threads.shared_base).0;
         match pair && self.launch.cluster_blocks() > 1 {
             true => [own & !1, own | 1].map(|rank| self.launch.neighbour(block, rank)).into(),
             false => vec![block],
@@ -121,6 +121,6 @@ impl Gang<'_> {
 
     fn cells(&self, lane: usize, register: usize, owner: [u32; 3], at: Cell, count: usize) -> TensorCells {
         let (thread, columns) = (self.thread_of(lane) as u32, at.column as u32..(at.column + count) as u32);
-        TensorCells { thread, register: register as u32, owner, lane: at.lane as u32, columns }
+        TensorCells::new(thread, register as u32, owner, at.lane as u32, columns)
     }
 }

@@ -3,6 +3,9 @@
 
 use diag::Span;
 use isa::Space;
+use machine::mask::{Mask, WARP_LANES};
+use machine::memory::{shared_base, shared_rank};
+use machine::{Fault, FaultKind};
 use sem::tensor_memory::{Cell, Copy, Fragment, LANES_OF_WARP, Misuse, Shift, reduce};
 
 use super::Words;
@@ -10,9 +13,6 @@ use crate::code::{Address, TensorMemory};
 use crate::cta::Shared;
 use crate::exec::access::{Request, Resolved};
 use crate::exec::{Active, Gang, Step};
-use crate::fault::{Fault, FaultKind};
-use crate::mask::{Mask, WARP_LANES};
-use crate::memory::{shared_base, shared_rank};
 use crate::registers::{SlotRef, Window};
 use crate::tensor_memory::TensorMemoryOf;
 
@@ -158,7 +158,7 @@ impl Gang<'_> {
         let lane = warp * WARP_LANES + active.mask.warp(warp).trailing_zeros() as usize;
         let cell = Cell::at(self.registers.get(active.window, at, lane));
         let memory = shared.tensor_memory.borrow();
-        let number = self.first_thread as usize / WARP_LANES + warp;
+        let number = self.threads.first_thread as usize / WARP_LANES + warp;
         let checked = fragment.check(cell, number).and_then(|()| {
             fragment.columns().try_for_each(|(start, count)| {
                 memory.check(cell.plus(Cell { lane: 0, column: start }), 1, count)
@@ -306,7 +306,7 @@ impl Gang<'_> {
             TensorMemory::Multiply(multiply) => self.factor_addresses(multiply, slot, window, lane),
             _ => return Vec::new(),
         };
-        let own = shared_rank(self.shared_base).0;
+        let own = shared_rank(self.threads.shared_base).0;
         let ranks = if pair { vec![own & !1, own | 1] } else { vec![own] };
         ranks.iter().flat_map(|&rank| found.iter().map(move |inner| shared_base(rank) + inner)).collect()
     }

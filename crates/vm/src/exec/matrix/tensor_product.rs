@@ -3,13 +3,13 @@
 
 use isa::Type;
 use isa::matrix::Matrix;
+use machine::memory::shared_base;
 use sem::tensor_memory::{Cell, Factor, Multiplication, Part};
 
 use super::product::small_floats;
 use super::tensor_memory::Issue;
 use crate::code::{TensorFactor, TensorMultiply};
 use crate::exec::{Gang, Step};
-use crate::memory::shared_base;
 use crate::registers::{SlotRef, Window};
 use crate::tensor_memory::TensorMemory;
 

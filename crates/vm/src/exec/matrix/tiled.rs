@@ -1,8 +1,10 @@
 //! Products whose fragments are tiles: a vector function multiplies whole warps in the order of their registers
 //! ([`lanes::TileProduct`]). All other products gather their elements one by one.
 
+use diag::Span;
 use isa::matrix::Matrix;
 use lanes::{ProductRoom, TileProduct, TileRegisters, WarpProduct};
+use machine::mask::{GANG_LANES, Mask, WARP_LANES};
 use smallvec::SmallVec;
 
 use super::Warp;
@@ -10,9 +12,7 @@ use super::shared::{TILE_LINES, UNIT_BYTES};
 use crate::code::{Multiply, TileSource, Tiled};
 use crate::cta::Shared;
 use crate::exec::{Active, Gang, Step};
-use crate::mask::{GANG_LANES, Mask, WARP_LANES};
 use crate::registers::SlotRef;
-use diag::Span;
 
 /// Buffers for the matrices of a warp's product, reused for later products.
 #[derive(Default)]
@@ -57,11 +57,11 @@ impl Gang<'_> {
         let Some(product) = tiled.product(transposed(&tiled.a), transposed(&tiled.b)) else {
             return Ok(false);
         };
-        let mut matrices = self.matrices.take().unwrap_or_default();
+        let mut matrices = self.scratch.matrices.take().unwrap_or_default();
         let registers = self.tile_registers(tiled, active, &mut matrices);
         let all = OfAllWarps { op, tiled, product, registers, active, shared, span };
         let result = self.multiply_warps(&all, &mut matrices);
-        self.matrices = Some(matrices);
+        self.scratch.matrices = Some(matrices);
         result.map(|()| true)
     }
 

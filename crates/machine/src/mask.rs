@@ -25,6 +25,7 @@ impl Mask {
     pub const ALL: Mask = Mask([!0; WORDS]);
 
     /// The first `n` lanes.
+    #[inline]
     pub fn first(n: usize) -> Mask {
         let mut words = [0; WORDS];
         for (i, word) in words.iter_mut().enumerate() {
@@ -35,12 +36,14 @@ impl Mask {
     }
 
     /// The words up to the last nonzero word.
+    #[inline]
     pub fn words(&self) -> &[u64] {
         let end = self.0.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
         &self.0[..end]
     }
 
     /// Lanes `first` to `end`, exclusive.
+    #[inline]
     pub fn range(first: usize, end: usize) -> Mask {
         let mut mask = Mask::EMPTY;
         for (i, word) in mask.0[first / 64..end.div_ceil(64)].iter_mut().enumerate() {
@@ -52,6 +55,7 @@ impl Mask {
     }
 
     /// Only lane `lane`.
+    #[inline]
     pub fn single(lane: usize) -> Mask {
         let mut mask = Mask::EMPTY;
         mask.insert(lane);
@@ -59,11 +63,13 @@ impl Mask {
     }
 
     /// No lane is in the set.
+    #[inline]
     pub fn is_empty(self) -> bool {
         self.0.iter().fold(0, |any, word| any | word) == 0
     }
 
     /// Number of lanes in the set.
+    #[inline]
     pub fn count(self) -> u32 {
         #[inline(always)]
         fn count(words: &[u64; WORDS]) -> u32 {
@@ -83,6 +89,7 @@ impl Mask {
     }
 
     /// Compresses the lanes by `all`: lane `i` of the result is set if the `i`-th lane of `all` is in the set.
+    #[inline]
     pub fn compress(self, all: &Mask) -> Mask {
         #[inline(always)]
         fn compress(lanes: &Mask, all: &Mask, extract: impl Fn(u64, u64) -> u64) -> Mask {
@@ -111,6 +118,7 @@ impl Mask {
     }
 
     /// The inverse of [`Mask::compress`]: the `i`-th lane of `all` is in the result if lane `i` is in the set.
+    #[inline]
     pub fn expand(self, all: &Mask) -> Mask {
         #[inline(always)]
         fn expand(lanes: &Mask, all: &Mask, deposit: impl Fn(u64, u64) -> u64) -> Mask {
@@ -137,21 +145,25 @@ impl Mask {
     }
 
     /// Adds a lane to the set.
+    #[inline]
     pub fn insert(&mut self, lane: usize) {
         self.0[lane / 64] |= 1 << (lane % 64);
     }
 
     /// Whether a lane is in the set.
+    #[inline]
     pub fn contains(self, lane: usize) -> bool {
         self.0[lane / 64] >> (lane % 64) & 1 != 0
     }
 
     /// The lowest lane.
+    #[inline]
     pub fn lowest(self) -> Option<usize> {
         (0..WORDS).find(|&i| self.0[i] != 0).map(|i| i * 64 + self.0[i].trailing_zeros() as usize)
     }
 
     /// The highest lane.
+    #[inline]
     pub fn highest(self) -> Option<usize> {
         (0..WORDS).rfind(|&i| self.0[i] != 0).map(|i| i * 64 + self.0[i].ilog2() as usize)
     }
@@ -173,21 +185,25 @@ impl Mask {
     }
 
     /// The 16 lanes of group `group`.
+    #[inline]
     pub fn group(self, group: usize) -> u16 {
         (self.0[group / 4] >> (group % 4 * 16)) as u16
     }
 
     /// Adds lanes to group `group`, which must be empty.
+    #[inline]
     pub fn set_group(&mut self, group: usize, lanes: u16) {
         self.0[group / 4] |= u64::from(lanes) << (group % 4 * GROUP_LANES);
     }
 
     /// The 32 lanes of warp `warp`.
+    #[inline]
     pub fn warp(self, warp: usize) -> u32 {
         (self.0[warp / 2] >> (warp % 2 * 32)) as u32
     }
 
     /// The 32 lanes from `first` on. Lanes beyond the end of a mask are not in the set.
+    #[inline]
     pub fn lanes_from(self, first: usize) -> u32 {
         let (word, shift) = (first / 64, first % 64);
         let low = self.0.get(word).map_or(0, |word| word >> shift);
@@ -196,11 +212,13 @@ impl Mask {
     }
 
     /// The warps that have lanes in the set, with these lanes.
+    #[inline]
     pub fn warps(self) -> impl Iterator<Item = (usize, u32)> {
         (0..GANG_LANES / WARP_LANES).map(move |warp| (warp, self.warp(warp))).filter(|&(_, lanes)| lanes != 0)
     }
 
     /// Whether the set contains, for each warp, either all lanes that `all` has or none.
+    #[inline]
     pub fn is_whole_warps_of(self, all: Mask) -> bool {
         self.0.iter().zip(all.0).all(|(&mine, all)| {
             [0xffff_ffff, 0xffff_ffff << 32].iter().all(|warp| mine & warp == 0 || mine & warp == all & warp)
@@ -208,6 +226,7 @@ impl Mask {
     }
 
     /// Replaces the 32 lanes of warp `warp`.
+    #[inline]
     pub fn set_warp(&mut self, warp: usize, lanes: u32) {
         let shift = warp % 2 * 32;
         let word = &mut self.0[warp / 2];
@@ -222,6 +241,7 @@ impl Mask {
 
     /// If the `count` lanes of the set are consecutive: the first lane and one past the last. Otherwise `(0, 0)`.
     /// `groups` is [`Mask::group_span`].
+    #[inline]
     pub fn range_of(self, groups: (usize, usize), count: usize) -> (usize, usize) {
         if count == 0 {
             return (0, 0);
@@ -232,6 +252,7 @@ impl Mask {
     }
 
     /// The range of groups that hold any lane: first, and one past the last. `(0, 0)` when empty.
+    #[inline]
     pub fn group_span(self) -> (usize, usize) {
         let Some(first) = self.0.iter().position(|&word| word != 0) else { return (0, 0) };
         let last = self.0.iter().rposition(|&word| word != 0).unwrap_or(first);

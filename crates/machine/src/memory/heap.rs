@@ -21,7 +21,7 @@ const RED_ZONE: u64 = 1 << 32;
 ///
 /// Addresses are never reused, so a stale pointer is always recognised. Storage is reused, but only within this heap: a
 /// thread may be about to access an allocation that another thread frees.
-pub(crate) struct Heap {
+pub struct Heap {
     limit: AtomicU64,
     blocks: RwLock<Blocks>,
 }
@@ -132,6 +132,7 @@ impl Heap {
     }
 
     /// The allocation at or before `address`: the one that contains it, if any does.
+    #[inline]
     pub fn find(&self, address: u64) -> Option<Extent> {
         let blocks = self.blocks.read().unwrap_or_else(PoisonError::into_inner);
         let after = blocks.extents.partition_point(|extent| extent.base <= address);

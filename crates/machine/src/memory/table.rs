@@ -20,7 +20,7 @@ const STEP_SHIFT: u32 = 18;
 const NARROW_STEP_SHIFT: u32 = 7;
 
 /// One allocation of global memory. A freed allocation stays in the table without storage, to recognise stale pointers.
-pub(crate) struct Allocation {
+pub struct Allocation {
     base: u64,
     bytes: u64,
     backing: Backing,
@@ -70,6 +70,7 @@ impl Allocation {
     }
 
     /// Its name in messages ("argument 2", "variable `table`").
+    #[inline]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -80,6 +81,7 @@ impl Allocation {
     }
 
     /// Its addresses and storage.
+    #[inline]
     pub fn extent(&self) -> Extent {
         let start = match &self.backing {
             Backing::Owned(storage) => Some(storage.start()),
@@ -114,7 +116,7 @@ impl std::error::Error for AddressTaken {}
 /// A launch uses the table of the time when it was prepared. So an allocation that is freed during the launch keeps its
 /// storage until the launch has ended, and `free` never waits for a launch.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
+pub struct Table {
     entries: Vec<Entry>,
     /// The number of freed allocations in `entries`.
     freed: usize,
@@ -173,7 +175,7 @@ impl Region {
 
 impl Table {
     /// The address for an allocation of `bytes` bytes, and its index in the table.
-    pub fn place(&self, bytes: u64, align: u64, addresses: Addresses) -> Option<(u64, usize)> {
+    pub(crate) fn place(&self, bytes: u64, align: u64, addresses: Addresses) -> Option<(u64, usize)> {
         let place = |region: Region| region.place(&self.entries, bytes, align);
         match addresses {
             Addresses::Narrow => place(NARROW).or_else(|| place(WIDE)),
@@ -239,6 +241,7 @@ impl Table {
     }
 
     /// The allocation at or before `address`: the one that contains it, if any does.
+    #[inline]
     pub fn find(&self, address: u64) -> Option<&Arc<Allocation>> {
         let after = self.entries.partition_point(|(base, _)| *base <= address);
         self.entries[..after].last().map(|(_, allocation)| allocation)

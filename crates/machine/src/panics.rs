@@ -50,7 +50,7 @@ pub fn report_briefly() {
     });
 }
 
-/// `index out of bounds: the len is 3 but the index is 5, at crates/vm/src/mask.rs:12`
+/// `index out of bounds: the len is 3 but the index is 5, at crates/machine/src/mask.rs:12`
 fn describe(info: &PanicHookInfo<'_>) -> String {
     let text = info.payload_as_str().unwrap_or("no message");
     match info.location() {

@@ -4,7 +4,7 @@ use crate::fault::FaultKind;
 
 /// Addresses and storage of an allocation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
+pub struct Extent {
     /// First device address.
     pub base: u64,
     /// Size in bytes.
@@ -18,6 +18,7 @@ impl Extent {
     ///
     /// # Errors
     /// When they are not all within this allocation, or it was freed.
+    #[inline]
     pub fn resolve(&self, address: u64, bytes: u64) -> Result<*mut u8, FaultKind> {
         let offset = address.checked_sub(self.base).ok_or(FaultKind::OutOfBounds)?;
         if offset > self.bytes || bytes > self.bytes - offset {

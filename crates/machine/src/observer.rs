@@ -13,8 +13,34 @@ use diag::Span;
 use ir::{AccessKind, AsyncStep, CopyGroup, MbarrierOp, Semantics};
 use isa::Space;
 
-use crate::grid::Launch;
 use crate::mask::Mask;
+
+/// Defines an event. More fields may come, so that only this file makes one by its fields.
+macro_rules! event {
+    (
+        $(#[$attribute:meta])*
+        pub struct $name:ident $(<$life:lifetime>)? {
+            $($(#[$doc:meta])* $visibility:vis $field:ident: $ty:ty,)*
+        }
+    ) => {
+        $(#[$attribute])*
+        #[non_exhaustive]
+        pub struct $name $(<$life>)? {
+            $($(#[$doc])* $visibility $field: $ty,)*
+        }
+
+        impl $(<$life>)? $name $(<$life>)? {
+            /// The event with these fields, for engines and for tests of observers.
+            #[inline]
+            #[allow(clippy::too_many_arguments)] // a type of its own for the fields would be the event again
+            pub fn new($($field: $ty),*) -> Self {
+                $name { $($field),* }
+            }
+        }
+    };
+}
+
+use crate::prepared::Launch;
 
 /// Watches a launch on the interpreter ([`LaunchConfig::observer`](crate::LaunchConfig::observer)).
 ///
@@ -144,25 +170,26 @@ pub trait LaunchObserver: Send {
     fn end(&mut self, _launch: &Launch) {}
 }
 
-/// One operation's access to memory, by all threads that execute it together.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct AccessEvent<'a> {
-    /// What the access does. An instruction that copies makes two or more accesses; the sources come first.
-    pub kind: AccessKind,
-    /// Order and scope.
-    pub semantics: Semantics,
-    /// The space that the instruction names; [`Space::Generic`] if none.
-    pub space: Space,
-    /// The instruction, in the PTX source.
-    pub span: Span,
-    /// The accesses of the threads that execute the instruction, in ascending order of threads. For a matrix that a
-    /// warp accesses as a whole there is one entry for each row, with the thread that provides the row's address.
-    pub lanes: &'a [LaneAccess],
-    /// When the access completes.
-    pub completion: Completion,
-    /// The bytes to be written, and those in memory now.
-    pub values: Values<'a>,
+event! {
+    /// One operation's access to memory, by all threads that execute it together.
+    #[derive(Clone, Debug)]
+    pub struct AccessEvent<'a> {
+        /// What the access does. An instruction that copies makes two or more accesses; the sources come first.
+        pub kind: AccessKind,
+        /// Order and scope.
+        pub semantics: Semantics,
+        /// The space that the instruction names; [`Space::Generic`] if none.
+        pub space: Space,
+        /// The instruction, in the PTX source.
+        pub span: Span,
+        /// The accesses of the threads that execute the instruction, in ascending order of threads. For a matrix that a
+        /// warp accesses as a whole there is one entry for each row, with the thread that provides the row's address.
+        pub lanes: &'a [LaneAccess],
+        /// When the access completes.
+        pub completion: Completion,
+        /// The bytes to be written, and those in memory now.
+        pub values: Values<'a>,
+    }
 }
 
 /// When an access completes.
@@ -184,15 +211,22 @@ pub enum Completion {
 
 /// The bytes of an access. They are read only when the observer asks for them.
 #[derive(Clone, Copy)]
-pub struct Values<'a>(pub(crate) &'a dyn ReadValues);
+pub struct Values<'a>(&'a dyn ReadValues);
 
-/// Reads the bytes of an access.
-pub(crate) trait ReadValues {
+/// Reads the bytes of an access, for [`Values`].
+pub trait ReadValues {
+    /// [`Values::stored`]
     fn stored(&self, lane: &LaneAccess) -> Option<u128>;
+    /// [`Values::memory`]
     fn memory(&self, lane: &LaneAccess) -> Option<u128>;
 }
 
-impl Values<'_> {
+impl<'a> Values<'a> {
+    /// The bytes that an engine reads so.
+    pub fn new(values: &'a dyn ReadValues) -> Values<'a> {
+        Values(values)
+    }
+
     /// The value that a thread is about to store, little-endian. `None` unless the access stores up to 16 bytes from registers.
     pub fn stored(&self, lane: &LaneAccess) -> Option<u128> {
         self.0.stored(lane)
@@ -307,62 +341,66 @@ pub enum BlockAddresses<'a> {
     Each(&'a [u64]),
 }
 
-/// Threads arrive at a barrier (`bar`, `barrier`, `barrier.cluster`).
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct BarrierArrival<'a> {
-    /// `%ctaid` of the block.
-    pub block: [u32; 3],
-    /// The barrier's number. 16 is the barrier of the cluster.
-    pub barrier: u64,
-    /// Whether the threads wait at the barrier (not `.arrive`).
-    pub waits: bool,
-    /// The number of threads that the barrier expects. `None`: all threads of the block, or of the cluster.
-    pub count: Option<u64>,
-    /// The instruction.
-    pub span: Span,
-    /// Their indices in the block, ascending.
-    pub threads: &'a [u32],
+event! {
+    /// Threads arrive at a barrier (`bar`, `barrier`, `barrier.cluster`).
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct BarrierArrival<'a> {
+        /// `%ctaid` of the block.
+        pub block: [u32; 3],
+        /// The barrier's number. 16 is the barrier of the cluster.
+        pub barrier: u64,
+        /// Whether the threads wait at the barrier (not `.arrive`).
+        pub waits: bool,
+        /// The number of threads that the barrier expects. `None`: all threads of the block, or of the cluster.
+        pub count: Option<u64>,
+        /// The instruction.
+        pub span: Span,
+        /// Their indices in the block, ascending.
+        pub threads: &'a [u32],
+    }
 }
 
-/// Threads wait at a barrier at which they arrived earlier.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct BarrierWait<'a> {
-    /// `%ctaid` of the block.
-    pub block: [u32; 3],
-    /// The barrier's number. 16 is the barrier of the cluster.
-    pub barrier: u64,
-    /// The instruction.
-    pub span: Span,
-    /// Their indices in the block, ascending.
-    pub threads: &'a [u32],
+event! {
+    /// Threads wait at a barrier at which they arrived earlier.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct BarrierWait<'a> {
+        /// `%ctaid` of the block.
+        pub block: [u32; 3],
+        /// The barrier's number. 16 is the barrier of the cluster.
+        pub barrier: u64,
+        /// The instruction.
+        pub span: Span,
+        /// Their indices in the block, ascending.
+        pub threads: &'a [u32],
+    }
 }
 
-/// A barrier is complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BarrierRelease {
-    /// `%ctaid` of the block.
-    pub block: [u32; 3],
-    /// The barrier's number. 16 is the barrier of the cluster.
-    pub barrier: u64,
-    /// The instruction that completed the barrier: that of the last thread to arrive, or one that ended threads.
-    pub span: Span,
+event! {
+    /// A barrier is complete.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct BarrierRelease {
+        /// `%ctaid` of the block.
+        pub block: [u32; 3],
+        /// The barrier's number. 16 is the barrier of the cluster.
+        pub barrier: u64,
+        /// The instruction that completed the barrier: that of the last thread to arrive, or one that ended threads.
+        pub span: Span,
+    }
 }
 
-/// Threads execute `fence` or `membar`.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct FenceEvent<'a> {
-    /// `%ctaid` of the block.
-    pub block: [u32; 3],
-    /// Order and scope. A proxy fence has no scope.
-    pub semantics: Semantics,
-    /// The instruction.
-    pub span: Span,
-    /// Their indices in the block, ascending.
-    pub threads: &'a [u32],
+event! {
+    /// Threads execute `fence` or `membar`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct FenceEvent<'a> {
+        /// `%ctaid` of the block.
+        pub block: [u32; 3],
+        /// Order and scope. A proxy fence has no scope.
+        pub semantics: Semantics,
+        /// The instruction.
+        pub span: Span,
+        /// Their indices in the block, ascending.
+        pub threads: &'a [u32],
+    }
 }
 
 /// What a warp-level operation does.
@@ -378,58 +416,62 @@ pub enum WarpKind {
     Matrix,
 }
 
-/// Lanes of a block execute a warp-level operation.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct WarpEvent<'a> {
-    /// `%ctaid` of the block.
-    pub block: [u32; 3],
-    /// What it does.
-    pub kind: WarpKind,
-    /// The instruction.
-    pub span: Span,
-    /// The lanes that execute the operation together, in ascending order.
-    pub lanes: &'a [WarpLane],
+event! {
+    /// Lanes of a block execute a warp-level operation.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct WarpEvent<'a> {
+        /// `%ctaid` of the block.
+        pub block: [u32; 3],
+        /// What it does.
+        pub kind: WarpKind,
+        /// The instruction.
+        pub span: Span,
+        /// The lanes that execute the operation together, in ascending order.
+        pub lanes: &'a [WarpLane],
+    }
 }
 
-/// A lane's part of a warp-level operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WarpLane {
-    /// Its index in the block.
-    pub thread: u32,
-    /// The member mask; `None` where the instruction has none.
-    pub members: Option<u32>,
-    /// For a shuffle: the thread that this lane reads from.
-    pub source: Option<u32>,
+event! {
+    /// A lane's part of a warp-level operation.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct WarpLane {
+        /// Its index in the block.
+        pub thread: u32,
+        /// The member mask; `None` where the instruction has none.
+        pub members: Option<u32>,
+        /// For a shuffle: the thread that this lane reads from.
+        pub source: Option<u32>,
+    }
 }
 
-/// Threads commit asynchronous copies, or have waited for them.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct CopyGroupEvent<'a> {
-    /// `%ctaid` of the block.
-    pub block: [u32; 3],
-    /// What they do.
-    pub group: CopyGroup,
-    /// The instruction.
-    pub span: Span,
-    /// Their indices in the block, ascending.
-    pub threads: &'a [u32],
+event! {
+    /// Threads commit asynchronous copies, or have waited for them.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct CopyGroupEvent<'a> {
+        /// `%ctaid` of the block.
+        pub block: [u32; 3],
+        /// What they do.
+        pub group: CopyGroup,
+        /// The instruction.
+        pub span: Span,
+        /// Their indices in the block, ascending.
+        pub threads: &'a [u32],
+    }
 }
 
-/// Threads wait for asynchronous work or commit it; see [`AsyncStep`].
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct AsyncEvent<'a> {
-    /// `%ctaid` of the block.
-    pub block: [u32; 3],
-    /// What they do.
-    pub step: AsyncStep,
-    /// The instruction.
-    pub span: Span,
-    /// Their indices in the block, ascending.
-    pub threads: &'a [u32],
+event! {
+    /// Threads wait for asynchronous work or commit it; see [`AsyncStep`].
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct AsyncEvent<'a> {
+        /// `%ctaid` of the block.
+        pub block: [u32; 3],
+        /// What they do.
+        pub step: AsyncStep,
+        /// The instruction.
+        pub span: Span,
+        /// Their indices in the block, ascending.
+        pub threads: &'a [u32],
+    }
 }
 
 /// What an instruction does to tensor memory.
@@ -447,76 +489,80 @@ pub enum TensorMemoryAccess {
     Accumulate,
 }
 
-/// Threads access tensor memory. Misuse faults after this event.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct TensorMemoryEvent<'a> {
-    /// `%ctaid` of their block.
-    pub block: [u32; 3],
-    /// The instruction.
-    pub span: Span,
-    /// What they do.
-    pub access: TensorMemoryAccess,
-    /// The cells that they access.
-    pub cells: &'a [TensorCells],
-    /// The source of each entry of `cells`, if the sources are in tensor memory, too. For a row of D this is the row of A.
-    pub sources: &'a [TensorCells],
+event! {
+    /// Threads access tensor memory. Misuse faults after this event.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct TensorMemoryEvent<'a> {
+        /// `%ctaid` of their block.
+        pub block: [u32; 3],
+        /// The instruction.
+        pub span: Span,
+        /// What they do.
+        pub access: TensorMemoryAccess,
+        /// The cells that they access.
+        pub cells: &'a [TensorCells],
+        /// The source of each entry of `cells`, if the sources are in tensor memory, too. For a row of D this is the row of A.
+        pub sources: &'a [TensorCells],
+    }
 }
 
-/// A range of columns in one lane of tensor memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TensorCells {
-    /// The thread, by its index in the block.
-    pub thread: u32,
-    /// For loads and stores: the index of the register in the operand.
-    pub register: u32,
-    /// `%ctaid` of the block that the memory belongs to.
-    pub owner: [u32; 3],
-    /// The lane.
-    pub lane: u32,
-    /// The columns of the lane.
-    pub columns: std::ops::Range<u32>,
+event! {
+    /// A range of columns in one lane of tensor memory.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct TensorCells {
+        /// The thread, by its index in the block.
+        pub thread: u32,
+        /// For loads and stores: the index of the register in the operand.
+        pub register: u32,
+        /// `%ctaid` of the block that the memory belongs to.
+        pub owner: [u32; 3],
+        /// The lane.
+        pub lane: u32,
+        /// The columns of the lane.
+        pub columns: std::ops::Range<u32>,
+    }
 }
 
-/// A thread does something to an mbarrier object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MbarrierEvent {
-    /// `%ctaid` of the block.
-    pub block: [u32; 3],
-    /// Its index in the block.
-    pub thread: u32,
-    /// The instruction.
-    pub span: Span,
-    /// What it does.
-    pub op: MbarrierOp,
-    /// Whether a copy performs the operation, not the thread: the complete-tx of a bulk copy.
-    pub by_copy: bool,
-    /// The address of the object in its owner's shared memory.
-    pub address: u64,
-    /// `%ctaid` of the block that owns the object.
-    pub owner: [u32; 3],
-    /// Whether an object was there.
-    pub exists: bool,
-    /// Whether the operation completes the phase.
-    pub completes: bool,
-    /// Whether the tested phase is complete.
-    pub over: bool,
-    /// How many later phases are complete as well.
-    pub later: u32,
+event! {
+    /// A thread does something to an mbarrier object.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct MbarrierEvent {
+        /// `%ctaid` of the block.
+        pub block: [u32; 3],
+        /// Its index in the block.
+        pub thread: u32,
+        /// The instruction.
+        pub span: Span,
+        /// What it does.
+        pub op: MbarrierOp,
+        /// Whether a copy performs the operation, not the thread: the complete-tx of a bulk copy.
+        pub by_copy: bool,
+        /// The address of the object in its owner's shared memory.
+        pub address: u64,
+        /// `%ctaid` of the block that owns the object.
+        pub owner: [u32; 3],
+        /// Whether an object was there.
+        pub exists: bool,
+        /// Whether the operation completes the phase.
+        pub completes: bool,
+        /// Whether the tested phase is complete.
+        pub over: bool,
+        /// How many later phases are complete as well.
+        pub later: u32,
+    }
 }
 
-/// Threads of a block end.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ExitEvent<'a> {
-    /// `%ctaid` of the block.
-    pub block: [u32; 3],
-    /// The instruction.
-    pub span: Span,
-    /// Their indices in the block, ascending.
-    pub threads: &'a [u32],
+event! {
+    /// Threads of a block end.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ExitEvent<'a> {
+        /// `%ctaid` of the block.
+        pub block: [u32; 3],
+        /// The instruction.
+        pub span: Span,
+        /// Their indices in the block, ascending.
+        pub threads: &'a [u32],
+    }
 }
 
 /// What a thread called.
@@ -538,18 +584,19 @@ pub enum DeviceFunction {
     GridSynchronize,
 }
 
-/// A thread has called a device function that CUDA provides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeviceCall {
-    /// `%ctaid` of the block.
-    pub block: [u32; 3],
-    /// Its index in the block.
-    pub thread: u32,
-    /// The call.
-    pub span: Span,
-    /// The called function.
-    pub function: DeviceFunction,
+event! {
+    /// A thread has called a device function that CUDA provides.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct DeviceCall {
+        /// `%ctaid` of the block.
+        pub block: [u32; 3],
+        /// Its index in the block.
+        pub thread: u32,
+        /// The call.
+        pub span: Span,
+        /// The called function.
+        pub function: DeviceFunction,
+    }
 }
 
 /// How the results of a step depend on its sources.
@@ -603,11 +650,16 @@ pub enum OperationKind {
 /// The lanes that execute together, and their threads.
 #[derive(Clone, Copy)]
 pub struct LaneSet<'a> {
-    pub(crate) words: &'a [u64],
-    pub(crate) who: &'a dyn Fn(usize) -> ([u32; 3], u32),
+    words: &'a [u64],
+    who: &'a dyn Fn(usize) -> ([u32; 3], u32),
 }
 
-impl LaneSet<'_> {
+impl<'a> LaneSet<'a> {
+    /// Lanes by [`LaneSet::words`], whose threads are found by [`LaneSet::who`].
+    pub fn new(words: &'a [u64], who: &'a dyn Fn(usize) -> ([u32; 3], u32)) -> LaneSet<'a> {
+        LaneSet { words, who }
+    }
+
     /// One bit for each of up to 1024 lanes.
     pub fn words(&self) -> &[u64] {
         self.words
@@ -625,38 +677,39 @@ impl fmt::Debug for LaneSet<'_> {
     }
 }
 
-/// What a step of an operation does to registers.
-///
-/// A window and a number in the window identify a register. Numbers also identify literals, special registers and
-/// intermediate results. [`EnterEvent`] lists the registers that a function may read before it writes them.
-#[derive(Clone, Copy)]
-#[non_exhaustive]
-pub struct OperationEvent<'a> {
-    /// The instruction.
-    pub span: Span,
-    /// The gang. Lanes that can execute together have the same number.
-    pub gang: usize,
-    /// The register window of the call.
-    pub window: u32,
-    /// How the results depend on `uses`.
-    pub kind: OperationKind,
-    /// Registers that the results depend on, or that are stored.
-    pub uses: &'a [u32],
-    /// Registers that are written.
-    pub defs: &'a [Option<u32>],
-    /// One bit for each entry of `defs`: whether it is a predicate.
-    pub predicates: u32,
-    /// Registers that decide where or whether something happens: addresses, guards, branch conditions, masks.
-    pub decides: &'a [u32],
-    /// The lanes that execute it.
-    pub lanes: LaneSet<'a>,
-    /// The guard, if the operation only writes registers. For other operations the guard is reported as a separate step
-    /// of kind [`OperationKind::Decide`].
-    pub guard: Option<Guard<'a>>,
-    pub(crate) values: &'a dyn Fn(usize, usize) -> u64,
-    pub(crate) previous: &'a dyn Fn(usize, usize) -> u64,
-    pub(crate) compute: Option<Compute<'a>>,
-    pub(crate) combine: &'a dyn Fn(usize, &[u64; 32]) -> Option<u64>,
+event! {
+    /// What a step of an operation does to registers.
+    ///
+    /// A window and a number in the window identify a register. Numbers also identify literals, special registers and
+    /// intermediate results. [`EnterEvent`] lists the registers that a function may read before it writes them.
+    #[derive(Clone, Copy)]
+    pub struct OperationEvent<'a> {
+        /// The instruction.
+        pub span: Span,
+        /// The gang. Lanes that can execute together have the same number.
+        pub gang: usize,
+        /// The register window of the call.
+        pub window: u32,
+        /// How the results depend on `uses`.
+        pub kind: OperationKind,
+        /// Registers that the results depend on, or that are stored.
+        pub uses: &'a [u32],
+        /// Registers that are written.
+        pub defs: &'a [Option<u32>],
+        /// One bit for each entry of `defs`: whether it is a predicate.
+        pub predicates: u32,
+        /// Registers that decide where or whether something happens: addresses, guards, branch conditions, masks.
+        pub decides: &'a [u32],
+        /// The lanes that execute it.
+        pub lanes: LaneSet<'a>,
+        /// The guard, if the operation only writes registers. For other operations the guard is reported as a separate step
+        /// of kind [`OperationKind::Decide`].
+        pub guard: Option<Guard<'a>>,
+        values: &'a dyn Fn(usize, usize) -> u64,
+        previous: &'a dyn Fn(usize, usize) -> u64,
+        compute: Option<Compute<'a>>,
+        combine: &'a dyn Fn(usize, &[u64; 32]) -> Option<u64>,
+    }
 }
 
 /// The guard of an operation.
@@ -669,7 +722,7 @@ pub struct Guard<'a> {
 }
 
 /// Computes the results of an operation from the values of its uses.
-pub(crate) type Compute<'a> = &'a dyn Fn(&[u64]) -> [u64; 2];
+pub type Compute<'a> = &'a dyn Fn(&[u64]) -> [u64; 2];
 
 impl OperationEvent<'_> {
     /// The value of use `index` in a lane. 0 if there is no such use.
@@ -693,22 +746,23 @@ impl OperationEvent<'_> {
     }
 }
 
-/// Lanes enter a function.
-#[derive(Clone, Copy)]
-#[non_exhaustive]
-pub struct EnterEvent<'a> {
-    /// As in [`OperationEvent`].
-    pub gang: usize,
-    /// As in [`OperationEvent`].
-    pub window: u32,
-    /// Whether the function is the kernel: a block begins.
-    pub is_kernel: bool,
-    /// The function in the PTX source.
-    pub span: Span,
-    /// Registers that may be read before they are written, with their names. Parameters are not included.
-    pub unwritten: &'a [(u32, &'a str)],
-    /// The lanes that enter.
-    pub lanes: LaneSet<'a>,
+event! {
+    /// Lanes enter a function.
+    #[derive(Clone, Copy)]
+    pub struct EnterEvent<'a> {
+        /// As in [`OperationEvent`].
+        pub gang: usize,
+        /// As in [`OperationEvent`].
+        pub window: u32,
+        /// Whether the function is the kernel: a block begins.
+        pub is_kernel: bool,
+        /// The function in the PTX source.
+        pub span: Span,
+        /// Registers that may be read before they are written, with their names. Parameters are not included.
+        pub unwritten: &'a [(u32, &'a str)],
+        /// The lanes that enter.
+        pub lanes: LaneSet<'a>,
+    }
 }
 
 /// A handle on an observer, shared by the host threads of a launch.
@@ -722,7 +776,7 @@ impl ObserverHandle {
     }
 
     /// Calls a method of the observer under its lock.
-    pub(crate) fn notify<T>(&self, event: impl FnOnce(&mut dyn LaunchObserver) -> T) -> T {
+    pub fn notify<T>(&self, event: impl FnOnce(&mut dyn LaunchObserver) -> T) -> T {
         event(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -13,8 +13,7 @@
 mod arena;
 mod extent;
 mod heap;
-pub(crate) mod host;
-mod local;
+pub mod host;
 mod storage;
 mod table;
 
@@ -22,12 +21,10 @@ use std::ops::Range;
 
 pub(crate) use arena::Arena;
 pub use arena::{HostMemoryError, OutOfMemory};
-pub(crate) use extent::Extent;
-pub(crate) use heap::Heap;
-pub(crate) use local::LocalMemory;
-pub use local::STACK_BASE;
+pub use extent::Extent;
+pub use heap::Heap;
 pub use table::AddressTaken;
-pub(crate) use table::Table;
+pub use table::Table;
 
 use isa::Space;
 
@@ -63,11 +60,22 @@ pub const HEAP_BASE: u64 = 1 << 56;
 /// Addresses of the host, once its memory is opened to kernels. Lower addresses are free, so null pointers fault.
 pub(crate) const HOST_MEMORY: Range<u64> = 1 << 16..1 << 48;
 
+/// The start of the `alloca` stack in local memory: after the space for frames, and with the largest alignment that an
+/// instruction can request.
+pub const STACK_BASE: u64 = 1 << 23;
+
 /// Distance between the "addresses" of functions.
 pub const CODE_STRIDE: u64 = 16;
 
+/// The "address" of a function, which indirect calls take.
+#[inline]
+pub fn function_address(id: check::module::FuncId) -> u64 {
+    CODE_WINDOW + u64::from(id.0) * CODE_STRIDE
+}
+
 /// Offset to add to an address of `space` to make it generic (`cvta`). Zero for spaces whose addresses are
 /// generic addresses already.
+#[inline]
 pub fn generic_offset(space: Space) -> u64 {
     match space {
         Space::Shared => SHARED_WINDOW,
@@ -79,6 +87,7 @@ pub fn generic_offset(space: Space) -> u64 {
 }
 
 /// The space that contains a generic address, and the address within that space.
+#[inline]
 pub fn resolve_generic(address: u64) -> (Space, u64) {
     let shared = address.wrapping_sub(SHARED_WINDOW);
     if shared < LOCAL_WINDOW - SHARED_WINDOW {
@@ -95,6 +104,7 @@ pub fn resolve_generic(address: u64) -> (Space, u64) {
 
 /// The space and address that an address of `space` resolves to. A generic address of a constant is also valid in
 /// `.global`: a GPU has one base for both, and ptxas generates the same load for `ld.global` and `ld` there.
+#[inline]
 pub fn resolve(space: Space, address: u64) -> (Space, u64) {
     match (space, resolve_generic(address)) {
         (Space::Generic, resolved) | (Space::Global, resolved @ (Space::Const, _)) => resolved,
@@ -103,12 +113,14 @@ pub fn resolve(space: Space, address: u64) -> (Space, u64) {
 }
 
 /// First address of a block's shared memory in the `.shared::cluster` window, by the block's rank in the cluster.
+#[inline]
 pub fn shared_base(rank: u32) -> u64 {
     u64::from(rank.min(MOST_CLUSTER_BLOCKS)) * WINDOW_BYTES
 }
 
 /// Splits an address of `.shared::cluster` into the rank of the block whose shared memory contains it, and the offset
 /// in that memory.
+#[inline]
 pub fn shared_rank(address: u64) -> (u32, u64) {
     (u32::try_from(address / WINDOW_BYTES).unwrap_or(u32::MAX), address % WINDOW_BYTES)
 }
@@ -116,6 +128,7 @@ pub fn shared_rank(address: u64) -> (u32, u64) {
 /// `mapa`: the address in the shared memory of the block `rank` that corresponds to an address of `.shared::cluster`,
 /// or to a `generic` one. If no cluster can have this rank, the result is an address without memory. A generic address
 /// of other memory is returned unchanged.
+#[inline]
 pub fn map_shared(address: u64, rank: u32, generic: bool) -> u64 {
     match generic {
         true => match resolve_generic(address) {
@@ -129,11 +142,13 @@ pub fn map_shared(address: u64, rank: u32, generic: bool) -> u64 {
 /// The generic address of the mbarrier object that `tcgen05.commit` names. The machine code reads only the low half of
 /// the register, as an address of `.shared::cluster` (ptxas 13.5 emits `UTCBAR [UR4]` for a pair of registers). So
 /// programs work that widen such an address instead of converting it to a generic one (Triton 3.4).
+#[inline]
 pub fn shared_object(address: u64) -> u64 {
     if address < LOCAL_WINDOW - SHARED_WINDOW { SHARED_WINDOW + address } else { address }
 }
 
 /// `getctarank`: the rank of the block whose shared memory contains an address. 0 for other memory.
+#[inline]
 pub fn rank_of_address(address: u64, generic: bool) -> u32 {
     match (generic, resolve_generic(address)) {
         (false, _) => shared_rank(address).0,

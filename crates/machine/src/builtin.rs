@@ -7,7 +7,7 @@ use check::module::Function;
 
 /// A function that this machine implements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Builtin {
+pub enum Builtin {
     /// `int vprintf(const char *format, void *arguments)`
     Printf,
     /// `void *malloc(size_t bytes)`

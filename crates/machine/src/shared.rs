@@ -30,19 +30,23 @@ const GRANULE: u64 = 128;
 
 /// The owner of a part of shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SharedOwner {
+pub enum SharedOwner {
+    /// A variable.
     Variable(VarId),
+    /// Dynamic shared memory.
     Dynamic,
+    /// The system: see [`RESERVED_SHARED_BYTES`].
     System,
 }
 
 /// A part of shared memory that has an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SharedExtent {
+pub struct SharedExtent {
     /// First address in shared memory.
     pub base: u64,
     /// One past the last.
     pub end: u64,
+    /// To whom it belongs.
     pub owner: SharedOwner,
 }
 
@@ -67,7 +71,7 @@ impl SharedVariable {
 
 /// The shared memory of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SharedLayout {
+pub struct SharedLayout {
     /// All parts that have an owner, in ascending order.
     pub extents: Vec<SharedExtent>,
     /// Addresses of the variables.
@@ -82,7 +86,7 @@ pub(crate) struct SharedLayout {
 
 impl SharedLayout {
     /// Places variables after the reserved bytes. Unsized `.extern` variables start where dynamic shared memory does.
-    pub fn new(variables: &[SharedVariable], dynamic: u64, reserved: u64) -> SharedLayout {
+    pub(crate) fn new(variables: &[SharedVariable], dynamic: u64, reserved: u64) -> SharedLayout {
         let exact = SharedLayout::with_gaps(variables, dynamic, reserved, 0);
         if exact.extents.len() < 2 {
             return exact;
@@ -133,6 +137,7 @@ impl SharedLayout {
     }
 
     /// Address of a variable, if the kernel needs it.
+    #[inline]
     pub fn address(&self, variable: VarId) -> Option<u64> {
         self.places.iter().find(|(id, _)| *id == variable).map(|&(_, address)| address)
     }
@@ -144,11 +149,13 @@ impl SharedLayout {
     }
 
     /// The bytes that a GPU allocates: whole granules.
+    #[inline]
     pub fn allocated(&self) -> u64 {
         self.span.next_multiple_of(GRANULE)
     }
 
     /// Whether an access runs over the end of the last part but stays within the bytes that a GPU allocates.
+    #[inline]
     pub fn is_overrun(&self, address: u64, bytes: u64) -> bool {
         let start = self.extents.last().map_or(0, |last| last.base);
         let end = address.saturating_add(bytes);
@@ -156,6 +163,7 @@ impl SharedLayout {
     }
 
     /// The extent nearest to an address.
+    #[inline]
     pub fn nearest(&self, address: u64) -> Option<&SharedExtent> {
         self.extents.iter().min_by_key(|e| e.base.saturating_sub(address).max(address.saturating_sub(e.end)))
     }

@@ -20,8 +20,8 @@ use sem::texture::{
 };
 
 use crate::fault::FaultKind;
-use crate::grid::Launch;
 use crate::memory::{Arena, Extent};
+use crate::prepared::Launch;
 
 /// Handles of objects are above all addresses and below the marks of their kinds.
 const HANDLES: u64 = 1 << 60;
@@ -100,7 +100,7 @@ impl From<ImageError> for ObjectError {
 }
 
 /// The live objects of a device by handle. Shared until an object is created or destroyed.
-pub(crate) type ObjectTable = Arc<HashMap<u64, Object>>;
+pub type ObjectTable = Arc<HashMap<u64, Object>>;
 
 /// The objects of a device.
 #[derive(Default)]
@@ -212,7 +212,7 @@ impl Bound {
     }
 
     /// Host address of the first byte of the image, which has [`Image::bytes`] bytes.
-    pub(crate) fn start(&self) -> Option<*mut u8> {
+    pub fn start(&self) -> Option<*mut u8> {
         let placed = self.placed()?;
         self.memory?.resolve(placed.address, placed.image.bytes()).ok()
     }

@@ -62,7 +62,7 @@ fn pool() -> Option<&'static ThreadPool> {
 }
 
 /// Runs `own` on this thread and `share` on `others` other threads, or on fewer if the host has no more.
-pub(crate) fn beside(others: usize, share: impl Fn() + Sync, own: impl FnOnce()) {
+pub fn beside(others: usize, share: impl Fn() + Sync, own: impl FnOnce()) {
     if others == 0 {
         return own();
     }

@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use check::module::{FuncId, Symbol, Variable};
 use isa::Space;
 
-use crate::code::function_address;
 use crate::fault::FaultKind;
 use crate::kernel::Kernel;
 use crate::launch::LoadError;
-use crate::memory::{Arena, generic_offset};
+use crate::memory::{Arena, function_address, generic_offset};
 use crate::shared::append;
 use crate::texture::{self, Object, ObjectError, ObjectTable};
 

@@ -9,16 +9,13 @@ use crate::block_memory::BlockMemory;
 use crate::cluster_size;
 use crate::cooperative::Workspaces;
 use crate::fault::FaultKind;
-use crate::grid::Launch;
-use crate::grid_barrier::GridBarrier;
 use crate::kernel::BLOCK_LIMIT;
-use crate::launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
-use crate::limits::Limits;
+use crate::launch::{LaunchConfig, LaunchError, LoadError};
 use crate::loaded::{Image, Loaded};
 use crate::memory::{AddressTaken, Arena, Heap, HostMemoryError, OutOfMemory};
+use crate::prepared::Launch;
 use crate::stopwatch::Stopwatch;
 use crate::texture::{self, Object, ObjectError, Objects};
-use lanes::host_path;
 use sem::texture::{ImageDescriptor, Sampler};
 
 /// The most shared memory of a block in bytes: the most that any GPU offers.
@@ -250,21 +247,8 @@ impl Device {
         module.0.bind(name, self.objects.get(handle).ok_or(ObjectError::NoObject)?)
     }
 
-    /// Runs a kernel. `params` are the bytes of its parameters, laid out as [`param_layout`](crate::param_layout) says.
-    ///
-    /// # Errors
-    /// When the launch is not possible, a thread faults, or a limit of `config` is reached.
-    pub fn launch(
-        &self,
-        module: &Loaded,
-        kernel: &str,
-        config: LaunchConfig,
-        params: Vec<u8>,
-    ) -> Result<LaunchReport, LaunchError> {
-        self.prepare(module, kernel, config, params)?.run()
-    }
-
-    /// Checks a launch and allocates what it needs, for either engine. `params` as in [`Device::launch`].
+    /// Checks a launch and allocates what it needs, for any engine. `params` are the bytes of the kernel's parameters, laid
+    /// out as [`param_layout`](crate::param_layout) says.
     ///
     /// # Errors
     /// When the launch is not possible.
@@ -305,17 +289,11 @@ impl Device {
                 shared.bytes
             ));
         }
-        let path = match config.host_path {
-            Some(path) if path.is_available() => path,
-            Some(path) => return invalid(format!("this machine has no {}", path.name())),
-            None => host_path().map_err(|error| LaunchError::Invalid(error.to_string()))?,
-        };
         let objects = self.objects.table();
         let cooperative = config.cooperative.then(|| self.workspaces.take(&self.heap, config.grid_blocks()));
         let least = function.bounds.per_cta_memory;
         let block_memory = BlockMemory::reserve(&self.heap, config.grid_blocks(), least)?;
         Ok(Launch {
-            path,
             arena: self.arena.table(),
             heap: Arc::clone(&self.heap),
             constants: image.constants(),
@@ -323,9 +301,6 @@ impl Device {
             objects,
             params,
             shared,
-            shuffled: config.schedule.is_some(),
-            grid_barrier: GridBarrier::of(known.waits_for_grid, &config),
-            limits: Limits::of(&config),
             workspace: cooperative.transpose()?,
             block_memory,
             start: Stopwatch::start(),

@@ -14,6 +14,7 @@ const BUFFER: usize = 4096;
 ///
 /// # Safety
 /// `from` must point to `to.len()` bytes of device memory that stay valid.
+#[inline]
 pub unsafe fn read(from: *const u8, to: &mut [u8]) {
     let (parts, rest) = to.as_chunks_mut::<PART>();
     let start = parts.len() * PART;
@@ -28,6 +29,7 @@ pub unsafe fn read(from: *const u8, to: &mut [u8]) {
 ///
 /// # Safety
 /// As for [`read`].
+#[inline]
 pub unsafe fn write(to: *mut u8, from: &[u8]) {
     let (parts, rest) = from.as_chunks::<PART>();
     let start = parts.len() * PART;
@@ -42,6 +44,7 @@ pub unsafe fn write(to: *mut u8, from: &[u8]) {
 ///
 /// # Safety
 /// Both must point to `bytes` bytes, as for [`read`].
+#[inline]
 pub unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
     let helpers = lanes::helpers(lanes::host_path().unwrap_or(HostPath::Portable));
     // SAFETY: the caller's promise.
@@ -52,6 +55,7 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
 ///
 /// # Safety
 /// `to` must point to `bytes` bytes, as for [`read`].
+#[inline]
 pub unsafe fn fill(to: *mut u8, pattern: &[u8], bytes: usize) {
     if pattern.is_empty() {
         return;

@@ -18,7 +18,6 @@ use diag::Span;
 
 use crate::cooperative::COOPERATIVE_BLOCKS;
 use crate::fault::Fault;
-use crate::grid::RESIDENT_BLOCKS;
 use crate::memory::OutOfMemory;
 use crate::observer::ObserverHandle;
 use crate::output::Output;
@@ -27,6 +26,11 @@ use crate::profile::Profile;
 use crate::texture::ObjectError;
 use crate::undefined::Undefined;
 use lanes::HostPath;
+
+/// The most blocks that one host thread keeps in flight while they wait for one another, unless the launch is
+/// cooperative. The host thread starts more if all its blocks are stuck and the grid has at most as many blocks as all
+/// host threads may keep in flight: the other host threads may be busy elsewhere.
+pub const RESIDENT_BLOCKS: usize = 1024;
 
 /// The longest sleep of `nanosleep` in nanoseconds (PTX ISA, "nanosleep").
 pub const MAX_SLEEP: u64 = 1_000_000;
@@ -122,12 +126,13 @@ impl LaunchConfig {
     }
 
     /// Threads of a block.
+    #[inline]
     pub fn block_threads(&self) -> u64 {
         self.block.iter().map(|&n| u64::from(n)).product()
     }
 
     /// The number of host threads that run blocks, if there are enough blocks.
-    pub(crate) fn host_threads(&self) -> usize {
+    pub fn host_threads(&self) -> usize {
         match self.threads {
             _ if self.deterministic || self.schedule.is_some() || HOST_HAS_NO_THREADS => 1,
             Some(n) => n.max(1),
@@ -137,11 +142,13 @@ impl LaunchConfig {
 
     /// The most blocks that one host thread keeps in flight while they wait for one another. For a cooperative launch,
     /// the most blocks that a grid can have.
+    #[inline]
     pub fn resident_blocks(&self) -> usize {
         if self.cooperative { COOPERATIVE_BLOCKS as usize } else { RESIDENT_BLOCKS }
     }
 
     /// The range of blocks to run, by linear index.
+    #[inline]
     pub fn block_range(&self) -> Range<u64> {
         let blocks = self.grid_blocks();
         self.blocks.as_ref().map_or(0..blocks, |range| range.start.min(blocks)..range.end.min(blocks))
@@ -155,11 +162,13 @@ impl LaunchConfig {
     }
 
     /// Blocks of a cluster.
+    #[inline]
     pub fn cluster_blocks(&self) -> u32 {
         self.cluster.map_or(1, |extents| extents.iter().product())
     }
 
     /// Blocks of the grid.
+    #[inline]
     pub fn grid_blocks(&self) -> u64 {
         self.grid.iter().map(|&n| u64::from(n)).fold(1, u64::saturating_mul)
     }

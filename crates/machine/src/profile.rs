@@ -71,7 +71,7 @@ pub struct Profile {
 
 impl Profile {
     /// Adds to the counts of an instruction.
-    pub(crate) fn add(&mut self, span: Span, counts: &Counts) {
+    pub fn add(&mut self, span: Span, counts: &Counts) {
         self.instructions.entry(span).or_default().add(counts);
     }
 }

@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-pub(crate) use with_clock::Stopwatch;
+pub use with_clock::Stopwatch;
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
-pub(crate) use without_clock::Stopwatch;
+pub use without_clock::Stopwatch;
 
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod with_clock {
@@ -18,13 +18,15 @@ mod with_clock {
 
     /// The time since the start.
     #[derive(Debug)]
-    pub(crate) struct Stopwatch(Instant);
+    pub struct Stopwatch(Instant);
 
     impl Stopwatch {
+        /// Starts now.
         pub fn start() -> Stopwatch {
             Stopwatch(Instant::now())
         }
 
+        /// The time since the start.
         pub fn elapsed(&self) -> Duration {
             self.0.elapsed()
         }
@@ -39,13 +41,15 @@ mod without_clock {
 
     /// Each reading is one microsecond after the previous one, so that a kernel that waits for a time terminates.
     #[derive(Debug)]
-    pub(crate) struct Stopwatch(AtomicU64);
+    pub struct Stopwatch(AtomicU64);
 
     impl Stopwatch {
+        /// Starts now.
         pub fn start() -> Stopwatch {
             Stopwatch(AtomicU64::new(0))
         }
 
+        /// The time since the start.
         pub fn elapsed(&self) -> Duration {
             Duration::from_micros(self.0.fetch_add(1, Ordering::Relaxed) + 1)
         }

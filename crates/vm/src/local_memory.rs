@@ -1,6 +1,7 @@
 //! `.local` memory and the `.param` variables of function bodies: private to each lane.
 
-use crate::mask::Mask;
+use machine::STACK_BASE;
+use machine::mask::Mask;
 
 /// Private memory of the lanes of a gang.
 ///
@@ -36,10 +37,6 @@ impl Words {
         }
     }
 }
-
-/// The start of the `alloca` stack in local memory: after the space for frames, and with the largest alignment that an
-/// instruction can request.
-pub const STACK_BASE: u64 = 1 << 23;
 
 impl LocalMemory {
     /// Empty memory for `lanes` lanes.
