@@ -67,6 +67,10 @@ impl BodyChecker<'_, '_> {
                 _ => "tensor memory has no variables: an address in it is in a register",
             };
             self.sink().error(Code::RegisterExpected, span, message).help(help);
+        } else if let Some(span) = narrowed_constant(context, operands) {
+            let message = "Rounding modifier required for instruction 'cvt'";
+            let help = "ptxas converts the constant from f64: write its bits, such as 0f3F800000";
+            self.sink().error(Code::MissingModifier, span, message).help(help);
         } else if let Some((message, span)) =
             matrix_without_code(context).zip(operands.first().map(|lowered| lowered.span))
         {
@@ -133,6 +137,16 @@ fn tensor_symbol(context: &Context, operands: &[Lowered]) -> Option<Span> {
     };
     let is_symbol = |lowered: &&Lowered| matches!(lowered.value, Value::Address(Base::Symbol(_), _));
     operands.iter().find(is_symbol).filter(|_| adds).map(|lowered| lowered.span)
+}
+
+/// The constant of 64 bits that `multimem.st.async` stores as f32.
+fn narrowed_constant(context: &Context, operands: &[Lowered]) -> Option<Span> {
+    let stores = context.form.opcode == Opcode::Multimem
+        && context.picks.has(Mod::St)
+        && context.picks.has(Mod::Async)
+        && context.picks.ty(0) == Type::F32;
+    let value = operands.get(1).filter(|_| stores)?;
+    matches!(value.value, Value::Const(Const::F64(_) | Const::Decimal(_))).then_some(value.span)
 }
 
 /// The element `_` of a result that ptxas computes from several products, and the instruction that would write it.

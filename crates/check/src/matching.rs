@@ -58,13 +58,13 @@ pub(crate) struct Place<'s> {
 
 impl Place<'_> {
     /// Must this operand be an integer because the form itself requires it, not a modifier? ptxas is strict about
-    /// these operands and about all of `redux`. Exceptions accept any bits: shuffles and metadata of sparse matrices,
+    /// these operands and about all of `redux` and `clmad`. Exceptions accept any bits: shuffles and metadata of sparse matrices,
     /// among others.
     fn is_plain_integer(&self) -> bool {
         let opcode = self.context.form.opcode;
         let ty = match (self.spec.ty, self.ty) {
             (isa::OperandType::Fixed(ty), _) => ty,
-            (_, Some(ty)) if opcode == Opcode::Redux => ty,
+            (_, Some(ty)) if matches!(opcode, Opcode::Redux | Opcode::Clmad) => ty,
             _ => return false,
         };
         let is_scalar = matches!(self.spec.kind, OperandKind::Register | OperandKind::Source)
@@ -331,8 +331,8 @@ fn is_plain_integer(lowered: &Lowered, ty: Type, place: &Place) -> bool {
         }
         Value::Const(value) => matches!(value, Const::Int { .. }),
         Value::Pair(first, _) => is_plain_integer(first, ty, place),
-        // ptxas treats `sym+4` as a value.
-        Value::Symbol(symbol) => symbol.sum && ty.bits() >= 32,
+        // ptxas treats `sym+4` as a value, but not in `clmad`.
+        Value::Symbol(symbol) => symbol.sum && ty.bits() >= 32 && place.context.form.opcode != Opcode::Clmad,
         Value::Indexed(_)
         | Value::Function(..)
         | Value::Address(..)

@@ -66,7 +66,9 @@ pub(crate) fn symbol_fits(symbol: &SymbolValue, ty: Type) -> bool {
         isa::Kind::Float => {
             (symbol.ty.kind() == isa::Kind::Bits || takes_floats(ty) && symbol.ty.is_float()) && !symbol.sum
         }
-        isa::Kind::Unsigned | isa::Kind::Signed => !symbol.ty.is_float(),
+        isa::Kind::Unsigned | isa::Kind::Signed => {
+            !symbol.ty.is_float() && (ty.element() == ty || !symbol.sum)
+        }
         kind => kind != isa::Kind::Predicate,
     }
 }
@@ -105,7 +107,7 @@ pub(crate) fn holds_integers(ty: Type) -> bool {
     takes_address(ty) || ty == Type::F64
 }
 
-/// Types that the address of a variable can have.
+/// Types that the address of a variable can have. Packed integers are none.
 pub(crate) fn takes_address(ty: Type) -> bool {
-    !ty.is_float() && ty != Type::Pred && (16..=64).contains(&ty.bits())
+    !ty.is_float() && ty != Type::Pred && (16..=64).contains(&ty.bits()) && ty.element() == ty
 }
