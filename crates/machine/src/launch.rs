@@ -38,8 +38,9 @@ pub const MAX_SLEEP: u64 = 1_000_000;
 /// WebAssembly without threads: starting one returns an error.
 const HOST_HAS_NO_THREADS: bool = cfg!(all(target_family = "wasm", not(target_feature = "atomics")));
 
-/// How to launch a kernel.
+/// How to launch a kernel. [`LaunchConfig::new`] makes one; its fields may be set, and more may come.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LaunchConfig {
     /// Blocks in x, y and z (`%nctaid`).
     pub grid: [u32; 3],
@@ -176,11 +177,19 @@ impl LaunchConfig {
 
 /// What a launch did.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct LaunchReport {
     /// Instructions executed, each counted once for every thread that executed it.
     pub thread_instructions: u64,
     /// Wall-clock time in seconds. On a host without a clock (wasm32-unknown-unknown), one microsecond for each reading.
     pub seconds: f64,
+}
+
+impl LaunchReport {
+    /// The report of an engine.
+    pub fn new(thread_instructions: u64, seconds: f64) -> LaunchReport {
+        LaunchReport { thread_instructions, seconds }
+    }
 }
 
 /// Why a module could not be loaded.

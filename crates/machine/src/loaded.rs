@@ -150,6 +150,7 @@ impl Drop for Image {
 
 /// The resources of a kernel (`cuFuncGetAttribute`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KernelAttributes {
     /// 32-bit registers of a thread: the largest number that is live at the start of a basic block of the kernel or of
     /// a function that it reaches. ptxas would report another number.

@@ -84,7 +84,7 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
         if flight.is_empty() {
             config.output.flush();
             let seconds = launch.nanoseconds() as f64 * 1e-9;
-            return Ok(LaunchReport { thread_instructions: ended_steps, seconds });
+            return Ok(LaunchReport::new(ended_steps, seconds));
         }
         stuck = true;
         rounds += 1;

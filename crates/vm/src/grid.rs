@@ -131,7 +131,7 @@ impl<'l> Run<'l> {
     fn report(&self) -> LaunchReport {
         self.config().output.flush();
         let seconds = self.elapsed().as_secs_f64();
-        LaunchReport { thread_instructions: self.limits.steps(), seconds }
+        LaunchReport::new(self.limits.steps(), seconds)
     }
 
     /// The CTA batches of the launch, and the code for their gangs.
