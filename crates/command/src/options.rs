@@ -229,7 +229,7 @@ pub struct RunOptions {
     /// (memcheck is always on). What they find goes to stderr; an error among it makes the exit code 3
     #[arg(long, value_name = "NAMES", default_value = "memcheck")]
     pub tool: ptxvm::Tools,
-    /// Findings that are known, and not told: a file with a line for each, see docs/tools.md
+    /// File of known findings, which are not reported: a line for each, see docs/tools.md
     #[arg(long, value_name = "FILE")]
     pub suppressions: Option<PathBuf>,
     /// Exit with this code if the kernel faulted, or a tool found an error [default: 3]
@@ -434,10 +434,10 @@ pub struct ExecOptions {
     /// Which launches they check
     #[command(flatten)]
     pub filter: FilterOptions,
-    /// Findings that are known, and not told: a file with a line for each, see docs/tools.md
+    /// File of known findings, which are not reported: a line for each, see docs/tools.md
     #[arg(long, value_name = "FILE")]
     pub suppressions: Option<PathBuf>,
-    /// Of initcheck: tell of memory of the driver that nobody has written when it is freed, or the program ends
+    /// Of initcheck: report memory of the driver that nobody has written when it is freed, or the program ends
     #[arg(long)]
     pub track_unused_memory: bool,
     /// Exit with this code if a kernel faulted, or a tool found an error, whatever the program's is

@@ -250,7 +250,7 @@ pub fn ptxas(words: &[String]) -> u8 {
 
 fn assemble(words: &[String]) -> Result<(), String> {
     let request = Request::read(words)?;
-    let told = match &request {
+    let text = match &request {
         Request { help: true, .. } => Some(HELP.to_owned()),
         Request { version: true, .. } => Some(VERSION.to_owned()),
         Request { list_versions: true, .. } => {
@@ -259,7 +259,7 @@ fn assemble(words: &[String]) -> Result<(), String> {
         _ if words.is_empty() => Some(HELP.to_owned()),
         _ => None,
     };
-    if let Some(text) = told {
+    if let Some(text) = text {
         return print(text).map_err(|failure| failure.message);
     }
     let (target, wants_code) = request.target()?;

@@ -243,12 +243,12 @@ unsafe fn compare_part(
 ///
 /// # Safety
 /// As for [`LaneFn::call`].
-unsafe fn combine(args: &LaneArgs, told: &LaneFn) {
+unsafe fn combine(args: &LaneArgs, lane_fn: &LaneFn) {
     for start in (0..args.lanes).step_by(PART) {
         // SAFETY: the caller's promise; the parameters are those of `setp`.
         unsafe {
-            let op = *told.parameters.get::<BoolOp>();
-            let ([p, q], groups) = compare_part(args, start, told.inner, Some(op));
+            let op = *lane_fn.parameters.get::<BoolOp>();
+            let ([p, q], groups) = compare_part(args, start, lane_fn.inner, Some(op));
             for (i, (p, q)) in p.into_iter().zip(q).enumerate().take(groups) {
                 store_mask(args, 0, start / BLOCK + i, p);
                 store_mask(args, 1, start / BLOCK + i, q);

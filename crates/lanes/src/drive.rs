@@ -251,7 +251,7 @@ impl Half for Bf16 {
 ///
 /// # Safety
 /// As for [`LaneFn::call`].
-unsafe fn pairs<const HALF: usize>(args: &LaneArgs, told: &LaneFn) {
+unsafe fn pairs<const HALF: usize>(args: &LaneArgs, lane_fn: &LaneFn) {
     // 16 lanes are two blocks of elements. All lanes can run at once if every source is contiguous, or has the same
     // value in all lanes.
     let in_step = |n: usize| match args.step[n] {
@@ -267,14 +267,14 @@ unsafe fn pairs<const HALF: usize>(args: &LaneArgs, told: &LaneFn) {
     if (0..args.step.len()).all(in_step) {
         let args = LaneArgs { lanes: 2 * args.lanes, step: args.step.map(|step| step / 2), ..*args };
         // SAFETY: the same bytes hold twice as many elements of half the width.
-        return unsafe { (told.inner)(&args, told) };
+        return unsafe { (lane_fn.inner)(&args, lane_fn) };
     }
     for group in 0..args.lanes / BLOCK {
         let src = std::array::from_fn(|n| args.src[n].wrapping_add(group * args.step[n]));
         let dst = args.dst.map(|dst| dst.wrapping_add(group * 2 * HALF));
         let args = LaneArgs { dst, src, step: [HALF; LaneArgs::SOURCES], lanes: 2 * BLOCK };
         // SAFETY: as above, of the lanes of one group.
-        unsafe { (told.inner)(&args, told) }
+        unsafe { (lane_fn.inner)(&args, lane_fn) }
     }
 }
 
@@ -289,7 +289,8 @@ impl<T: Byte, F: Fn(T, T) -> u8 + Copy> Kernel for Bytes2<T, F> {
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the sources and the destination have `lanes` times four bytes, which are a `T` each; `P` by contract.
+            // SAFETY: the sources and the destination have `lanes` times four bytes, which are a `T` each; `P` by
+            // contract.
             unsafe {
                 let bytes = |n: usize| -> [T; 4 * BLOCK] {
                     args.src[n].add(i * args.step[n]).cast::<[T; 4 * BLOCK]>().read_unaligned()

@@ -223,12 +223,12 @@ impl Elements for Doubles {
 /// # Safety
 /// As for [`LaneFn::call`]; the host must have AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn run<E: Elements, const OPERATION: u8, const ROUNDING: i32>(args: &LaneArgs, told: &LaneFn)
+unsafe fn run<E: Elements, const OPERATION: u8, const ROUNDING: i32>(args: &LaneArgs, lane_fn: &LaneFn)
 where
     E::Number: From<u8>,
 {
     // SAFETY: `of_elements` made the parameters.
-    let &modifiers: &Modifiers = unsafe { told.parameters.get() };
+    let &modifiers: &Modifiers = unsafe { lane_fn.parameters.get() };
     for i in 0..args.lanes / BLOCK {
         // SAFETY: the sources and the destination have `lanes` elements.
         unsafe {

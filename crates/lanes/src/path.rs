@@ -312,9 +312,9 @@ pub(super) trait Parametric {
 
 /// The kernel compiled for a path, with its parameters.
 pub(super) fn version_with<K: Parametric>(path: HostPath, with: K::With) -> LaneFn {
-    let function = multiversion!(path, [K: Parametric] (args: &LaneArgs, told: &LaneFn), P => {
+    let function = multiversion!(path, [K: Parametric] (args: &LaneArgs, lane_fn: &LaneFn), P => {
         // SAFETY: as above; the parameters were made below.
-        unsafe { K::run::<P>(args, told.parameters.get()) }
+        unsafe { K::run::<P>(args, lane_fn.parameters.get()) }
     });
     LaneFn { function, inner: function, parameters: Parameters::new(with) }
 }

@@ -58,8 +58,8 @@ pub(crate) fn call(name: &'static str, work: impl FnOnce() -> Result<(), Status>
 }
 
 /// The body of an unsupported function.
-pub(crate) fn unsupported(name: &str, told: &AtomicBool) -> Status {
-    if !told.swap(true, Ordering::Relaxed) {
+pub(crate) fn unsupported(name: &str, reported: &AtomicBool) -> Status {
+    if !reported.swap(true, Ordering::Relaxed) {
         log!(warn, "{name} is not supported");
         crate::report::missed(name);
     }

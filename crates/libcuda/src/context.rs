@@ -159,7 +159,7 @@ impl Context {
         crate::event::EVENTS.remove_if(|event| event.context == self.id);
         crate::module::forget(self.id);
         crate::array::forget(self.id);
-        crate::leak::tell(Some(self.id));
+        crate::leak::report(Some(self.id));
         driver.allocations.free_all(driver, self.id);
     }
 

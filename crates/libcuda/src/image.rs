@@ -91,10 +91,10 @@ pub unsafe fn sources(image: *const c_void, name: &str) -> Result<Vec<Source>, R
             return wrapped(image, name);
         }
         if starts_with(&MAGIC.to_le_bytes()) {
-            return from_fat_binary(bytes, name).map_err(told);
+            return from_fat_binary(bytes, name).map_err(reported);
         }
         if starts_with(b"\x7fELF") {
-            return Err(told(no_ptx(format!("`{name}` is machine code without PTX"))));
+            return Err(reported(no_ptx(format!("`{name}` is machine code without PTX"))));
         }
         if starts_with(LINKED) {
             return Ok(unpack(bytes.add(LINKED.len())));
@@ -111,10 +111,10 @@ pub unsafe fn sources(image: *const c_void, name: &str) -> Result<Vec<Source>, R
 pub fn sources_of_bytes(image: &[u8], name: &str) -> Result<Vec<Source>, Refusal> {
     let is = |magic: &[u8]| image.starts_with(magic);
     if is(&MAGIC.to_le_bytes()) {
-        return fat_binary(image, name).map_err(told);
+        return fat_binary(image, name).map_err(reported);
     }
     if is(b"\x7fELF") {
-        return Err(told(no_ptx(format!("`{name}` is machine code without PTX"))));
+        return Err(reported(no_ptx(format!("`{name}` is machine code without PTX"))));
     }
     let end = image.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     if is(LINKED) || is(&WRAPPER_MAGIC.to_le_bytes()) {
@@ -129,7 +129,7 @@ fn no_ptx(what: String) -> Refusal {
 }
 
 /// Prints why there is no PTX, and returns the refusal.
-fn told(refusal: Refusal) -> Refusal {
+fn reported(refusal: Refusal) -> Refusal {
     if refusal.status == Status::CUDA_ERROR_NO_BINARY_FOR_GPU {
         log!(error, "{}", refusal.message);
     }
@@ -180,7 +180,7 @@ unsafe fn wrapped(image: *const c_void, name: &str) -> Result<Vec<Source>, Refus
     unsafe {
         let wrapper = image.cast::<Wrapper>().read_unaligned();
         if wrapper.version < 2 || wrapper.parts.is_null() {
-            return from_fat_binary(wrapper.data, name).map_err(told);
+            return from_fat_binary(wrapper.data, name).map_err(reported);
         }
         let mut all = Vec::new();
         let mut refused = None;
@@ -197,7 +197,7 @@ unsafe fn wrapped(image: *const c_void, name: &str) -> Result<Vec<Source>, Refus
             }
         }
         match refused {
-            Some(refusal) if all.is_empty() => Err(told(refusal)),
+            Some(refusal) if all.is_empty() => Err(reported(refusal)),
             _ => Ok(all),
         }
     }

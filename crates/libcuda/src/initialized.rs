@@ -73,7 +73,7 @@ pub fn named(base: u64, name: &str) {
 
 /// Memory is freed.
 pub fn freed(base: u64) {
-    tell_unused(base);
+    report_unused(base);
     with(|memory| memory.free(base));
 }
 
@@ -85,7 +85,7 @@ pub fn tracks_unused() -> bool {
 }
 
 /// Reports the unwritten bytes of an allocation, if requested: compute-sanitizer's `--track-unused-memory`.
-fn tell_unused(base: u64) {
+fn report_unused(base: u64) {
     if !tracks_unused()
         || crate::process::is_forked()
         || crate::tool::suppressions().has_kind(FindingKind::UnusedMemory)
@@ -109,7 +109,7 @@ fn tell_unused(base: u64) {
 pub fn end() {
     if tracks_unused() {
         let bases: Vec<u64> = lock(&MEMORY).bases().collect();
-        bases.into_iter().for_each(tell_unused);
+        bases.into_iter().for_each(report_unused);
     }
 }
 

@@ -109,22 +109,22 @@ impl KernelLaunch {
         let launch = crate::planted::watch(launch);
         let start = Instant::now();
         let result = launch.run();
-        if let Some(check) = check.filter(|check| check.is_told) {
+        if let Some(check) = check.filter(|check| check.is_reported) {
             let module = function.module.loaded.module();
-            crate::tool::tell(function.name(), module.findings(&check.checker));
-            crate::tool::tell_uses(function.name(), module, &check);
+            crate::tool::report(function.name(), module.findings(&check.checker));
+            crate::tool::report_uses(function.name(), module, &check);
         }
         crate::report::launched(function.name(), start);
-        let tell = |error: &ptxvm::Error| {
+        let report = |error: &ptxvm::Error| {
             let message = error.render(Color::Never);
             log!(error, "{}", message.trim_end());
             crate::report::faulted(function.name(), error, message.trim_end());
         };
         let overruns = std::mem::take(&mut *overruns.lock().unwrap_or_else(PoisonError::into_inner));
         let module = function.module.loaded.module();
-        overruns.into_iter().filter(is_new).for_each(|fault| tell(&module.located(Box::new(fault))));
+        overruns.into_iter().filter(is_new).for_each(|fault| report(&module.located(Box::new(fault))));
         result.map(drop).map_err(|error| {
-            tell(&error);
+            report(&error);
             crate::status::of_error(&error)
         })
     }

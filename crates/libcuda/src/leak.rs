@@ -26,7 +26,7 @@ pub fn note(address: u64, origin: impl FnOnce() -> String) {
 }
 
 /// Reports all live allocations of a context, or of all contexts. The allocations of one call site are one finding.
-pub fn tell(context: Option<u64>) {
+pub fn report(context: Option<u64>) {
     let Ok(driver) = crate::driver::driver() else { return };
     if !is_wanted()
         || crate::process::is_forked()

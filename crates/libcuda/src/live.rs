@@ -85,7 +85,7 @@ impl Live {
     }
 
     /// Adds a line. If that fails, the data is still in the report, if the process writes it.
-    pub fn tell(&self, what: &Value) {
+    pub fn send(&self, what: &Value) {
         // One call, so that no other thread's line comes in between.
         let _ = (&self.file).write_all(format!("{what}\n").as_bytes());
     }

@@ -70,14 +70,14 @@ unsafe fn look_up(
     unsafe {
         let name = text(name)?;
         let function = find(name, version, flags);
-        let (address, told) = match function {
+        let (address, outcome) = match function {
             Ok(function) => (function.address.0.cast_mut().cast(), FOUND),
             Err(why) => (std::ptr::null_mut(), why),
         };
         write(result, address)?;
         match found {
             // The newer function returns this separately, and fails only for invalid arguments.
-            Some(found) if !found.is_null() => write(found, told),
+            Some(found) if !found.is_null() => write(found, outcome),
             _ => match function {
                 Ok(_) => Ok(()),
                 Err(_) => Err(Status::CUDA_ERROR_NOT_FOUND),
@@ -91,7 +91,7 @@ api! { API:
     cuGetProcAddress 11030 "cuGetProcAddress" (name: *const c_char, result: *mut *mut c_void, version: c_int, flags: u64) {
         look_up(name, result, version, flags, None)
     }
-    /// Looks a function up, and tells why it was not found.
+    /// Looks a function up. The status says why it was not found.
     cuGetProcAddress 12000 "cuGetProcAddress_v2" / 12000 "cuGetProcAddress_v2_ptsz" (name: *const c_char, result: *mut *mut c_void, version: c_int, flags: u64, found: *mut u32) |default| {
         let flags = match default {
             Default::PerThread if flags == 0 => PER_THREAD_STREAM,

@@ -72,9 +72,9 @@ fn known() -> MutexGuard<'static, Option<Known>> {
 /// The data that remains if the process does not write the report.
 static LIVE: OnceLock<Live> = OnceLock::new();
 
-fn live(tell: impl FnOnce(&Live)) {
+fn live(notify: impl FnOnce(&Live)) {
     if let Some(live) = LIVE.get() {
-        tell(live);
+        notify(live);
     }
 }
 
@@ -92,12 +92,12 @@ fn path() -> Option<&'static str> {
 pub fn begin() {
     extern "C" fn at_exit() {
         // A panic must not unwind into C.
-        let told = machine::caught(|| {
-            crate::leak::tell(None);
+        let ended = machine::caught(|| {
+            crate::leak::report(None);
             crate::initialized::end();
             write();
         });
-        if let Err(message) = told {
+        if let Err(message) = ended {
             log!(error, "ptxvm itself failed, which is a defect of it: the report is lost: {message}");
         }
     }
@@ -107,7 +107,7 @@ pub fn begin() {
             *known() = Some(Known::default());
             match Live::begin(path) {
                 Ok(live) => {
-                    live.tell(&of_process());
+                    live.send(&of_process());
                     let _ = LIVE.set(live);
                 }
                 Err(error) => log!(error, "cannot write the report `{path}`: {error}"),
@@ -169,7 +169,7 @@ pub fn launched(kernel: &str, start: Instant) {
         let noted = match known.kernels.get_mut(kernel) {
             Some(noted) => noted,
             None => {
-                live(|live| live.tell(&json!({ "kernel": kernel })));
+                live(|live| live.send(&json!({ "kernel": kernel })));
                 known.kernels.entry(kernel.to_owned()).or_insert(Kernel { number, ..Kernel::default() })
             }
         };
@@ -184,7 +184,7 @@ fn add<T: Clone + Into<Value>>(list: impl FnOnce(&mut Known) -> &mut Vec<T>, nam
     if let Some(known) = known().as_mut() {
         let list = list(known);
         if list.len() < MOST {
-            live(|live| live.tell(&json!({ name: what.clone().into() })));
+            live(|live| live.send(&json!({ name: what.clone().into() })));
             list.push(what);
         }
     }

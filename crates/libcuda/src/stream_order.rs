@@ -181,7 +181,7 @@ impl Allocation {
 }
 
 /// Reports mistakes that have not been reported before.
-fn tell(mistakes: impl IntoIterator<Item = Mistake>) {
+fn report(mistakes: impl IntoIterator<Item = Mistake>) {
     static TOLD: Mutex<Option<HashSet<(FindingKind, String, String)>>> = Mutex::new(None);
     for Mistake { kind, message, key } in mistakes {
         let is_new =
@@ -255,7 +255,7 @@ pub fn allocated_by_graph(address: u64, bytes: u64, name: &str) {
 pub fn freed(address: u64) {
     let Some(position) = CURRENT.with_borrow(Clone::clone) else { return };
     let mistakes = order().allocations.get_mut(&address).map(|allocation| allocation.free(address, position));
-    tell(mistakes.into_iter().flatten());
+    report(mistakes.into_iter().flatten());
 }
 
 /// The current position of a stream.
@@ -322,5 +322,5 @@ pub fn uses(address: u64, bytes: u64, of: impl FnOnce() -> Use) {
     let found = before.filter(|(base, allocation)| address < **base + allocation.bytes);
     let mistake = found.and_then(|(&base, allocation)| allocation.note(base, &position, of()));
     drop(order);
-    tell(mistake);
+    report(mistake);
 }

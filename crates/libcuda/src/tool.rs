@@ -26,7 +26,7 @@ pub struct Check {
     /// Stream-ordered memory that the launch may use: address and size.
     watched: Vec<(u64, u64)>,
     /// Whether its findings are reported.
-    pub is_told: bool,
+    pub is_reported: bool,
 }
 
 /// A checker for a launch, if the environment enables one.
@@ -42,9 +42,9 @@ pub fn check(kernel: &str) -> Option<Check> {
             LaunchFilter::default()
         })
     });
-    let is_told = filter.admits(kernel);
+    let is_reported = filter.admits(kernel);
     // initcheck also follows unchecked kernels, because checked ones may read what they write.
-    let tools = match is_told {
+    let tools = match is_reported {
         true => tools,
         false if tools.has(Tool::Initcheck) => Tools::default().with(Tool::Initcheck),
         false => return None,
@@ -53,7 +53,7 @@ pub fn check(kernel: &str) -> Option<Check> {
     checker.set_memory(crate::initialized::memory());
     let watched = crate::stream_order::allocations();
     checker.watch_memory(&watched);
-    Some(Check { checker: Arc::new(Mutex::new(checker)), watched, is_told })
+    Some(Check { checker: Arc::new(Mutex::new(checker)), watched, is_reported })
 }
 
 /// The findings to suppress, from the file that `PTXVM_SUPPRESSIONS` names.
@@ -70,7 +70,7 @@ pub fn suppressions() -> &'static Suppressions {
 }
 
 /// Records which stream-ordered memory a launch has used.
-pub fn tell_uses(kernel: &str, module: &Module, check: &Check) {
+pub fn report_uses(kernel: &str, module: &Module, check: &Check) {
     let checker = check.checker.lock().unwrap_or_else(PoisonError::into_inner);
     for (index, &(address, bytes)) in check.watched.iter().enumerate() {
         let Some((span, access)) = checker.watched_access(index) else { continue };
@@ -89,7 +89,7 @@ pub fn tell_uses(kernel: &str, module: &Module, check: &Check) {
 type Key = (String, &'static str, u32, Option<u32>);
 
 /// Prints the findings that have not been printed before.
-pub fn tell(kernel: &str, mut findings: Vec<Located>) {
+pub fn report(kernel: &str, mut findings: Vec<Located>) {
     static SAID: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
     findings.retain(|found| !suppressions().has(found));
     for found in by_cause(findings) {

@@ -116,7 +116,7 @@ api! { API:
         enter()?;
         cu!(cuGraphInstantiateWithFlags(result, graph, flags))
     }
-    /// Makes an executable graph, and tells what is wrong with it.
+    /// Makes an executable graph, and says what is wrong with it.
     cudaGraphInstantiateWithParams / cudaGraphInstantiateWithParams_ptsz (result: *mut Handle, graph: Handle, params: *mut c_void) |_default| {
         enter()?;
         cu!(cuGraphInstantiateWithParams(result, graph, params))

@@ -1,10 +1,10 @@
 //! The configuration of a launch, its report and its errors.
 //!
 //! `grid.rs` schedules the blocks. A block whose loops may wait for others lets other blocks start and run. So does a
-//! block that has used up its budget in eight turns in a row, then in four, in two and in each: a loop of weak loads
-//! may wait for another block without showing it. A fault ends the launch for the blocks above it. The blocks below it
-//! that are in flight run for some more turns, since the launch reports the fault of the lowest block. Apart from that,
-//! runs differ only in the results of data races and in clock values.
+//! block that has used up its budget in eight time slices in a row, then in four, in two and in each: a loop of weak
+//! loads may wait for another block without showing it. A fault ends the launch for the blocks above it. The blocks
+//! below it that are in flight run for some more time slices, since the launch reports the fault of the lowest block.
+//! Apart from that, runs differ only in the results of data races and in clock values.
 //!
 //! With `--schedule` every warp is a gang of its own. Warps take turns in a shuffled order with small budgets, blocks
 //! start in a shuffled order, and while few blocks are in flight they yield at any time.
@@ -58,14 +58,14 @@ pub struct LaunchConfig {
     /// Number of host threads. `None`: one for each core. WebAssembly has one.
     pub threads: Option<usize>,
     /// Run blocks one after the other in ascending order on one host thread. The next block starts when the previous
-    /// one has ended or waits for others; waiting blocks get turns in ascending order. So the reported fault is that of
-    /// the lowest block, `printf` output comes in the order of the blocks, and racing kernels give the same bits in
-    /// every run on every machine, unless they read `%globaltimer`.
+    /// one has ended or waits for others; waiting blocks get time slices in ascending order. So the reported fault is
+    /// that of the lowest block, `printf` output comes in the order of the blocks, and racing kernels give the same
+    /// bits in every run on every machine, unless they read `%globaltimer`.
     ///
     /// Without this option, race-free results are the same as well, but blocks run concurrently, even on one host
     /// thread. Which of several faults is reported may then differ between runs and machines. A block that faults ends
-    /// the launch for the blocks above it. The blocks below it that are in flight run for some more turns, and the
-    /// launch reports the lowest block that has faulted by then.
+    /// the launch for the blocks above it. The blocks below it that are in flight run for some more time slices, and
+    /// the launch reports the lowest block that has faulted by then.
     ///
     /// The blocks of a CTA batch execute in lockstep, and a fault ends all of them. So the launch reports a block that
     /// faults at an earlier instruction than a lower block does, and the lowest of the blocks that fault at the same
@@ -181,7 +181,8 @@ impl LaunchConfig {
 pub struct LaunchReport {
     /// Instructions executed, each counted once for every thread that executed it.
     pub thread_instructions: u64,
-    /// Wall-clock time in seconds. On a host without a clock (wasm32-unknown-unknown), one microsecond for each reading.
+    /// Wall-clock time in seconds. On a host without a clock (wasm32-unknown-unknown), one microsecond for each
+    /// reading.
     pub seconds: f64,
 }
 

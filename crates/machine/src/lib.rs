@@ -1,4 +1,4 @@
-//! The machine on which PTX runs: memory, devices, loaded modules, launches, faults, and who is told what a launch does.
+//! The machine on which PTX runs: memory, devices, loaded modules, launches, faults, observers.
 //!
 //! A [`Device`] owns memory and loaded modules. [`Device::prepare`] checks a launch and takes what it needs. An engine
 //! (`vm`, `reference`) runs the prepared [`Launch`], and either leaves its results in memory or reports which thread

@@ -201,7 +201,7 @@ impl Queue {
 }
 
 /// The result of work in a stream.
-#[must_use = "a failure is also told by `Stream::synchronize`"]
+#[must_use = "`Stream::synchronize` reports a failure, too"]
 pub struct Pending<T> {
     receiver: Receiver<Result<T, Error>>,
 }

@@ -487,7 +487,7 @@ impl Cpu<'_, '_> {
                 self.set_operand(dst, over.into(), Type::Pred);
                 self.set_second(dst, reported);
                 self.set_operand(self.named(i, "report"), 0, Type::B8);
-                return Ok(if over { Flow::Next } else { Flow::Wait(Wait::Turn) });
+                return Ok(if over { Flow::Next } else { Flow::Wait(Wait::Slice) });
             }
             _ => 0,
         };

@@ -16,8 +16,8 @@ use crate::{Step, WARP_LANES};
 
 /// Barriers of a CTA.
 const BARRIERS: usize = 16;
-/// Instructions that a thread executes in one turn.
-const TURN: u64 = 1000;
+/// Instructions that a thread executes in one time slice.
+const SLICE: u64 = 1000;
 
 /// One barrier.
 #[derive(Default)]
@@ -51,7 +51,7 @@ pub(crate) struct Cta<'l> {
     alive_threads: usize,
     /// Counts events that a thread could wait for: writes, exits of threads, completed barriers.
     pub changes: u64,
-    /// Instructions that the CTA had executed when the turn began.
+    /// Instructions that the CTA had executed when the time slice began.
     pub steps: u64,
 }
 
@@ -266,18 +266,18 @@ impl<'l> Block<'l> {
         Cpu { thread: &mut self.threads[thread], cta: &mut self.cta }
     }
 
-    /// Gives every thread a turn, then resumes the threads that waited for one another.
+    /// Gives every thread a time slice, then resumes the threads that waited for one another.
     pub fn step(&mut self) -> Step<Progress> {
         let (mut ran, mut polling) = (false, true);
         self.cta.steps = self.steps();
         for thread in 0..self.threads.len() {
-            if self.threads[thread].wait == Wait::Turn {
+            if self.threads[thread].wait == Wait::Slice {
                 self.threads[thread].wake();
             }
             if self.threads[thread].wait == Wait::Nothing {
-                self.cpu(thread).turn(TURN)?;
+                self.cpu(thread).run_slice(SLICE)?;
                 ran = true;
-                polling &= self.threads[thread].wait == Wait::Turn;
+                polling &= self.threads[thread].wait == Wait::Slice;
             }
         }
         let woken = self.wake();
@@ -355,7 +355,7 @@ impl<'l> Block<'l> {
                 Wait::Grid { .. } => "for the other threads of the grid".to_owned(),
                 Wait::Warp if self.waits_for_columns(thread) => "for columns of tensor memory".to_owned(),
                 Wait::Warp => "for the other threads of a member mask".to_owned(),
-                Wait::Turn | Wait::Nothing => "at an mbarrier object".to_owned(),
+                Wait::Slice | Wait::Nothing => "at an mbarrier object".to_owned(),
             };
             let span = self.cpu(thread).instruction().map_or(Span::default(), |i| i.span);
             let missing = wait == Wait::Warp && !self.waits_for_columns(thread);
@@ -369,7 +369,7 @@ impl<'l> Block<'l> {
             }
         }
         let (kind, thread, span) = first.unwrap_or((FaultKind::Deadlock, 0, Span::default()));
-        let polls = self.threads.iter().any(|thread| thread.wait == Wait::Turn);
+        let polls = self.threads.iter().any(|thread| thread.wait == Wait::Slice);
         let note = if polls {
             "every thread of the block waits, and no mbarrier object changes any more"
         } else {

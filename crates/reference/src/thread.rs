@@ -42,8 +42,8 @@ pub(crate) enum Wait {
     Cluster {
         generation: u64,
     },
-    /// The turns of the other threads, after a test of an mbarrier object failed.
-    Turn,
+    /// The time slices of the other threads, after a test of an mbarrier object failed.
+    Slice,
     /// The other threads of its warp, at its current instruction.
     Warp,
     /// The end of this generation of the grid's barrier.
@@ -83,7 +83,7 @@ pub(crate) struct Thread {
 pub(crate) enum Flow {
     /// At the next instruction.
     Next,
-    /// At the next instruction, after the turns of the other threads.
+    /// At the next instruction, after the time slices of the other threads.
     Yield,
     /// The thread waits at this instruction. Waking it moves it past the instruction.
     Wait(Wait),
@@ -161,7 +161,7 @@ impl<'l> Cpu<'_, 'l> {
     }
 
     /// Runs until the thread waits, ends or yields, or has executed `budget` instructions.
-    pub fn turn(&mut self, budget: u64) -> Step {
+    pub fn run_slice(&mut self, budget: u64) -> Step {
         let end = self.thread.steps + budget;
         while self.thread.wait == Wait::Nothing && self.thread.steps < end {
             let code = &self.code().body.code;

@@ -74,7 +74,7 @@ impl<'l> Block<'l> {
         let mut can_run = false;
         for lane in 0..WARP_LANES {
             let Some(thread) = self.thread(warp, lane) else { break };
-            can_run |= matches!(self.threads[thread].wait, Wait::Nothing | Wait::Turn);
+            can_run |= matches!(self.threads[thread].wait, Wait::Nothing | Wait::Slice);
             if self.threads[thread].wait == Wait::Warp
                 && let Some(i) = self.instruction(warp, 1 << lane)
             {

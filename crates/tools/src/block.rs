@@ -289,7 +289,7 @@ impl BlockOrder {
     }
 
     /// Adds a mark of a thread to a clock.
-    pub fn tell(&self, thread: u32, mark: &Mark, clock: &mut Clock) {
+    pub fn notify(&self, thread: u32, mark: &Mark, clock: &mut Clock) {
         clock.join(&mark.common);
         if let Some(extra) = &mark.extra {
             clock.join(extra);
@@ -306,7 +306,7 @@ impl BlockOrder {
     /// Adds what a thread knows now to a clock.
     pub fn release(&mut self, thread: u32, clock: &mut Clock) {
         let mark = self.mark(thread);
-        self.tell(thread, &mark, clock);
+        self.notify(thread, &mark, clock);
     }
 
     /// A thread acquires a clock.

@@ -275,7 +275,7 @@ fn publish(
         patterns.get(&thread).and_then(|patterns| patterns.fence.as_ref())
     {
         let mut clock = Clock::default();
-        order.tell(thread, mark, &mut clock);
+        order.notify(thread, mark, &mut clock);
         // The place with the smaller scope explains a miss.
         let by = if *fence_scope < scope { *fence } else { place };
         releases.push((scope.min(*fence_scope), clock, by));
@@ -283,7 +283,7 @@ fn publish(
     if semantics.order.releases() {
         let mut clock = Clock::default();
         let mark = order.mark(thread);
-        order.tell(thread, &mark, &mut clock);
+        order.notify(thread, &mark, &mut clock);
         releases.push((scope, clock, place));
     }
     if releases.is_empty() && is_atomic {

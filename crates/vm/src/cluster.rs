@@ -2,8 +2,8 @@
 //! "Cluster of Cooperative Thread Arrays").
 //!
 //! All blocks of a cluster run in turns on one host thread. So no other host thread accesses their shared memory, and a
-//! block's writes to another block's memory are visible at that block's next turn. [`Members`] holds everything that
-//! the blocks know of each other.
+//! block's writes to another block's memory are visible at that block's next time slice. [`Members`] holds everything
+//! that the blocks know of each other.
 //!
 //! A block finds another block's memory by the rank in the address (`Shared::memory_at`). Such an access has no inline
 //! cache, since the other block may end.
@@ -154,7 +154,7 @@ impl<'l> Cluster<'l> {
         })
     }
 
-    /// Gives every block a turn.
+    /// Gives every block a time slice.
     pub fn step(&mut self, observer: &mut impl Observer) -> Step<Progress> {
         let Some(members) = &self.members else { return self.ctas[0].step(observer) };
         let changes = members.changes();

@@ -21,7 +21,7 @@ use crate::bytes::AlignedBytes;
 use crate::cluster::Members;
 use crate::code::Code;
 use crate::cta_batch::CtaBatch;
-use crate::exec::{Gang, Observer, Step, Turn, Wait, Waiting};
+use crate::exec::{Gang, Observer, SliceEnd, Step, Wait, Waiting};
 use crate::grid::Run;
 use crate::limits::Stop;
 use crate::tensor_memory::TensorMemoryOf;
@@ -51,7 +51,8 @@ static IDLE: Barrier =
     Barrier { arrived: Vec::new(), expected: None, generation: 0, tally: (0, 0), results: Vec::new() };
 
 impl Barrier {
-    /// The result of the reduction that completed a generation: threads whose predicate is true, and threads that took part.
+    /// The result of the reduction that completed a generation: threads whose predicate is true, and threads that took
+    /// part.
     pub fn result(&self, generation: u32) -> Option<(u32, u32)> {
         self.results.iter().rev().find(|result| result.0 == generation).map(|result| result.1)
     }
@@ -353,7 +354,8 @@ impl Shared {
         self.complete_all();
     }
 
-    /// Like [`Shared::end`], for blocks whose warps differ from those of the gang. Each warp comes with its ending lanes.
+    /// Like [`Shared::end`], for blocks whose warps differ from those of the gang. Each warp comes with its ending
+    /// lanes.
     pub fn end_warps(&mut self, warps: impl Iterator<Item = (usize, u32)>) {
         warps.for_each(|(warp, lanes)| self.alive[warp] &= !lanes);
         self.complete_all();
@@ -412,7 +414,7 @@ pub(crate) struct Cta<'l> {
     launch: &'l Run<'l>,
     pub shared: Shared,
     gangs: Vec<Gang<'l>>,
-    /// The order in which gangs get their turns.
+    /// The order in which gangs get their time slices.
     order: Vec<usize>,
     random: u64,
 }
@@ -438,7 +440,7 @@ impl<'l> Cta<'l> {
         self.gangs.iter_mut().try_for_each(|gang| gang.start(batch, &mut self.shared))
     }
 
-    /// Gives every gang a turn.
+    /// Gives every gang a time slice.
     pub fn step(&mut self, observer: &mut impl Observer) -> Step<Progress> {
         let result = self.give_turns(observer);
         if let Err(fault) = &result {
@@ -460,15 +462,15 @@ impl<'l> Cta<'l> {
             let index = self.order[i];
             let mut budget =
                 if self.launch.shuffled { 1 + (self.next_random() % 8) as i64 } else { crate::exec::BUDGET };
-            match self.gangs[index].turn(&mut self.shared, &mut budget, observer)? {
-                Turn::Done => done += 1,
-                Turn::Blocked => {}
-                Turn::Stopped => {
+            match self.gangs[index].run_slice(&mut self.shared, &mut budget, observer)? {
+                SliceEnd::Done => done += 1,
+                SliceEnd::Blocked => {}
+                SliceEnd::Stopped => {
                     if let Some((stop, place)) = self.gangs[index].steps.stopped {
                         return Ok(Progress::Stopped(stop, place));
                     }
                 }
-                Turn::OutOfBudget { spinning: spins } => {
+                SliceEnd::OutOfBudget { spinning: spins } => {
                     running = true;
                     spinning &= spins;
                 }
@@ -505,7 +507,7 @@ impl<'l> Cta<'l> {
         }))
     }
 
-    /// Whether some path can run, because a barrier completed after its gang's turn.
+    /// Whether some path can run, because a barrier completed after its gang's time slice.
     fn can_go_on(&self) -> bool {
         self.gangs.iter().flat_map(Gang::waiting).any(|(path, _)| match path.wait {
             Wait::Ready => true,

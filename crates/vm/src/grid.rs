@@ -23,18 +23,18 @@ use crate::standstill::{Share, Standstill};
 
 /// A launch of at least this many blocks begins on one host thread.
 const MANY_BLOCKS: u64 = 64;
-/// Turns that a host thread still gives to blocks below one that has faulted.
+/// Time slices that a host thread still gives to blocks below one that has faulted.
 const GRACE: u32 = 64;
-/// How many turns in a row a block may use up its whole budget before other blocks get a turn. A loop that seems to
-/// compute may wait for another block by weak loads.
+/// How many time slices in a row a block may use up its whole budget before other blocks get a time slice. A loop that
+/// seems to compute may wait for another block by weak loads.
 const PATIENCE: u32 = 8;
 /// With a schedule, each window of this many consecutive CTA batches starts in a shuffled order. Fewer than a host
 /// thread may keep in flight.
 const WINDOW: u64 = 256;
-/// With a schedule, a block may yield after any turn while fewer blocks than this are in flight.
+/// With a schedule, a block may yield after any time slice while fewer blocks than this are in flight.
 const MOST_SHUFFLED: usize = 32;
-/// A checked launch (its observer forks, or wants one host thread) forms its CTA batches as if there were this many host
-/// threads. Which blocks run side by side must not depend on the actual number.
+/// A checked launch (its observer forks, or wants one host thread) forms its CTA batches as if there were this many
+/// host threads. Which blocks run side by side must not depend on the actual number.
 const CHECKED_THREADS: usize = 8;
 /// How long a launch runs on one host thread first: waking other threads takes about this long.
 const WAKING_TIME: Duration = Duration::from_micros(40);
@@ -228,7 +228,8 @@ impl<'l> Work<'l> {
         (most as u64).min(self.batches.count()).max(1) as usize
     }
 
-    /// Runs all blocks on `host_threads` host threads. Each thread has an observer from `observe`, and passes it to `end`.
+    /// Runs all blocks on `host_threads` host threads. Each thread has an observer from `observe`, and passes it to
+    /// `end`.
     fn run<O: Observer>(&self, host_threads: usize, observe: impl Fn() -> O + Sync, end: impl Fn(O) + Sync) {
         let share = || {
             let mut runner = Runner::new(self, observe());
@@ -302,20 +303,20 @@ struct Flight<'l> {
     spinning: bool,
     /// Only other blocks can help it.
     stuck: bool,
-    /// Turns since it last yielded to others, and the turns that it gets before it yields.
-    turns: u32,
+    /// Time slices since it last yielded to others, and the time slices that it gets before it yields.
+    slices: u32,
     patience: u32,
 }
 
 impl Flight<'_> {
-    /// Counts a turn and reports whether the block has used up its patience: its loops may wait for other blocks by
-    /// weak loads. The patience is then halved.
+    /// Counts a time slice and reports whether the block has used up its patience: its loops may wait for other blocks
+    /// by weak loads. The patience is then halved.
     fn has_taken_long(&mut self) -> bool {
-        self.turns += 1;
-        if self.turns < self.patience {
+        self.slices += 1;
+        if self.slices < self.patience {
             return false;
         }
-        (self.turns, self.patience) = (0, (self.patience / 2).max(1));
+        (self.slices, self.patience) = (0, (self.patience / 2).max(1));
         true
     }
 }
@@ -332,7 +333,8 @@ struct Runner<'w, 'l, O> {
     /// How many in flight are stuck.
     stuck: usize,
     share: Share,
-    /// Start another block next. Blocks can wait for one another only while they spin; other blocks must then get a turn.
+    /// Start another block next. Blocks can wait for one another only while they spin; other blocks must then get a
+    /// time slice.
     start_more: bool,
     /// Thread-instructions not yet reported to [`Launch::limits`].
     steps: u64,
@@ -473,7 +475,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         lowest.map_or(Ok(()), |flight| Err((flight.block, LaunchError::Fault(flight.cluster.stuck()))))
     }
 
-    /// Gives one block a turn. Returns false if there is none.
+    /// Gives one block a time slice. Returns false if there is none.
     fn step(&mut self) -> Result<bool, (u64, LaunchError)> {
         let Work { launch, code, rows, .. } = *self.work;
         if self.start_more
@@ -490,7 +492,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 cluster,
                 spinning: false,
                 stuck: false,
-                turns: 0,
+                slices: 0,
                 patience: PATIENCE,
             };
             self.flight.push_front(flight);

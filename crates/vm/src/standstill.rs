@@ -3,15 +3,15 @@
 //! Threads that poll an mbarrier object wait for other threads of their block, but the next step of those may depend on
 //! memory that any block writes. So a block whose threads have all polled in vain for long is only *stuck*: another
 //! block may still help it. When all blocks in flight on all host threads are stuck, and none can start, every block
-//! gets some more turns, in which it would see the latest writes of the others. If none makes progress in them, the
-//! launch is at a standstill.
+//! gets some more time slices, in which it would see the latest writes of the others. If none makes progress in them,
+//! the launch is at a standstill.
 //!
 //! Narrowest tests (`tests/run`): `mbarrier_other_block`, `mbarrier_deadlock`; unit tests below.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many turns every block gets after all are stuck. In such a turn a block may write what the next block waits for,
-/// and still be stuck itself.
+/// How many time slices every block gets after all are stuck. In such a time slice a block may write what the next
+/// block waits for, and still be stuck itself.
 const PASSES: u32 = 64;
 
 /// The host threads that run blocks of a launch, and whether they can make progress.
@@ -25,7 +25,7 @@ struct State {
     /// Host threads that run blocks.
     runners: usize,
     /// Host threads whose blocks are all stuck. `passed`: those that have completed the current pass, which gives each
-    /// of their blocks a turn.
+    /// of their blocks a time slice.
     stuck: usize,
     passed: usize,
     /// Passes that all host threads have completed.
@@ -52,7 +52,7 @@ impl State {
 pub(crate) struct Share {
     stuck: bool,
     epoch: u64,
-    /// Turns that its blocks still need in the current pass.
+    /// Time slices that its blocks still need in the current pass.
     missing: usize,
 }
 
@@ -86,7 +86,8 @@ impl Standstill {
         }
     }
 
-    /// All `blocks` blocks of a host thread are stuck, and one of them has had a turn. Returns true at a standstill.
+    /// All `blocks` blocks of a host thread are stuck, and one of them has had a time slice. Returns true at a
+    /// standstill.
     pub fn is_complete(&self, share: &mut Share, blocks: usize) -> bool {
         let mut state = self.lock();
         if !std::mem::replace(&mut share.stuck, true) {

@@ -102,7 +102,7 @@ fn through_f32(first: LaneFn, second: LaneFn, bytes: usize) -> LaneFn {
 
     /// # Safety
     /// As for [`LaneFn::call`].
-    unsafe fn both(args: &LaneArgs, told: &LaneFn) {
+    unsafe fn both(args: &LaneArgs, lane_fn: &LaneFn) {
         let mut between = [0f32; PART];
         for start in (0..args.lanes).step_by(PART) {
             let lanes = (args.lanes - start).min(PART);
@@ -114,9 +114,9 @@ fn through_f32(first: LaneFn, second: LaneFn, bytes: usize) -> LaneFn {
             // SAFETY: the caller's promise; `between` has room for the lanes; the parameters were made below, and the
             // two functions take no parameters.
             unsafe {
-                let &(convert, bytes) = told.parameters.get::<(RawFn, usize)>();
+                let &(convert, bytes) = lane_fn.parameters.get::<(RawFn, usize)>();
                 second.dst[0] = args.dst[0].wrapping_add(start * bytes);
-                (told.inner)(&first, &LaneFn::NOTHING);
+                (lane_fn.inner)(&first, &LaneFn::NOTHING);
                 convert(&second, &LaneFn::NOTHING);
             }
         }

@@ -206,7 +206,7 @@ struct Places {
 
 /// # Safety
 /// A non-null pointer must point to a place for its value.
-unsafe fn tell(stream: &Stream, places: &Places) -> Result<(), Status> {
+unsafe fn describe(stream: &Stream, places: &Places) -> Result<(), Status> {
     let mut state = lock(&stream.capture);
     // SAFETY: the caller's promise.
     unsafe {
@@ -292,23 +292,23 @@ api! { API:
     /// Whether a stream records a graph.
     cuStreamIsCapturing 10000 "cuStreamIsCapturing" / 10000 "cuStreamIsCapturing_ptsz" (of: CUstream, status: *mut c_uint) |default| {
         let (id, graph, nodes, count) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
-        tell(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
+        describe(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
     }
     /// What a stream records.
     cuStreamGetCaptureInfo 10010 "cuStreamGetCaptureInfo" / 10010 "cuStreamGetCaptureInfo_ptsz" (of: CUstream, status: *mut c_uint, id: *mut u64) |default| {
         let (graph, nodes, count) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
-        tell(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
+        describe(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
     }
     /// What a stream records, and what its next node will depend on.
     cuStreamGetCaptureInfo 11030 "cuStreamGetCaptureInfo_v2" / 11030 "cuStreamGetCaptureInfo_v2_ptsz" (of: CUstream, status: *mut c_uint, id: *mut u64, graph: *mut CUgraph, nodes: *mut *const CUgraphNode, count: *mut usize) |default| {
-        tell(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
+        describe(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
     }
     /// What a stream records, what its next node will depend on, and the data of these edges: there are none.
     cuStreamGetCaptureInfo 12030 "cuStreamGetCaptureInfo_v3" / 12030 "cuStreamGetCaptureInfo_v3_ptsz" (of: CUstream, status: *mut c_uint, id: *mut u64, graph: *mut CUgraph, nodes: *mut *const CUgraphNode, data: *mut *const CUgraphEdgeData, count: *mut usize) |default| {
         if !data.is_null() {
             write(data, std::ptr::null())?;
         }
-        tell(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
+        describe(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
     }
     /// Changes what the next node of a stream will depend on.
     cuStreamUpdateCaptureDependencies 11030 "cuStreamUpdateCaptureDependencies" / 11030 "cuStreamUpdateCaptureDependencies_ptsz" (of: CUstream, nodes: *const CUgraphNode, count: usize, flags: c_uint) |default| {

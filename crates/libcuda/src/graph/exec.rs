@@ -324,7 +324,7 @@ api! { API:
     cuGraphInstantiateWithFlags 11040 "cuGraphInstantiateWithFlags" (result: *mut CUgraphExec, of: CUgraph, flags: c_ulonglong) {
         instantiate(result, of, flags)
     }
-    /// Makes a graph ready to be launched, and tells how that went.
+    /// Makes a graph ready to be launched, and reports how that went.
     cuGraphInstantiateWithParams 12000 "cuGraphInstantiateWithParams" / 12000 "cuGraphInstantiateWithParams_ptsz" (result: *mut CUgraphExec, of: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS) {
         if params.is_null() {
             return Err(INVALID);

@@ -17,7 +17,7 @@
 //! iterations if `red` is the only such operation of the loop, because `red` returns no value.
 //!
 //! Narrowest tests (`tests/run`): partial masks `second_result_waits`, `loop_divergent`, `call_waits`; reuse of the
-//! lanes of the last guard `predication`, `guard_in_calls`; turns `blocks_wait_weakly`, `spin_lock`.
+//! lanes of the last guard `predication`, `guard_in_calls`; time slices `blocks_wait_weakly`, `spin_lock`.
 
 mod access;
 mod active;
@@ -80,9 +80,9 @@ pub(crate) use watch::Watcher;
 /// Result of running something that may fault.
 pub(crate) type Step<T = ()> = Result<T, Box<Fault>>;
 
-/// How a gang's turn ended.
+/// How a gang's time slice ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum SliceEnd {
     /// All threads of the gang have ended.
     Done,
     /// All remaining threads wait.
@@ -199,12 +199,12 @@ impl<'l> Gang<'l> {
     }
 
     /// Runs until all threads have ended or wait, or until about `budget` basic blocks have run.
-    pub fn turn(
+    pub fn run_slice(
         &mut self,
         shared: &mut Shared,
         budget: &mut i64,
         observer: &mut impl Observer,
-    ) -> Step<Turn> {
+    ) -> Step<SliceEnd> {
         let mut spinning = false;
         if std::mem::take(&mut self.begins)
             && let [path] = self.scheduler.paths[..]
@@ -224,17 +224,17 @@ impl<'l> Gang<'l> {
                 self.put(&path);
             }
             if self.steps.stopped.is_some() {
-                return Ok(Turn::Stopped);
+                return Ok(SliceEnd::Stopped);
             }
             if *budget <= 0 {
                 self.print_ended();
                 self.report_put_off(spinning)?;
-                return Ok(Turn::OutOfBudget { spinning });
+                return Ok(SliceEnd::OutOfBudget { spinning });
             }
         }
         self.print_ended();
         self.report_put_off(false)?;
-        Ok(if self.alive.is_empty() { Turn::Done } else { Turn::Blocked })
+        Ok(if self.alive.is_empty() { SliceEnd::Done } else { SliceEnd::Blocked })
     }
 
     /// Whether a write to `slot` may change lanes that are not active: no other path reads the slot and no guard

@@ -1,8 +1,8 @@
 //! Output of CTAs that run together. It appears in the order in which the CTAs would print if each ran alone.
 //!
 //! The lowest CTA of a batch that has not ended prints at once; the output of the others is held back until it is
-//! their turn. If a CTA faults in a path that has no lanes of lower CTAs, the lower CTAs run to their ends before the
-//! fault is reported, and held output of higher CTAs is discarded. Narrowest test (`tests/run`): `print_of_teams`.
+//! their time slice. If a CTA faults in a path that has no lanes of lower CTAs, the lower CTAs run to their ends before
+//! the fault is reported, and held output of higher CTAs is discarded. Narrowest test (`tests/run`): `print_of_teams`.
 
 use machine::Fault;
 use machine::mask::Mask;
@@ -11,7 +11,7 @@ use super::{Gang, Path, Step};
 
 /// The most bytes that may be held back.
 const MOST_WAITING: usize = 16 << 20;
-/// How many turns the CTAs below a faulted one may end in a waiting loop before the fault is reported anyway.
+/// How many time slices the CTAs below a faulted one may end in a waiting loop before the fault is reported anyway.
 const GRACE: u32 = 64;
 
 /// The output of a gang's CTAs.
@@ -28,7 +28,7 @@ pub(super) struct Printed {
 /// A fault that will be reported when the lower CTAs have ended.
 pub(super) struct PutOff {
     fault: Box<Fault>,
-    /// Waiting turns that the lower CTAs have left.
+    /// Waiting time slices that the lower CTAs have left.
     grace: u32,
 }
 
