@@ -28,7 +28,7 @@ use crate::undefined::Undefined;
 use lanes::HostPath;
 
 /// The most blocks that one host thread keeps in flight while they wait for one another, unless the launch is
-/// cooperative. The host thread starts more if all its blocks are stuck and the grid has at most as many blocks as all
+/// cooperative. The host thread starts more if all of them are blocked and the grid has at most as many blocks as all
 /// host threads may keep in flight: the other host threads may be busy elsewhere.
 pub const RESIDENT_BLOCKS: usize = 1024;
 

@@ -59,14 +59,14 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     let (mut ended_steps, mut last_changes) = (0u64, 0u64);
     // Rounds since a CTA started or ended, and rounds in which nothing changed.
     let (mut rounds, mut in_vain) = (0, 0);
-    let mut stuck = false;
+    let mut blocked = false;
     let fault = LaunchError::Fault;
     loop {
         // A CTA that takes long may wait for one that has not started. The CTAs of a cooperative launch start
         // together.
         while started < range.end
             && flight.len() < room
-            && (config.cooperative || flight.is_empty() || stuck || rounds > PATIENCE)
+            && (config.cooperative || flight.is_empty() || blocked || rounds > PATIENCE)
         {
             let cluster = Rc::new(Cluster::new(launch));
             for rank in 0..blocks_of_cluster {
@@ -78,7 +78,7 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
                 flight.push(Block::new(launch, &codes, &grid, place, index).map_err(fault)?);
             }
             started += u64::from(blocks_of_cluster);
-            (stuck, rounds) = (false, 0);
+            (blocked, rounds) = (false, 0);
         }
         let can_start = started < range.end && flight.len() < room;
         if flight.is_empty() {
@@ -86,7 +86,7 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
             let seconds = launch.nanoseconds() as f64 * 1e-9;
             return Ok(LaunchReport::new(ended_steps, seconds));
         }
-        stuck = true;
+        blocked = true;
         rounds += 1;
         let mut index = 0;
         // For each CTA in flight: whether it waits for others of its cluster.
@@ -96,11 +96,11 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
                 Progress::Ended => {
                     ended_steps += flight.remove(index).steps();
                     config.report_ended(1);
-                    (stuck, rounds) = (false, 0);
+                    (blocked, rounds) = (false, 0);
                     continue;
                 }
                 Progress::Running { polling } => {
-                    stuck &= polling;
+                    blocked &= polling;
                     idle.push(false);
                 }
                 Progress::Waiting if block.waits_for_grid() => idle.push(false),
@@ -126,7 +126,7 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
             return Err(LaunchError::Cancelled { place: flight.iter_mut().find_map(Block::place) });
         }
         let changes = flight.iter().map(|block| block.cta.changes).sum::<u64>() + ended_steps;
-        in_vain = if stuck && changes == last_changes { in_vain + 1 } else { 0 };
+        in_vain = if blocked && changes == last_changes { in_vain + 1 } else { 0 };
         last_changes = changes;
         if in_vain > PATIENCE && !can_start {
             let first = flight.iter().position(|block| !block.waits_for_grid()).unwrap_or(0);

@@ -158,16 +158,16 @@ impl<'l> Cluster<'l> {
     pub fn step(&mut self, observer: &mut impl Observer) -> Step<Progress> {
         let Some(members) = &self.members else { return self.ctas[0].step(observer) };
         let changes = members.changes();
-        let (mut all_spinning, mut all_stuck, mut all_waiting) = (true, true, true);
+        let (mut all_spinning, mut all_blocked, mut all_waiting) = (true, true, true);
         for (rank, cta) in (0..).zip(&mut self.ctas) {
             if members.has_ended(rank) {
                 continue;
             }
             match cta.step(observer)? {
                 Progress::Finished => members.note_change(),
-                Progress::Running { spinning, stuck, waiting } => {
+                Progress::Running { spinning, blocked, waiting } => {
                     all_spinning &= spinning;
-                    all_stuck &= stuck;
+                    all_blocked &= blocked;
                     all_waiting &= waiting;
                 }
                 stopped @ Progress::Stopped(..) => return Ok(stopped),
@@ -178,20 +178,20 @@ impl<'l> Cluster<'l> {
         }
         let changed = members.changes() != changes;
         if all_waiting && !changed {
-            return Err(self.stuck());
+            return Err(self.deadlock_fault());
         }
         Ok(Progress::Running {
             spinning: all_spinning && !changed,
-            stuck: all_stuck && !changed,
+            blocked: all_blocked && !changed,
             waiting: false,
         })
     }
 
-    /// The fault of blocks that are stuck at a standstill.
-    pub fn stuck(&mut self) -> Box<Fault> {
+    /// The fault of blocks that are in a deadlock.
+    pub fn deadlock_fault(&mut self) -> Box<Fault> {
         let ended = |rank| self.members.as_ref().is_some_and(|members| members.has_ended(rank));
         let rank = (0..).zip(&self.ctas).position(|(rank, _)| !ended(rank)).unwrap_or(0);
-        self.ctas[rank].stuck()
+        self.ctas[rank].deadlock_fault()
     }
 
     /// Thread-instructions executed since the last call.

@@ -399,11 +399,11 @@ pub(crate) enum Progress {
     Finished,
     /// The launch must end, at the place of some thread.
     Stopped(Stop, Place),
-    /// Work is left. `spinning`: only threads that wait for others ran. `stuck`: they have waited for so long that only
+    /// Work is left. `spinning`: only threads that wait for others ran. `blocked`: they have waited for so long that only
     /// another block could help.
     Running {
         spinning: bool,
-        stuck: bool,
+        blocked: bool,
         /// All remaining threads wait, some of them for other blocks of the cluster.
         waiting: bool,
     },
@@ -482,12 +482,12 @@ impl<'l> Cta<'l> {
         let waits_for_grid = !running && self.waits_for_grid();
         if !running && !waits_for_grid && !self.can_go_on() {
             return match self.waits_for_cluster() {
-                true => Ok(Progress::Running { spinning: true, stuck: true, waiting: true }),
+                true => Ok(Progress::Running { spinning: true, blocked: true, waiting: true }),
                 false => Err(self.deadlock()),
             };
         }
-        let stuck = waits_for_grid || self.shared.waiting.stuck.is_some();
-        Ok(Progress::Running { spinning: running && spinning || waits_for_grid, stuck, waiting: false })
+        let blocked = waits_for_grid || self.shared.waiting.blocked.is_some();
+        Ok(Progress::Running { spinning: running && spinning || waits_for_grid, blocked, waiting: false })
     }
 
     /// Faults unless all columns of tensor memory have been deallocated.
@@ -524,7 +524,7 @@ impl<'l> Cta<'l> {
         let mut paths = self.gangs.iter().flat_map(Gang::waiting).peekable();
         paths.peek().is_some()
             && paths.all(|(path, _)| matches!(path.wait, Wait::Grid { .. }))
-            && !self.launch.grid_barrier.is_stuck()
+            && !self.launch.grid_barrier.is_deadlocked()
     }
 
     /// Whether some threads wait for other blocks of the cluster.
@@ -535,9 +535,9 @@ impl<'l> Cta<'l> {
             && self.gangs.iter().flat_map(Gang::waiting).any(|(path, _)| at_barrier(path.wait))
     }
 
-    /// The fault of a block that is stuck at a standstill.
-    pub fn stuck(&mut self) -> Box<Fault> {
-        self.shared.waiting.stuck.take().unwrap_or_else(|| self.deadlock())
+    /// The fault of a block that is in a deadlock.
+    pub fn deadlock_fault(&mut self) -> Box<Fault> {
+        self.shared.waiting.blocked.take().unwrap_or_else(|| self.deadlock())
     }
 
     fn deadlock(&self) -> Box<Fault> {

@@ -14,12 +14,12 @@ use crate::cluster::Cluster;
 use crate::code::Code;
 use crate::cta::{Progress, next_random};
 use crate::cta_batch::CtaBatches;
+use crate::deadlock::{Deadlock, Share};
 use crate::exec::{Observer, Recorder, Watcher};
 use crate::footprint::Footprint;
 use crate::grid_barrier::GridBarrier;
 use crate::kernel::KernelInfo;
 use crate::limits::Limits;
-use crate::standstill::{Share, Standstill};
 
 /// A launch of at least this many blocks begins on one host thread.
 const MANY_BLOCKS: u64 = 64;
@@ -203,7 +203,7 @@ struct Work<'l> {
     share: u64,
     /// Blocks from this index on need not run any more.
     end: AtomicU64,
-    standstill: Standstill,
+    deadlock: Deadlock,
     /// The error of the lowest block, with its number.
     error: Mutex<Option<(u64, LaunchError)>>,
 }
@@ -218,7 +218,7 @@ impl<'l> Work<'l> {
             next: AtomicU64::new(0),
             share: (batches.count() / (64 * host_threads as u64)).clamp(1, 16),
             end: AtomicU64::new(u64::MAX),
-            standstill: Standstill::default(),
+            deadlock: Deadlock::default(),
             error: Mutex::new(None),
         }
     }
@@ -302,7 +302,7 @@ struct Flight<'l> {
     /// It may wait for other blocks.
     spinning: bool,
     /// Only other blocks can help it.
-    stuck: bool,
+    blocked: bool,
     /// Time slices since it last yielded to others, and the time slices that it gets before it yields.
     slices: u32,
     patience: u32,
@@ -330,8 +330,8 @@ struct Runner<'w, 'l, O> {
     #[expect(clippy::vec_box, reason = "they go to and fro")]
     idle: Vec<Box<Cluster<'l>>>,
     flight: VecDeque<Flight<'l>>,
-    /// How many in flight are stuck.
-    stuck: usize,
+    /// How many in flight are blocked.
+    blocked: usize,
     share: Share,
     /// Start another block next. Blocks can wait for one another only while they spin; other blocks must then get a
     /// time slice.
@@ -347,7 +347,7 @@ struct Runner<'w, 'l, O> {
 impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     fn new(work: &'w Work<'l>, observer: O) -> Runner<'w, 'l, O> {
         let (idle, flight) = (Vec::new(), VecDeque::new());
-        work.standstill.begin();
+        work.deadlock.begin();
         let (share, window) = (Share::default(), (0, Vec::new()));
         let random = work.launch.config().schedule.unwrap_or(0);
         Runner {
@@ -356,7 +356,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             taken: 0..0,
             idle,
             flight,
-            stuck: 0,
+            blocked: 0,
             share,
             start_more: true,
             steps: 0,
@@ -389,7 +389,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 Err((block, error)) => self.work.end(block, error),
             }
         }
-        self.work.standstill.leave(&mut self.share);
+        self.work.deadlock.leave(&mut self.share);
         self.work.launch.limits.report(self.steps);
         true
     }
@@ -398,7 +398,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     #[cold]
     fn keep_below(&mut self, end: u64) {
         self.flight.retain(|flight| flight.block < end && !flight.spinning);
-        self.stuck = 0;
+        self.blocked = 0;
         let batches = &self.work.batches;
         while self.taken.end > self.taken.start && batches.members(self.taken.end - 1).first >= end {
             self.taken.end -= 1;
@@ -416,7 +416,8 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     fn has_room(&self) -> bool {
         let blocks = self.flight.len();
         let launch = self.work.launch;
-        blocks < launch.config().resident_blocks() || self.stuck == blocks && launch.grid_barrier.all_resident
+        blocks < launch.config().resident_blocks()
+            || self.blocked == blocks && launch.grid_barrier.all_resident
     }
 
     /// Takes the next CTA batch to start.
@@ -461,18 +462,19 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
 
     /// Faults the lowest block if no block on any host thread can make progress or start.
     #[inline]
-    fn look_for_standstill(&mut self) -> Result<(), (u64, LaunchError)> {
-        let standstill = &self.work.standstill;
+    fn detect_deadlock(&mut self) -> Result<(), (u64, LaunchError)> {
+        let deadlock = &self.work.deadlock;
         let blocks = self.flight.len();
-        if self.stuck < blocks || self.has_room() && self.are_left() {
-            standstill.go_on(&mut self.share);
+        if self.blocked < blocks || self.has_room() && self.are_left() {
+            deadlock.go_on(&mut self.share);
             return Ok(());
         }
-        if !standstill.is_complete(&mut self.share, blocks) {
+        if !deadlock.is_complete(&mut self.share, blocks) {
             return Ok(());
         }
         let lowest = self.flight.iter_mut().min_by_key(|flight| flight.block);
-        lowest.map_or(Ok(()), |flight| Err((flight.block, LaunchError::Fault(flight.cluster.stuck()))))
+        lowest
+            .map_or(Ok(()), |flight| Err((flight.block, LaunchError::Fault(flight.cluster.deadlock_fault()))))
     }
 
     /// Gives one block a time slice. Returns false if there is none.
@@ -491,15 +493,15 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 blocks,
                 cluster,
                 spinning: false,
-                stuck: false,
+                blocked: false,
                 slices: 0,
                 patience: PATIENCE,
             };
             self.flight.push_front(flight);
         }
         let Some(mut flight) = self.flight.pop_front() else { return Ok(false) };
-        let Flight { block, blocks, ref mut cluster, stuck, .. } = flight;
-        self.stuck -= usize::from(stuck);
+        let Flight { block, blocks, ref mut cluster, blocked, .. } = flight;
+        self.blocked -= usize::from(blocked);
         let progress = cluster.step(&mut self.observer);
         self.steps += cluster.take_instructions();
         if launch.limits.count_steps() {
@@ -512,11 +514,11 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 launch.config().report_ended(blocks as u64);
                 self.idle.push(flight.cluster);
                 self.start_more = self.flight.is_empty();
-                self.work.standstill.go_on(&mut self.share);
+                self.work.deadlock.go_on(&mut self.share);
             }
-            Progress::Running { spinning, stuck, .. } => {
-                (flight.spinning, flight.stuck) = (spinning, stuck);
-                self.stuck += usize::from(stuck);
+            Progress::Running { spinning, blocked, .. } => {
+                (flight.spinning, flight.blocked) = (spinning, blocked);
+                self.blocked += usize::from(blocked);
                 let gives_way = spinning
                     || flight.has_taken_long()
                     || self.shuffles_blocks()
@@ -528,7 +530,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                     self.flight.push_front(flight);
                 }
                 self.start_more = gives_way;
-                self.look_for_standstill()?;
+                self.detect_deadlock()?;
             }
         }
         // Checked even if all threads wait and execute nothing.

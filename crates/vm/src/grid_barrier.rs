@@ -54,7 +54,7 @@ impl GridBarrier {
     }
 
     /// Whether all threads that have not ended wait here for threads that have ended.
-    pub fn is_stuck(&self) -> bool {
+    pub fn is_deadlocked(&self) -> bool {
         let ended = self.ended.load(Ordering::SeqCst);
         ended > 0 && self.arrived.load(Ordering::SeqCst) + ended == self.threads
     }

@@ -9,6 +9,7 @@ mod cluster;
 mod code;
 mod cta;
 mod cta_batch;
+mod deadlock;
 mod exec;
 mod footprint;
 mod grid;
@@ -18,7 +19,6 @@ mod limits;
 mod local_memory;
 mod pattern;
 mod registers;
-mod standstill;
 mod tensor_memory;
 
 pub use grid::run;

@@ -25,7 +25,7 @@ const MOST_ARRIVALS_WITH_REPORTS: u64 = (1 << 9) - 1;
 /// The greatest number of bytes that a phase can wait for.
 const MOST_TRANSACTIONS: i64 = (1 << 20) - 1;
 /// How often every thread of a CTA may test in vain, while no mbarrier object changes, before the CTA counts as
-/// stuck.
+/// blocked.
 const PATIENCE: u32 = 1 << 12;
 
 /// The state of an object. Its representation in memory is opaque to kernels, except for the count that
@@ -130,7 +130,7 @@ pub(crate) struct Waiting {
     /// Complete rounds since an object last changed.
     rounds: u32,
     /// The fault to report if no other CTA helps: all threads of the CTA have tested in vain for long.
-    pub stuck: Option<Box<Fault>>,
+    pub blocked: Option<Box<Fault>>,
 }
 
 impl Waiting {
@@ -138,7 +138,7 @@ impl Waiting {
     pub fn reset(&mut self) {
         self.lanes.clear();
         self.rounds = 0;
-        self.stuck = None;
+        self.blocked = None;
     }
 }
 
@@ -193,9 +193,9 @@ impl Gang<'_> {
         if let Some(report) = op.report {
             self.write_lanes(report, active, |_, lane| reports[lane]);
         }
-        if !in_vain.is_empty() && self.waits_for_long(shared, in_vain) && shared.waiting.stuck.is_none() {
+        if !in_vain.is_empty() && self.waits_for_long(shared, in_vain) && shared.waiting.blocked.is_none() {
             let note = "every thread of the block waits, and no mbarrier object changes any more";
-            shared.waiting.stuck = Some(self.fault(FaultKind::Deadlock, span, in_vain, None, note));
+            shared.waiting.blocked = Some(self.fault(FaultKind::Deadlock, span, in_vain, None, note));
         }
         Ok(())
     }

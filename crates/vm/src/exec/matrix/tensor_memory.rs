@@ -137,10 +137,10 @@ impl Gang<'_> {
             }
         }
         self.registers.set_predicate(active.window, done, finished, active.mask);
-        if !in_vain.is_empty() && self.waits_for_long(shared, in_vain) && shared.waiting.stuck.is_none() {
+        if !in_vain.is_empty() && self.waits_for_long(shared, in_vain) && shared.waiting.blocked.is_none() {
             let note =
                 "every thread of the block waits, some for columns of tensor memory that nobody gives back";
-            shared.waiting.stuck = Some(self.fault(FaultKind::Deadlock, span, in_vain, None, note));
+            shared.waiting.blocked = Some(self.fault(FaultKind::Deadlock, span, in_vain, None, note));
         }
         Ok(())
     }

@@ -1,22 +1,22 @@
-//! Standstill: how a launch detects that no block can make progress any more.
+//! Deadlock: how a launch detects that no block can make progress any more.
 //!
 //! Threads that poll an mbarrier object wait for other threads of their block, but the next step of those may depend on
-//! memory that any block writes. So a block whose threads have all polled in vain for long is only *stuck*: another
-//! block may still help it. When all blocks in flight on all host threads are stuck, and none can start, every block
+//! memory that any block writes. So a block whose threads have all polled in vain for long is only *blocked*: another
+//! block may still help it. When all blocks in flight on all host threads are blocked, and none can start, every block
 //! gets some more time slices, in which it would see the latest writes of the others. If none makes progress in them,
-//! the launch is at a standstill.
+//! the launch has a deadlock.
 //!
 //! Narrowest tests (`tests/run`): `mbarrier_other_block`, `mbarrier_deadlock`; unit tests below.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many time slices every block gets after all are stuck. In such a time slice a block may write what the next
-/// block waits for, and still be stuck itself.
+/// How many time slices every block gets after all are blocked. In such a time slice a block may write what the next
+/// block waits for, and still be blocked itself.
 const PASSES: u32 = 64;
 
 /// The host threads that run blocks of a launch, and whether they can make progress.
 #[derive(Default)]
-pub(crate) struct Standstill {
+pub(crate) struct Deadlock {
     state: Mutex<State>,
 }
 
@@ -24,9 +24,9 @@ pub(crate) struct Standstill {
 struct State {
     /// Host threads that run blocks.
     runners: usize,
-    /// Host threads whose blocks are all stuck. `passed`: those that have completed the current pass, which gives each
+    /// Host threads whose blocks are all blocked. `passed`: those that have completed the current pass, which gives each
     /// of their blocks a time slice.
-    stuck: usize,
+    blocked: usize,
     passed: usize,
     /// Passes that all host threads have completed.
     passes: u32,
@@ -50,13 +50,13 @@ impl State {
 /// The state of one host thread.
 #[derive(Default)]
 pub(crate) struct Share {
-    stuck: bool,
+    blocked: bool,
     epoch: u64,
     /// Time slices that its blocks still need in the current pass.
     missing: usize,
 }
 
-impl Standstill {
+impl Deadlock {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,22 +79,22 @@ impl Standstill {
     /// One of a host thread's blocks can make progress, or another block can start.
     #[inline]
     pub fn go_on(&self, share: &mut Share) {
-        if std::mem::take(&mut share.stuck) {
+        if std::mem::take(&mut share.blocked) {
             let mut state = self.lock();
-            state.stuck -= 1;
+            state.blocked -= 1;
             state.restart();
         }
     }
 
-    /// All `blocks` blocks of a host thread are stuck, and one of them has had a time slice. Returns true at a
-    /// standstill.
+    /// All `blocks` blocks of a host thread are blocked, and one of them has had a time slice. Returns true if that
+    /// is a deadlock.
     pub fn is_complete(&self, share: &mut Share, blocks: usize) -> bool {
         let mut state = self.lock();
-        if !std::mem::replace(&mut share.stuck, true) {
-            state.stuck += 1;
+        if !std::mem::replace(&mut share.blocked, true) {
+            state.blocked += 1;
             state.restart();
         }
-        if state.stuck < state.runners {
+        if state.blocked < state.runners {
             return false;
         }
         if share.epoch != state.epoch {
@@ -122,28 +122,28 @@ mod tests {
 
     #[test]
     fn nobody_gives_up_while_another_can_go_on() {
-        let standstill = Standstill::default();
+        let deadlock = Deadlock::default();
         let (mut a, mut b) = (Share::default(), Share::default());
-        standstill.begin();
-        standstill.begin();
-        assert!((0..10_000).all(|_| !standstill.is_complete(&mut a, 3)));
-        // The other host thread is stuck for a while, then makes progress.
-        assert!((0..100).all(|_| !standstill.is_complete(&mut b, 2) && !standstill.is_complete(&mut a, 3)));
-        standstill.go_on(&mut b);
-        assert!((0..10_000).all(|_| !standstill.is_complete(&mut a, 3)));
+        deadlock.begin();
+        deadlock.begin();
+        assert!((0..10_000).all(|_| !deadlock.is_complete(&mut a, 3)));
+        // The other host thread is blocked for a while, then makes progress.
+        assert!((0..100).all(|_| !deadlock.is_complete(&mut b, 2) && !deadlock.is_complete(&mut a, 3)));
+        deadlock.go_on(&mut b);
+        assert!((0..10_000).all(|_| !deadlock.is_complete(&mut a, 3)));
         // It has no more work.
-        standstill.leave(&mut b);
-        assert!((0..10_000).any(|_| standstill.is_complete(&mut a, 3)));
+        deadlock.leave(&mut b);
+        assert!((0..10_000).any(|_| deadlock.is_complete(&mut a, 3)));
     }
 
     #[test]
     fn all_must_have_had_their_turns() {
-        let standstill = Standstill::default();
+        let deadlock = Deadlock::default();
         let (mut a, mut b) = (Share::default(), Share::default());
-        standstill.begin();
-        standstill.begin();
-        assert!(!standstill.is_complete(&mut b, 1));
-        assert!((0..10_000).all(|_| !standstill.is_complete(&mut a, 1)));
-        assert!((0..10_000).any(|_| standstill.is_complete(&mut b, 1) || standstill.is_complete(&mut a, 1)));
+        deadlock.begin();
+        deadlock.begin();
+        assert!(!deadlock.is_complete(&mut b, 1));
+        assert!((0..10_000).all(|_| !deadlock.is_complete(&mut a, 1)));
+        assert!((0..10_000).any(|_| deadlock.is_complete(&mut b, 1) || deadlock.is_complete(&mut a, 1)));
     }
 }
