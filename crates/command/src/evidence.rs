@@ -133,8 +133,8 @@ pub const UNVERIFIED: &[(&str, &str)] = &[
 /// Other implementations of the arithmetic, with which tests of crate `sem` compare it on random and edge values.
 fn exact(form: &Form) -> Option<&'static str> {
     let Action::Pure(name) = form.action else { return None };
-    let (room, function) = name.split_once("::")?;
-    match (room, function) {
+    let (module, function) = name.split_once("::")?;
+    match (module, function) {
         ("float" | "half" | "mixed", "add" | "sub" | "mul" | "fma" | "mad") => Some("rustc_apfloat"),
         ("mixed", "add_narrow" | "sub_narrow" | "mul_narrow") => Some("rustc_apfloat"),
         ("alternate", _) => Some("rustc_apfloat"),

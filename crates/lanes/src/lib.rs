@@ -75,7 +75,7 @@ pub use fragment::{MatrixElement, SmallFloat, Tiles, Tiling};
 pub use handler::{Handler, LaneBits, Operand, Signature};
 pub use helpers::{Element, Extend, Helpers, LaneWidth, MemoryRows, helpers};
 pub use matrix::{MatrixHelpers, Multiply};
-pub use product::{ProductRoom, TileProduct, TileRegisters, WarpProduct};
+pub use product::{ProductScratch, TileProduct, TileRegisters, WarpProduct};
 pub use select::select_pair;
 pub use spread::Spread;
 

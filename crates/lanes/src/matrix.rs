@@ -3,7 +3,7 @@
 use super::HostPath;
 use super::macros::multiversion;
 use super::path::{BLOCK, Path};
-use super::product::{self, ProductRoom, TileProduct, TileRegisters, WarpProduct};
+use super::product::{self, ProductScratch, TileProduct, TileRegisters, WarpProduct};
 use std::sync::LazyLock;
 
 /// Rows and columns of one step of a product. They give enough independent sums to hide the latency of an addition,
@@ -36,13 +36,13 @@ pub struct MatrixHelpers {
     pub multiply_scaled: MultiplyScaled,
     /// binary16 to binary32; the number of elements is a multiple of 16.
     pub widen: unsafe fn(&[u16], &mut [f32]),
-    /// `multiply_tiles(product, registers, warps, room)`: matrix products in the registers of at most 32 warps; the
+    /// `multiply_tiles(product, registers, warps, scratch)`: matrix products in the registers of at most 32 warps; the
     /// registers must have words for these warps. Returns a bit for each warp whose D is unchanged, because its sums
     /// contain binary64 NaNs that must be computed in another way.
     ///
     /// # Panics
     /// If the number of registers differs from the product's.
-    pub multiply_tiles: unsafe fn(&TileProduct, &TileRegisters, &[WarpProduct], &mut ProductRoom) -> u32,
+    pub multiply_tiles: unsafe fn(&TileProduct, &TileRegisters, &[WarpProduct], &mut ProductScratch) -> u32,
     /// binary32 to binary16, to nearest even, NaN to 0x7fff; the number of elements is a multiple of 16.
     pub narrow: unsafe fn(&[f32], &mut [u16]),
 }
@@ -70,9 +70,9 @@ fn make(path: HostPath) -> MatrixHelpers {
             unsafe { widen::<P>(from, to) }
         }),
         multiply_tiles: multiversion!(path, []
-            (product: &TileProduct, registers: &TileRegisters, warps: &[WarpProduct], room: &mut ProductRoom) -> u32, P => {
+            (product: &TileProduct, registers: &TileRegisters, warps: &[WarpProduct], scratch: &mut ProductScratch) -> u32, P => {
             // SAFETY: compiled for the path; the caller's promise.
-            unsafe { product::multiply_tiles::<P>(product, registers, warps, room) }
+            unsafe { product::multiply_tiles::<P>(product, registers, warps, scratch) }
         }),
         narrow: multiversion!(path, [] (from: &[f32], to: &mut [u16]), P => {
             // SAFETY: compiled for the path.

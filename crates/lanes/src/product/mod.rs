@@ -73,13 +73,13 @@ pub struct WarpProduct {
 
 /// Buffers of a product, kept for the next one.
 #[derive(Default)]
-pub struct ProductRoom {
-    single: Room<f32>,
-    double: Room<f64>,
+pub struct ProductScratch {
+    single: Scratch<f32>,
+    double: Scratch<f64>,
 }
 
 #[derive(Default)]
-struct Room<T> {
+struct Scratch<T> {
     /// A in planes, if it is not multiplied in place.
     a: Vec<T>,
     /// B in the order of [`add_products`].
@@ -163,7 +163,7 @@ pub(super) unsafe fn multiply_tiles<P: Path>(
     product: &TileProduct,
     registers: &TileRegisters,
     warps: &[WarpProduct],
-    room: &mut ProductRoom,
+    scratch: &mut ProductScratch,
 ) -> u32 {
     let as_many = registers.a.len() == product.a.registers() && registers.b.len() == product.b.registers();
     let sums = registers.c.len() == product.c.order.len() && registers.d.len() == product.d.order.len();
@@ -171,10 +171,11 @@ pub(super) unsafe fn multiply_tiles<P: Path>(
     let mut odd = 0;
     // A separate loop for each number type.
     macro_rules! each {
-        ($number:ty, $room:ident) => {{
+        ($number:ty, $scratch:ident) => {{
             for (index, warp) in warps.iter().enumerate() {
                 // SAFETY: the caller's promise.
-                let done = unsafe { multiply::<P, $number>(product, registers, *warp, &mut room.$room) };
+                let done =
+                    unsafe { multiply::<P, $number>(product, registers, *warp, &mut scratch.$scratch) };
                 odd |= u32::from(!done) << index;
             }
         }};
@@ -193,10 +194,10 @@ unsafe fn multiply<P: Path, T: Number>(
     product: &TileProduct,
     registers: &TileRegisters,
     warp: WarpProduct,
-    room: &mut Room<T>,
+    scratch: &mut Scratch<T>,
 ) -> bool {
     let &TileProduct { m, n, k, .. } = product;
-    let Room { a, b, sums, parts } = room;
+    let Scratch { a, b, sums, parts } = scratch;
     // D goes through memory if its sums need postprocessing.
     let seen_again = product.is_double() || product.integers.is_some();
     let is_direct = !seen_again && !registers.d_is_read;

@@ -3,7 +3,7 @@
 use super::values::Random;
 use isa::{Mod, Picks, Type};
 use lanes::{
-    MatrixElement, MatrixHelpers, ProductRoom, SmallFloat, TileProduct, TileRegisters, Tiles, Tiling,
+    MatrixElement, MatrixHelpers, ProductScratch, SmallFloat, TileProduct, TileRegisters, Tiles, Tiling,
     WarpProduct, available_paths,
 };
 use sem::matrix::{BlockScale, Product};
@@ -342,10 +342,15 @@ fn products_of_tiles_are_those_of_sem() {
                 };
                 let warp = WarpProduct { first: 32, a_first: 32, b_first: Some(32), accumulates, negated };
                 let same_b = WarpProduct { b_first: None, ..warp };
-                let mut room = ProductRoom::default();
+                let mut scratch = ProductScratch::default();
                 // SAFETY: the machine has the path; the registers have two warps.
                 let odd = unsafe {
-                    (MatrixHelpers::of(path).multiply_tiles)(&tiled, &registers, &[warp, same_b], &mut room)
+                    (MatrixHelpers::of(path).multiply_tiles)(
+                        &tiled,
+                        &registers,
+                        &[warp, same_b],
+                        &mut scratch,
+                    )
                 };
                 assert_eq!((odd, &d), (0, &expected.bytes()), "{types:?} {} {m} {n} {k}", path.name());
             }
@@ -381,7 +386,12 @@ fn nans_of_binary64_are_left_to_others() {
         });
         // SAFETY: the machine has the path; the registers have two warps.
         let odd = unsafe {
-            (MatrixHelpers::of(path).multiply_tiles)(&tiled, &registers, &warps, &mut ProductRoom::default())
+            (MatrixHelpers::of(path).multiply_tiles)(
+                &tiled,
+                &registers,
+                &warps,
+                &mut ProductScratch::default(),
+            )
         };
         assert_eq!((odd, &d), (0b10, &c), "{}", path.name());
     }

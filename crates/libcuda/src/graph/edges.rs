@@ -19,14 +19,14 @@ const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 unsafe fn hand_out(nodes: &[Arc<Node>], places: *mut CUgraphNode, count: *mut usize) -> Result<(), Status> {
     // SAFETY: the caller's promise.
     unsafe {
-        let room = read(count)?;
+        let capacity = read(count)?;
         if !places.is_null() {
-            for i in 0..room {
+            for i in 0..capacity {
                 let node = nodes.get(i).map_or(std::ptr::null_mut(), handle_of);
                 places.add(i).write(node);
             }
         }
-        write(count, if places.is_null() { nodes.len() } else { nodes.len().min(room) })
+        write(count, if places.is_null() { nodes.len() } else { nodes.len().min(capacity) })
     }
 }
 
@@ -44,8 +44,8 @@ unsafe fn edges(
     }
     // SAFETY: the caller's promise.
     unsafe {
-        let mut room = read(count)?;
-        hand_out(&starts, from, &raw mut room)?;
+        let mut capacity = read(count)?;
+        hand_out(&starts, from, &raw mut capacity)?;
         hand_out(&ends, to, count)
     }
 }

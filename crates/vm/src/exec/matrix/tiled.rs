@@ -3,7 +3,7 @@
 
 use diag::Span;
 use isa::matrix::Matrix;
-use lanes::{ProductRoom, TileProduct, TileRegisters, WarpProduct};
+use lanes::{ProductScratch, TileProduct, TileRegisters, WarpProduct};
 use machine::mask::{GANG_LANES, Mask, WARP_LANES};
 use smallvec::SmallVec;
 
@@ -17,7 +17,7 @@ use crate::registers::SlotRef;
 /// Buffers for the matrices of a warp's product, reused for later products.
 #[derive(Default)]
 pub(in crate::exec) struct Matrices {
-    room: ProductRoom,
+    scratch: ProductScratch,
     /// The units of A and of B that come from shared memory, in the order of registers.
     a_units: Vec<[u8; UNIT_BYTES]>,
     b_units: Vec<[u8; UNIT_BYTES]>,
@@ -111,7 +111,7 @@ impl Gang<'_> {
     fn multiply_these(&mut self, all: &OfAllWarps, warps: &[WarpProduct], matrices: &mut Matrices) -> Step {
         let &OfAllWarps { op, product, ref registers, active, shared, span, .. } = all;
         // SAFETY: the host has the instructions of the path; the arrays have the warps' words.
-        let odd = unsafe { (op.helpers.multiply_tiles)(product, registers, warps, &mut matrices.room) };
+        let odd = unsafe { (op.helpers.multiply_tiles)(product, registers, warps, &mut matrices.scratch) };
         for (_, warp) in warps.iter().enumerate().filter(|(i, _)| odd >> i & 1 != 0) {
             let index = warp.first / WARP_LANES;
             self.multiply_warp(op, active, &Warp { window: active.window, index, shared, span })?;
