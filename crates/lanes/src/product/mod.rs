@@ -171,11 +171,10 @@ pub(super) unsafe fn multiply_tiles<P: Path>(
     let mut odd = 0;
     // A separate loop for each number type.
     macro_rules! each {
-        ($number:ty, $scratch:ident) => {{
+        ($number:ty, $of:ident) => {{
             for (index, warp) in warps.iter().enumerate() {
                 // SAFETY: the caller's promise.
-                let done =
-                    unsafe { multiply::<P, $number>(product, registers, *warp, &mut scratch.$scratch) };
+                let done = unsafe { multiply::<P, $number>(product, registers, *warp, &mut scratch.$of) };
                 odd |= u32::from(!done) << index;
             }
         }};
