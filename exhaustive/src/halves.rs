@@ -1,8 +1,8 @@
 //! Every form of one source of two 16-bit numbers, against `sem`'s results for each half.
 //!
-//! These forms compute each half by itself. So two tables of 65,536 results of `sem` give all 2^32 of them, in a fiftieth
-//! of the time that `sem` takes. One in 256 is computed by `sem` as a whole, too. If the halves were not independent, the
-//! handlers would differ from the tables or there.
+//! These forms compute each half by itself. So two tables of 65,536 results of `sem` give all 2^32 of them, which takes
+//! much less time. One in 256 is computed by `sem` as a whole, too. If the halves were not independent, the handlers
+//! would differ from the tables or there.
 
 use super::table::{Instruction, Sources, Table, in_register};
 use super::{ROW, Sweep, Tally};

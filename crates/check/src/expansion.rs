@@ -126,7 +126,7 @@ fn has_no_halves(context: &Context) -> bool {
         && picks.ty(0) == Type::F16
 }
 
-/// The variable that is the address of a tensor memory instruction or of `st.bulk`. ptxas adds the address to an
+/// The variable that is the address of a tensor memory instruction or of `st.bulk.shared::cta`. ptxas adds the address to an
 /// offset, which needs a register.
 fn tensor_symbol(context: &Context, operands: &[Lowered]) -> Option<Span> {
     let Action::Effect(effect) = context.form.action else { return None };

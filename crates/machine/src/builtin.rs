@@ -1,7 +1,7 @@
 //! Functions that CUDA provides and PTX only declares.
 //!
 //! A call of a function that the module only declares goes to CUDA's function with this name, if the parameters match
-//! ([`Builtin::fits`]). `exec/builtin.rs` executes it.
+//! ([`Builtin::fits`]). `vm/src/exec/builtin.rs` executes it.
 
 use check::module::Function;
 

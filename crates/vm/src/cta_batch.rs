@@ -44,7 +44,7 @@ const WIDE_ROW: u64 = 512;
 const NARROW_ROW: u64 = 64;
 
 /// The most CTA batches that may be interleaved. A block that waits for blocks of lower indices needs all of these
-/// batches in flight at once, and a host thread keeps only [`RESIDENT_BLOCKS`](crate::grid::RESIDENT_BLOCKS) in flight.
+/// batches in flight at once, and a host thread keeps only [`RESIDENT_BLOCKS`](machine::RESIDENT_BLOCKS) in flight.
 const SIDE_BY_SIDE: u64 = 256;
 
 /// How the blocks of a launch are assigned to gangs.

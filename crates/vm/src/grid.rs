@@ -336,7 +336,7 @@ struct Runner<'w, 'l, O> {
     /// Start another block next. Blocks can wait for one another only while they spin; other blocks must then get a
     /// time slice.
     start_more: bool,
-    /// Thread-instructions not yet reported to [`Launch::limits`].
+    /// Thread-instructions not yet reported to [`Run::limits`].
     steps: u64,
     /// For launches with a schedule: the state of the random numbers, and the shuffled CTA batches of the window that
     /// begins with the first number.

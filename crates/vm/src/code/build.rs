@@ -188,7 +188,7 @@ impl<'a> Builder<'a> {
             terminator: self.terminator(&block.terminator),
             span: block.span,
             live_in,
-            turn_cost: match block {
+            slice_cost: match block {
                 ir::Block { may_spin: true, .. } => SPIN_COST,
                 ir::Block { reduces: true, .. } => REDUCTION_COST,
                 _ => 0,

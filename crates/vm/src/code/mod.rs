@@ -556,7 +556,7 @@ pub(crate) struct Block {
     /// Present if that operation is the whole basic block: lanes of several calls can meet here.
     pub meeting: Option<Box<Meeting>>,
     /// Additional budget that a loop iteration through this basic block takes. Every basic block takes one unit.
-    pub turn_cost: i64,
+    pub slice_cost: i64,
     /// Instructions of the basic block, as counted for each thread.
     pub cost: u64,
 }

@@ -184,7 +184,7 @@ impl<'l> Gang<'l> {
 
     /// Starts a CTA batch (or this gang's part of one CTA) with all threads at the kernel's entry.
     pub fn start(&mut self, batch: CtaBatch, shared: &mut Shared) -> Step {
-        self.threads.start(self.launch, batch);
+        self.threads.start(self.launch, self.registers.rows(), batch);
         self.alive = self.threads.everyone.mask;
         self.begins = true;
         self.begin_printing();
@@ -262,7 +262,7 @@ impl<'l> Gang<'l> {
         spinning: &mut bool,
         observer: &mut O,
     ) -> Step<bool> {
-        let mut turn_cost = 0;
+        let mut slice_cost = 0;
         // Calls and returns end this function, so the frame is constant here.
         let frame = &self.frames[path.frame];
         let (index, window) = (frame.function, frame.window);
@@ -317,7 +317,7 @@ impl<'l> Gang<'l> {
             let count = if changed { path.mask.count() as usize } else { active.count };
             self.steps.instructions += block.cost * count as u64;
             *budget -= 1;
-            turn_cost = turn_cost.max(block.turn_cost);
+            slice_cost = slice_cost.max(block.slice_cost);
 
             let from = path.block;
             observer.before_end(self, shared, block, &active)?;
@@ -341,7 +341,7 @@ impl<'l> Gang<'l> {
             if !goes_on {
                 return Ok(false);
             }
-            if O::GIVES_WAY && block.turn_cost > REDUCTION_COST && self.launch.config().cooperative {
+            if O::GIVES_WAY && block.slice_cost > REDUCTION_COST && self.launch.config().cooperative {
                 // Waiters at a grid barrier must see it complete before the last arriving thread continues. Otherwise
                 // the observer would always see the waiters' next accesses ordered after that thread's.
                 (*budget, *spinning) = (0, true);
@@ -349,8 +349,8 @@ impl<'l> Gang<'l> {
             }
             if path.block <= from {
                 // A backward branch.
-                if turn_cost > 0 {
-                    *budget -= std::mem::take(&mut turn_cost);
+                if slice_cost > 0 {
+                    *budget -= std::mem::take(&mut slice_cost);
                     *spinning = true;
                     if !self.scheduler.paths.is_empty() {
                         return Ok(true);

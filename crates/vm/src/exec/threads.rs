@@ -12,7 +12,6 @@ use crate::grid::Run;
 
 /// The threads of a gang: those of one CTA or a part of it, or all threads of several CTAs.
 pub(crate) struct Threads {
-    rows: LaneRows,
     /// Number of lanes that vector operations cover: the threads, rounded up to whole groups.
     pub lanes: usize,
     /// The gang has all threads of its CTAs.
@@ -38,7 +37,6 @@ impl Threads {
     pub fn new(launch: &Run, rows: LaneRows, rank: u32, first_thread: u32, threads: usize) -> Threads {
         let lanes = threads.next_multiple_of(GROUP_LANES);
         Threads {
-            rows,
             lanes,
             whole_blocks: threads as u64 == launch.config().block_threads() * rows.blocks() as u64,
             first_thread,
@@ -59,13 +57,13 @@ impl Threads {
 
     /// The threads of a CTA batch, or of this gang's part of one CTA. A batch may be smaller than the last one and
     /// leave lanes unused.
-    pub fn start(&mut self, launch: &Run, batch: CtaBatch) {
+    pub fn start(&mut self, launch: &Run, rows: LaneRows, batch: CtaBatch) {
         self.batch = batch;
         self.ctaids = [launch.ctaid(batch.first); 2];
         self.along = axis_along(launch.config().grid, self.ctaids[0], batch);
         self.ctaids[1] = self.ctaid_of(launch, batch.blocks - 1);
-        let threads = batch.blocks * self.rows.block_lanes();
-        if self.rows.blocks() > 1 && self.everyone.threads != threads {
+        let threads = batch.blocks * rows.block_lanes();
+        if rows.blocks() > 1 && self.everyone.threads != threads {
             self.everyone = Everyone::new(threads, self.lanes);
         }
     }
