@@ -1,5 +1,7 @@
 //! Resolves the `--arg` options to the parameters of a kernel.
 
+use std::ops::Range;
+
 use check::module::{Function, Param};
 use ptxvm::{short_name, short_param, signature};
 
@@ -43,6 +45,47 @@ impl std::fmt::Display for Place {
         match self.field {
             Some(field) => write!(f, "{}.{field}", self.index),
             None => write!(f, "{}", self.index),
+        }
+    }
+}
+
+/// Elements of an array on the command line: `2[10:20]`, `2[5]`, or `2` for all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The array.
+    pub place: Place,
+    /// The elements, in C order; up to [`u64::MAX`] for all from the first on.
+    pub elements: Option<Range<u64>>,
+}
+
+impl std::str::FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Part, String> {
+        let Some((place, elements)) = text.strip_suffix(']').and_then(|text| text.split_once('[')) else {
+            return Ok(Part { place: text.parse()?, elements: None });
+        };
+        let number = |part: &str, default| match part.trim() {
+            "" => Ok(default),
+            part => part.parse().map_err(|_| format!("`[{elements}]` are no elements: 2[10:20], 2[5]")),
+        };
+        let elements = match elements.split_once(':') {
+            Some((start, end)) => number(start, 0)?..number(end, u64::MAX)?,
+            None => {
+                let index: u64 = number(elements, u64::MAX)?;
+                index..index.checked_add(1).ok_or_else(|| format!("`{text}` has no index: 2[5]"))?
+            }
+        };
+        Ok(Part { place: place.parse()?, elements: Some(elements) })
+    }
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.elements {
+            None => write!(f, "{}", self.place),
+            Some(Range { start, end: u64::MAX }) => write!(f, "{}[{start}:]", self.place),
+            Some(Range { start, end }) => write!(f, "{}[{start}:{end}]", self.place),
         }
     }
 }

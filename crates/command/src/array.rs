@@ -63,7 +63,8 @@ dtypes! {
 }
 
 impl DType {
-    fn is_float(self) -> bool {
+    /// Whether the elements are floating-point numbers.
+    pub fn is_float(self) -> bool {
         matches!(self, DType::F16 | DType::Bf16 | DType::F32 | DType::F64)
     }
 
@@ -84,6 +85,16 @@ impl DType {
             return Ok(vec![u8::from(text == "true")]);
         }
         parse_integer(text, bits, self.name())
+    }
+
+    /// The little-endian bytes of a number in a type of floats, rounded to nearest even.
+    pub fn round(self, number: f64) -> Vec<u8> {
+        match self {
+            DType::F16 => f16::from_f64(number).to_le_bytes().to_vec(),
+            DType::Bf16 => bf16::from_f64(number).to_le_bytes().to_vec(),
+            DType::F32 => (number as f32).to_le_bytes().to_vec(),
+            _ => number.to_le_bytes().to_vec(),
+        }
     }
 
     /// One element as a number, rounded if it has more than 53 bits.
@@ -111,6 +122,11 @@ impl DType {
     fn extend(self, bits: u64) -> i64 {
         let shift = 64 - 8 * self.bytes();
         (bits << shift) as i64 >> shift
+    }
+
+    /// The bits of one element as a hexadecimal number.
+    pub fn show_bits(self, bytes: &[u8]) -> String {
+        format!("0x{:0width$x}", self.bits(bytes), width = 2 * self.bytes())
     }
 
     /// One element as text: decimal, the shortest that reads back as the same value.
@@ -254,21 +270,67 @@ const EDGE: u64 = 4;
 /// Arrays with at most this number of elements are shown whole.
 const WHOLE: u64 = 64;
 
+/// How arrays are shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Style {
+    /// As bits, in hexadecimal.
+    pub bits: bool,
+    /// All elements, however many.
+    pub whole: bool,
+}
+
 impl HostArray {
+    /// The number of elements.
+    pub fn elements(&self) -> u64 {
+        self.shape.iter().product()
+    }
+
+    /// The index of an element in each dimension, from its index in C order.
+    pub fn index(&self, mut element: u64) -> Vec<u64> {
+        let mut index: Vec<u64> = Vec::new();
+        for &extent in self.shape.iter().rev() {
+            index.push(element % extent.max(1));
+            element /= extent.max(1);
+        }
+        index.reverse();
+        index
+    }
+
+    /// These elements, in C order, as an array of one dimension.
+    pub fn part(&self, elements: std::ops::Range<u64>) -> HostArray {
+        let (start, end) = (elements.start, elements.end.min(self.elements()));
+        let bytes = |element: u64| element as usize * self.dtype.bytes();
+        let data = self.data.get(bytes(start)..bytes(end)).unwrap_or_default().to_vec();
+        HostArray { dtype: self.dtype, shape: vec![end.saturating_sub(start)], data }
+    }
+
     /// `f32[2x3]`, then the values; the middle is elided if there are many.
-    pub fn show(&self) -> String {
+    pub fn show(&self, style: Style) -> String {
         let mut text = format!("{}[{}] = ", self.dtype.name(), show_shape(&self.shape));
-        let edge = if self.shape.iter().product::<u64>() <= WHOLE { WHOLE } else { EDGE };
+        let edge = match self.elements() <= WHOLE || style.whole {
+            true => self.elements().max(WHOLE),
+            false => EDGE,
+        };
         let indent = text.len();
-        self.show_part(&mut text, &self.shape, 0, edge, indent);
+        self.show_part(&mut text, &self.shape, 0, (edge, indent), style);
         text
     }
 
     /// Appends the values of the sub-array that starts at element `start`.
-    fn show_part(&self, text: &mut String, shape: &[u64], start: u64, edge: u64, indent: usize) {
+    fn show_part(
+        &self,
+        text: &mut String,
+        shape: &[u64],
+        start: u64,
+        (edge, indent): (u64, usize),
+        style: Style,
+    ) {
         let Some((&extent, inner)) = shape.split_first() else {
-            let at = start as usize * self.dtype.bytes();
-            *text += &self.data.get(at..).map_or_else(String::new, |bytes| self.dtype.show(bytes));
+            let element = self.data.get(start as usize * self.dtype.bytes()..);
+            *text += &element.map_or_else(String::new, |bytes| match style.bits {
+                true => self.dtype.show_bits(bytes),
+                false => self.dtype.show(bytes),
+            });
             return;
         };
         let separator =
@@ -286,7 +348,7 @@ impl HostArray {
                 *text += &separator;
             }
             first = false;
-            self.show_part(text, inner, start + i * stride, edge, indent + 1);
+            self.show_part(text, inner, start + i * stride, (edge, indent + 1), style);
         }
         text.push(']');
     }
@@ -373,13 +435,13 @@ mod tests {
             shape: shape.to_vec(),
             data: (0..shape.iter().product::<u64>()).map(|i| i as u8).collect(),
         };
-        assert_eq!(array(&[]).show(), "u8[] = 0");
-        assert_eq!(array(&[0]).show(), "u8[0] = []");
-        assert_eq!(array(&[3]).show(), "u8[3] = [0, 1, 2]");
-        assert_eq!(array(&[100]).show(), "u8[100] = [0, 1, 2, 3, ..., 96, 97, 98, 99]");
-        assert_eq!(array(&[2, 2]).show(), "u8[2x2] = [[0, 1],\n           [2, 3]]");
-        assert_eq!(array(&[2, 0]).show(), "u8[2x0] = [[],\n           []]");
-        let text = array(&[10, 10]).show();
+        assert_eq!(array(&[]).show(Style::default()), "u8[] = 0");
+        assert_eq!(array(&[0]).show(Style::default()), "u8[0] = []");
+        assert_eq!(array(&[3]).show(Style::default()), "u8[3] = [0, 1, 2]");
+        assert_eq!(array(&[100]).show(Style::default()), "u8[100] = [0, 1, 2, 3, ..., 96, 97, 98, 99]");
+        assert_eq!(array(&[2, 2]).show(Style::default()), "u8[2x2] = [[0, 1],\n           [2, 3]]");
+        assert_eq!(array(&[2, 0]).show(Style::default()), "u8[2x0] = [[],\n           []]");
+        let text = array(&[10, 10]).show(Style::default());
         assert!(text.contains("[0, 1, 2, 3, ..., 6, 7, 8, 9],\n"), "{text}");
         assert!(text.contains(" ...,\n"), "{text}");
         assert!(text.ends_with("[90, 91, 92, 93, ..., 96, 97, 98, 99]]"), "{text}");

@@ -34,21 +34,34 @@ pub fn parse_target(name: &str) -> Result<isa::Target, Failure> {
     })
 }
 
-/// Whether one file is free of errors.
+/// Whether all PTX of one file is free of errors.
 fn check_file(path: &Path, options: &CheckOptions, check_options: &check::Options) -> Result<bool, Failure> {
-    let source = match input::read(path) {
-        Ok(source) => source,
+    let input = match input::read(path) {
+        Ok(input) => input,
         Err(unreadable) => {
-            let input::Unreadable { source, diagnostic } = *unreadable;
-            match options.format {
-                Format::Json => print(diag::json(&source, &[diagnostic]))?,
-                Format::Human => Failure::bad(diagnostic.message).show(),
-            }
+            unreadable.show(options.format);
             return Ok(false);
         }
     };
-    let (tree, parsed) = syntax::parse(&source);
-    let (module, diagnostics) = check::check(&source, &tree, parsed, check_options);
+    let mut check_options = *check_options;
+    if input.is_embedded {
+        check_options.assembly = check::Assembly::Relocatable;
+    }
+    let mut is_good = true;
+    for source in &input.sources {
+        is_good &= check_source(source, options, &check_options)?;
+    }
+    Ok(is_good)
+}
+
+/// Whether PTX is free of errors.
+fn check_source(
+    source: &SourceFile,
+    options: &CheckOptions,
+    check_options: &check::Options,
+) -> Result<bool, Failure> {
+    let (tree, parsed) = syntax::parse(source);
+    let (module, diagnostics) = check::check(source, &tree, parsed, check_options);
     let mut emitted = None;
     match options.emit {
         Some(Emit::Tree) => emitted = Some(tree.to_string()),
@@ -58,7 +71,7 @@ fn check_file(path: &Path, options: &CheckOptions, check_options: &check::Option
     if options.emit == Some(Emit::Ir) && !diagnostics.iter().any(Diagnostic::is_error) {
         emitted = module.map(|module| ir::lower(module, &ir::Options::ALL).to_string());
     }
-    report(&source, &diagnostics, options.format)?;
+    report(source, &diagnostics, options.format)?;
     if let Some(text) = emitted {
         print(text.trim_end())?;
     }

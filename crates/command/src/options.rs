@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use check::module::Function;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::arguments::Place;
+use super::arguments::{Part, Place};
+use super::expect::{Expectation, Tolerance};
 use super::numbers::parse_size;
 use super::profile::parse_file;
 use super::report::Failure;
@@ -117,7 +118,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = CHECK_EXAMPLES)]
 pub struct CheckOptions {
-    /// PTX files; `-` is standard input
+    /// PTX, or programs, libraries, objects, archives, fat binaries and cubins with PTX in them; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// How to report: text for people on stderr, or a JSON object for each file on stdout
@@ -185,7 +186,8 @@ Times are shares of the time in all lines, without the counting.";
 #[derive(Args, Debug)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct RunOptions {
-    /// PTX file; `-` is standard input. Several are linked: what one declares .extern, another defines
+    /// PTX, or a program, library, object, archive, fat binary or cubin with PTX in it; `-` is standard input. Several are
+    /// linked: what one declares .extern, another defines
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Kernel to run: its name, as in the PTX or demangled, or a part that no other has; may be left out when there is one
@@ -216,9 +218,21 @@ pub struct RunOptions {
     /// HxW values) .png
     #[arg(long, value_name = "I=PATH")]
     pub out: Vec<Output>,
-    /// Show the array of argument I (from 0) afterwards
+    /// Show the array of argument I (from 0) afterwards, or some of its elements: 0, 0[10:20], 0[5]
     #[arg(long, value_name = "I")]
-    pub print: Vec<Place>,
+    pub print: Vec<Part>,
+    /// Show the elements as bits, in hexadecimal
+    #[arg(long, requires = "print")]
+    pub hex: bool,
+    /// Compare the array of argument I (from 0) with this one: 2=expected.npy, 2=f32[64]=1. A difference makes the exit code 3
+    #[arg(long, value_name = "I=FILE")]
+    pub expect: Vec<Expectation>,
+    /// How far a result may be from the expected one, relative to that: 1e-5 [default: the same bits]
+    #[arg(long, value_name = "R", requires = "expect", default_value_t = 0.0, hide_default_value = true)]
+    pub rtol: f64,
+    /// How far it may be besides
+    #[arg(long, value_name = "A", requires = "expect", default_value_t = 0.0, hide_default_value = true)]
+    pub atol: f64,
     /// Run the blocks one after the other in ascending order, on one host thread: the same bits, faults and output every time
     #[arg(long)]
     pub deterministic: bool,
@@ -446,6 +460,9 @@ pub struct ExecOptions {
     /// Write where the time of all kernels goes, line by line: .html, .json or .txt
     #[arg(long, value_name = "FILE", value_parser = parse_file)]
     pub profile: Option<PathBuf>,
+    /// Write the PTX that the program loads to files in this folder
+    #[arg(long, value_name = "DIR")]
+    pub save_ptx: Option<PathBuf>,
     /// Say nothing of what ran at the end
     #[arg(long)]
     pub quiet: bool,
@@ -497,6 +514,11 @@ pub enum EngineName {
 }
 
 impl RunOptions {
+    /// `--rtol` and `--atol`.
+    pub fn tolerance(&self) -> Tolerance {
+        Tolerance { relative: self.rtol, absolute: self.atol }
+    }
+
     /// Checks combinations of options.
     ///
     /// # Errors

@@ -1,6 +1,5 @@
 //! `ptxvm run`
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,16 +8,17 @@ use check::module::Function;
 use diag::SourceFile;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use isa::Space;
-use ptxvm::{Error, Fault, FaultKind, Located, Module, Suppressions, demangle, short_name, signature};
+use ptxvm::{Error, Fault, FaultKind, Located, Suppressions, signature};
 use serde_json::json;
 
 use super::arguments::Arguments;
+use super::expect::Comparison;
 use super::options::{Format, Output, RunOptions};
 use super::report::{Failure, code, is_dumb_terminal, print, say, say_text, stderr_color};
 use super::session::Session;
 use super::spec::Value;
 use super::texture::Binding;
-use super::{check as check_command, input, summary, tool};
+use super::{compile, summary, tool};
 
 /// Runs a kernel, then shows and saves what it computed.
 ///
@@ -29,14 +29,16 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     let known = options.suppressions.as_deref().map(Suppressions::read).transpose();
     let known =
         known.map_err(|error| Failure::usage(format!("--suppressions: {error}")))?.unwrap_or_default();
-    let module = compile(options)?.for_tools(options.tool);
-    let kernel = choose(&module, options.entry.as_deref())?;
+    let module = compile::compile(options)?.for_tools(options.tool);
+    let kernel = compile::kernel(&module, options.entry.as_deref())?;
     let mut values = Arguments::resolve(kernel, &options.args)?;
     for Binding { name, object } in &options.bind {
         let object = object.resolve().map_err(|failure| failure.context(format_args!("--bind {name}")))?;
         values.bound.push((name.clone(), object));
     }
     check_outputs(kernel, &values, options)?;
+    let expected = options.expect.iter().map(|expected| expected.resolve(&values));
+    let expected = expected.collect::<Result<Vec<_>, _>>()?;
 
     let cancel = Arc::new(AtomicBool::new(false));
     stop_on_interrupt(&cancel);
@@ -70,106 +72,31 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
         progress.inc(1);
     }
     progress.finish_and_clear();
+    let mut comparisons = Vec::new();
     if let Some(session) = &last {
         session.deliver(&values, options)?;
+        comparisons = session.compare(&values, &expected, options.tolerance())?;
+    }
+    let differences: Vec<_> = comparisons.iter().filter_map(Comparison::message).collect();
+    for message in &differences {
+        Failure::new(code::FAULT, message).show();
     }
     let findings = last.as_ref().map_or(Vec::new(), |session| session.findings(&module, &known));
     tool::show(&findings);
     let profile = last.and_then(|session| session.profile(&module, options));
-    summary::print_summary(kernel, options, &reports, profile.as_ref(), &findings)?;
-    match tool::has_errors(&findings) {
+    summary::print_summary(kernel, options, &reports, profile.as_ref(), &findings, &comparisons)?;
+    match tool::has_errors(&findings) || !differences.is_empty() {
         true => Err(Failure::silent(options.error_exitcode.unwrap_or(code::FAULT))),
         false => Ok(()),
-    }
-}
-
-/// Compiles and links the files; shows the diagnostics of all of them.
-fn compile(options: &RunOptions) -> Result<Module, Failure> {
-    let files: Vec<_> = options.files.iter().map(|file| compile_file(file, options)).collect();
-    let modules = files.into_iter().collect::<Result<Vec<_>, _>>()?;
-    match &modules[..] {
-        [module] => Ok(module.clone()),
-        [first, others @ ..] => first.link(others).map_err(|error| bad(&error, options)),
-        [] => Err(Failure::usage("there is no file to run")),
-    }
-}
-
-fn compile_file(file: &Path, options: &RunOptions) -> Result<Module, Failure> {
-    let source = input::read(file).map_err(|unreadable| {
-        let input::Unreadable { source, diagnostic } = *unreadable;
-        let failure = Failure::bad(diagnostic.message.clone());
-        if options.format == Format::Json {
-            let _ = print(diag::json(&source, &[diagnostic]));
-        }
-        failure.show();
-        Failure::silent(failure.code)
-    })?;
-    let check_options = check::Options { lenient: options.lenient, ..check::Options::default() };
-    let module = Module::compile(source, &check_options).map_err(|error| bad(&error, options))?;
-    for warning in module.warnings() {
-        say_text(&diag::render(module.source(), warning, stderr_color()));
-    }
-    Ok(module)
-}
-
-/// Shows what is wrong with a file.
-fn bad(error: &Error, options: &RunOptions) -> Failure {
-    match error {
-        Error::Bad { source, diagnostics } => {
-            match check_command::report(source, diagnostics, options.format) {
-                Ok(()) => Failure::silent(code::BAD_INPUT),
-                Err(failure) => failure,
-            }
-        }
-        other => Failure::bad(other.to_string()),
-    }
-}
-
-/// The kernel that `--entry` names, or the only one.
-fn choose<'a>(module: &'a Module, entry: Option<&str>) -> Result<&'a Function, Failure> {
-    let show = |kernel: &Function| match short_name(&kernel.name) {
-        short if short == kernel.name => format!("\n    {short}"),
-        short => format!("\n    {short}    {}", kernel.name),
-    };
-    let names = || module.kernels().map(show).collect::<String>();
-    let mut kernels = module.kernels();
-    match (entry, kernels.next(), kernels.next()) {
-        (_, None, _) => {
-            Err(Failure::bad(format!("`{}` has no kernel (.entry) to run", module.source().name())))
-        }
-        (None, Some(kernel), None) => Ok(kernel),
-        (None, ..) => Err(Failure::usage("there are several kernels")
-            .help(format!("choose one with --entry NAME:{}", names()))),
-        (Some(name), ..) => {
-            let by =
-                |test: &dyn Fn(&Function) -> bool| module.kernels().filter(|k| test(k)).collect::<Vec<_>>();
-            if let [kernel] = by(&|kernel| kernel.name == name)[..] {
-                return Ok(kernel);
-            }
-            // Names of templates may contain blanks anywhere.
-            let plain = |text: &str| text.replace(' ', "");
-            let (demangled, name_alone) = (|kernel: &Function| plain(&demangle(&kernel.name)), plain(name));
-            if let [kernel] = by(&|kernel| demangled(kernel) == name_alone)[..] {
-                return Ok(kernel);
-            }
-            match by(&|kernel| kernel.name.contains(name) || demangled(kernel).contains(&name_alone))[..] {
-                [kernel] => Ok(kernel),
-                [] => Err(Failure::usage(format!("there is no kernel `{name}`"))
-                    .help(format!("there are:{}", names()))),
-                ref several => {
-                    let names = several.iter().map(|kernel| show(kernel)).collect::<String>();
-                    Err(Failure::usage(format!("`{name}` is part of the names of several kernels"))
-                        .help(format!("write more of one:{names}")))
-                }
-            }
-        }
     }
 }
 
 /// Reports all mistakes in `--out` and `--print` before the kernel runs.
 fn check_outputs(kernel: &Function, values: &Arguments, options: &RunOptions) -> Result<(), Failure> {
     let outputs = options.out.iter().map(|output| ("--out", output.place));
-    for (option, place) in outputs.chain(options.print.iter().map(|&place| ("--print", place))) {
+    let expected = options.expect.iter().map(|expected| ("--expect", expected.place()));
+    let printed = options.print.iter().map(|part| ("--print", part.place));
+    for (option, place) in outputs.chain(printed).chain(expected) {
         let Some(param) = values.param(place.index) else {
             return Err(Failure::usage(format!(
                 "{option} {place}: the kernel has no argument {}",
@@ -191,6 +118,17 @@ fn check_outputs(kernel: &Function, values: &Arguments, options: &RunOptions) ->
                 return Err(Failure::usage(format!("{option} {place}: argument {place} is no array"))
                     .help("only arrays (@x.npy, f32[1024] ...) can be shown and saved"));
             }
+        }
+    }
+    for part in &options.print {
+        let value =
+            values.param(part.place.index).and_then(|param| values.values[param].at(part.place.field));
+        let (Some(value), Some(range)) = (value, &part.elements) else { continue };
+        let elements = value.array().map_or(0, |(_, shape)| shape.iter().product());
+        let end = if range.end == u64::MAX { elements } else { range.end };
+        if range.start > end || end > elements {
+            let message = format!("--print {part}: argument {} has {elements} elements", part.place);
+            return Err(Failure::usage(message));
         }
     }
     for Output { path, .. } in &options.out {

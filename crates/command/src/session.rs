@@ -10,7 +10,8 @@ use ptxvm::{
 };
 
 use super::arguments::{Arguments, Place};
-use super::array::{HostArray, show_shape};
+use super::array::{HostArray, Style, show_shape};
+use super::expect::{Comparison, Expected, Tolerance};
 use super::options::{Format, Output, RunOptions};
 use super::profile::Report;
 use super::report::{Failure, print, say};
@@ -216,9 +217,13 @@ impl Session {
     /// # Errors
     /// When a file cannot be written.
     pub fn deliver(&self, values: &Arguments, options: &RunOptions) -> Result<(), Failure> {
-        for &place in &options.print {
-            if let Some(array) = self.array(values, place)? {
-                let text = format!("{place}: {}", array.show());
+        for part in &options.print {
+            if let Some(mut array) = self.array(values, part.place)? {
+                if let Some(elements) = &part.elements {
+                    array = array.part(elements.clone());
+                }
+                let style = Style { bits: options.hex, whole: part.elements.is_some() };
+                let text = format!("{part}: {}", array.show(style));
                 match options.format {
                     Format::Human => print(text)?,
                     Format::Json => say(text),
@@ -232,6 +237,23 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Compares arrays with what they should hold.
+    ///
+    /// # Errors
+    /// When an array cannot be read.
+    pub fn compare(
+        &self,
+        values: &Arguments,
+        expected: &[Expected],
+        tolerance: Tolerance,
+    ) -> Result<Vec<Comparison>, Failure> {
+        let arrays = expected.iter().map(|expected| {
+            let array = self.array(values, expected.place())?;
+            Ok(array.map(|array| expected.compare(&array, tolerance)))
+        });
+        arrays.filter_map(Result::transpose).collect()
     }
 
     /// The current contents of an argument's array.

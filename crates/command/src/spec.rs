@@ -6,6 +6,7 @@ use check::module::Param;
 use isa::Kind;
 
 use super::array::{DType, HostArray, is_hex, parse_float, parse_integer, show_shape};
+use super::fill::Fill;
 use super::npy;
 use super::numbers::parse_size;
 use super::report::Failure;
@@ -26,16 +27,14 @@ pub enum Spec {
         /// Read the elements as this type.
         dtype: Option<DType>,
     },
-    /// `f16[1024]`, `u32[64x64]=7`, `f32[64]=undef`, `bytes[4096]`
+    /// `f16[1024]`, `u32[64x64]=7`, `f32[64]=random`, `bytes[4096]`
     New {
         /// Type of the elements.
         dtype: DType,
         /// Extents.
         shape: Vec<u64>,
-        /// The bytes of the fill element; `None` for zeros.
-        fill: Option<Vec<u8>>,
-        /// Initcheck treats it as unwritten: `f32[1024]=undef`.
-        undefined: bool,
+        /// What it holds.
+        fill: Fill,
     },
     /// `bytes:00ff`: by value.
     Bytes(Vec<u8>),
@@ -52,7 +51,7 @@ pub enum Spec {
 /// The forms, for help texts.
 pub const FORMS: &str = "\
 a number 42, -1.5, inf, nan, or its raw bits 0x3c00; an array @x.npy, @x.bin, @x.npy:bf16; \
-a new array f32[1024], u32[64x64]=7, bytes[4096]; bytes by value bytes:00112233; \
+a new array f32[1024], u32[64x64]=7, f32[64]=random, bytes[4096]; bytes by value bytes:00112233; \
 a structure by value {@x.npy, 4, 2.5:f64}; texture(@x.npy, filter=linear), surface(f32[64x64]), sampler(address=wrap); \
 tensormap(@x.npy, box=64x64, swizzle=128B); an array for all of its parameters of numba numba:@x.npy";
 
@@ -143,9 +142,8 @@ fn parse_new(text: &str) -> Result<Spec, String> {
         .and_then(|n| n.checked_mul(dtype.bytes() as u64))
         .filter(|&bytes| bytes <= isize::MAX as u64)
         .ok_or_else(|| format!("`{text}` is larger than any memory"))?;
-    let undefined = fill == Some("undef");
-    let fill = fill.filter(|_| !undefined).map(|fill| dtype.parse(fill)).transpose()?;
-    Ok(Spec::New { dtype, shape, fill, undefined })
+    let fill = fill.map_or(Ok(Fill::Zeros), |fill| Fill::parse(fill, dtype))?;
+    Ok(Spec::New { dtype, shape, fill })
 }
 
 /// The value of one parameter of a launch.
@@ -250,17 +248,20 @@ impl Spec {
     pub fn resolve_array(&self) -> Result<Value, Failure> {
         match self {
             Spec::File { path, dtype } => read_array(path, *dtype).map(Value::Array),
-            Spec::New { dtype, shape, fill: None, undefined } => {
-                Ok(Value::Zeros { dtype: *dtype, shape: shape.clone(), undefined: *undefined })
-            }
-            Spec::New { dtype, shape, fill: Some(fill), .. } => {
+            Spec::New { dtype, shape, fill } => {
                 let elements = shape.iter().product::<u64>() as usize;
-                let mut data = Vec::new();
-                data.try_reserve_exact(elements.saturating_mul(fill.len())).map_err(|_| {
-                    Failure::usage(format!("there is no memory for {}[{}]", dtype.name(), show_shape(shape)))
-                })?;
-                (0..elements).for_each(|_| data.extend_from_slice(fill));
-                Ok(Value::Array(HostArray { dtype: *dtype, shape: shape.clone(), data }))
+                // An array that is too large for the host is an error, not an abort.
+                let bytes = elements.saturating_mul(dtype.bytes());
+                let is_filled = !matches!(fill, Fill::Zeros | Fill::Undefined);
+                if is_filled && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
+                    let shape = show_shape(shape);
+                    return Err(Failure::usage(format!("there is no memory for {}[{shape}]", dtype.name())));
+                }
+                let (dtype, shape) = (*dtype, shape.clone());
+                Ok(match fill.bytes(dtype, elements) {
+                    Some(data) => Value::Array(HostArray { dtype, shape, data }),
+                    None => Value::Zeros { dtype, shape, undefined: *fill == Fill::Undefined },
+                })
             }
             _ => Err(Failure::usage("it is no array")),
         }
@@ -342,22 +343,14 @@ mod tests {
         assert_eq!(parse("0x3C00"), Spec::Number("0x3C00".into()));
         assert_eq!(parse("@a:b/x.npy"), Spec::File { path: "a:b/x.npy".into(), dtype: None });
         assert_eq!(parse("@x.npy:bf16"), Spec::File { path: "x.npy".into(), dtype: Some(DType::Bf16) });
-        assert_eq!(
-            parse("f16[1024]"),
-            Spec::New { dtype: DType::F16, shape: vec![1024], fill: None, undefined: false }
-        );
+        assert_eq!(parse("f16[1024]"), Spec::New { dtype: DType::F16, shape: vec![1024], fill: Fill::Zeros });
         assert_eq!(
             parse("u32[64x64]=7"),
-            Spec::New {
-                dtype: DType::U32,
-                shape: vec![64, 64],
-                fill: Some(vec![7, 0, 0, 0]),
-                undefined: false
-            }
+            Spec::New { dtype: DType::U32, shape: vec![64, 64], fill: Fill::Element(vec![7, 0, 0, 0]) }
         );
         assert_eq!(
             parse("bytes[4096]"),
-            Spec::New { dtype: DType::Bytes, shape: vec![4096], fill: None, undefined: false }
+            Spec::New { dtype: DType::Bytes, shape: vec![4096], fill: Fill::Zeros }
         );
         assert_eq!(parse("bytes:00fF"), Spec::Bytes(vec![0, 255]));
     }

@@ -4,6 +4,7 @@ use check::module::Function;
 use ptxvm::{LaunchReport, Located};
 use serde::Serialize;
 
+use super::expect::Comparison;
 use super::options::{Format, RunOptions};
 use super::profile::Report;
 use super::report::{Failure, print};
@@ -26,6 +27,9 @@ struct Summary<'a> {
     /// Present if a tool ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Vec<serde_json::Value>>,
+    /// Present with `--expect`.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    comparisons: &'a [Comparison],
 }
 
 /// The object of `--format json --profile` when the kernel did not end.
@@ -45,6 +49,7 @@ pub fn print_summary(
     reports: &[LaunchReport],
     profile: Option<&Report>,
     findings: &[Located],
+    comparisons: &[Comparison],
 ) -> Result<(), Failure> {
     let (grid, block) = (options.grid(), options.block(kernel));
     let seconds_all: Vec<f64> = reports.iter().map(|report| report.seconds).collect();
@@ -64,6 +69,7 @@ pub fn print_summary(
             0.0
         },
         profile: profile.filter(|_| options.profile == Some(None)),
+        comparisons,
         findings: (!options.tool.is_empty()).then(|| findings.iter().map(ptxvm::json::finding).collect()),
     };
     match (profile, options.profile.as_ref().and_then(Option::as_ref)) {

@@ -48,6 +48,13 @@ fn a_program_finds_the_libraries() {
 }
 
 #[test]
+fn the_folder_for_ptx_is_absolute() {
+    let folder = installed();
+    let outcome = exec(&folder, "--save-ptx kept", "echo $PTXVM_SAVE_PTX");
+    assert_eq!(outcome.stdout, format!("{}\n", folder.path("kept").display()), "{}", outcome.transcript());
+}
+
+#[test]
 fn signals_and_what_cannot_be_started_have_exit_codes() {
     let folder = installed();
     assert_eq!(exec(&folder, "", "kill -9 $$").code, Some(137));

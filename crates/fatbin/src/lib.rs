@@ -1,9 +1,13 @@
-//! Fat binaries: nvcc's container for PTX, for one or several architectures, plain or compressed. NVIDIA does not
-//! document the layout; this is what the output of nvcc 13.5 contains.
+//! Fat binaries: nvcc's container for PTX, for one or several architectures, plain or compressed; and the files that
+//! have fat binaries in them. NVIDIA does not document the layout; this is what the output of nvcc 13.5 contains.
 #![forbid(unsafe_code)]
+
+mod file;
 
 use std::fmt;
 use std::io::Read;
+
+pub use file::{Embedded, embedded};
 
 /// First word of the wrapper, a structure with a pointer to the fat binary. Programs pass the wrapper to the runtime.
 pub const WRAPPER_MAGIC: u32 = 0x4662_43b1;
@@ -98,24 +102,42 @@ impl Image<'_> {
         if self.flags & ZSTD != 0 {
             let decoder = zstd::Decoder::new(packed).map_err(|error| damaged(&error))?;
             let mut contents = Vec::new();
-            decoder.take(MOST_BYTES).read_to_end(&mut contents).map_err(|error| damaged(&error))?;
-            return Ok(contents);
+            decoder.take(self.bytes).read_to_end(&mut contents).map_err(|error| damaged(&error))?;
+            return if contents.len() as u64 == self.bytes { Ok(contents) } else { Err(Error::Malformed) };
         }
         lz4_flex::block::decompress(packed, self.bytes as usize).map_err(|error| damaged(&error))
     }
 
-    fn describe(&self) -> String {
+    /// The contents of PTX: decompressed, without trailing zeros.
+    fn text(&self) -> Result<Vec<u8>, Error> {
+        let mut text = self.contents()?;
+        text.truncate(text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1));
+        Ok(text)
+    }
+
+    /// Whether it is for one architecture or one family of them alone.
+    fn is_specific(&self) -> bool {
+        self.flags & (ARCHITECTURE_SPECIFIC | FAMILY_SPECIFIC) != 0
+    }
+
+    /// What it is for, as nvcc writes it: `compute_90` for PTX, else `sm_90a`.
+    fn architecture(&self) -> String {
+        let prefix = if self.kind == Kind::Ptx { "compute" } else { "sm" };
         let suffix = match () {
             () if self.flags & ARCHITECTURE_SPECIFIC != 0 => "a",
             () if self.flags & FAMILY_SPECIFIC != 0 => "f",
             () => "",
         };
-        let capability = self.capability;
-        match self.kind {
-            Kind::Ptx => format!("PTX for compute_{capability}{suffix}"),
-            Kind::Cubin => format!("machine code for sm_{capability}{suffix}"),
-            Kind::Other(kind) => format!("an image of kind {kind} for sm_{capability}{suffix}"),
-        }
+        format!("{prefix}_{}{suffix}", self.capability)
+    }
+
+    fn describe(&self) -> String {
+        let what = match self.kind {
+            Kind::Ptx => "PTX".to_owned(),
+            Kind::Cubin => "machine code".to_owned(),
+            Kind::Other(kind) => format!("an image of kind {kind}"),
+        };
+        format!("{what} for {}", self.architecture())
     }
 }
 
@@ -186,12 +208,8 @@ fn image(entry: &[u8]) -> Option<(Image<'_>, usize)> {
 pub fn ptx_for(fat_binary: &[u8], capability: u32) -> Result<Vec<u8>, Error> {
     let images = images(fat_binary)?;
     let suitable = images.iter().filter(|image| image.kind == Kind::Ptx && image.fits(capability));
-    let specific = |image: &Image<'_>| image.flags & (ARCHITECTURE_SPECIFIC | FAMILY_SPECIFIC) != 0;
-    let best = suitable.max_by_key(|image| (image.capability, specific(image)));
-    let best = best.ok_or_else(|| Error::NoPtx(images.iter().map(Image::describe).collect()))?;
-    let mut text = best.contents()?;
-    text.truncate(text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1));
-    Ok(text)
+    let best = suitable.max_by_key(|image| (image.capability, image.is_specific()));
+    best.ok_or_else(|| Error::NoPtx(images.iter().map(Image::describe).collect()))?.text()
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub fn compiled(source: &Source) -> Result<Module, Refusal> {
     if let Some((_, module)) = cache().iter().find(|(text, _)| *text == source.text) {
         return Ok(module.clone());
     }
+    crate::save::keep(&source.text);
     // Compiles without holding the lock, because that takes long.
     let options = ptxvm::Options { lenient: Config::get().lenient, ..ptxvm::Options::default() };
     let module = Module::compile(source_file(source), &options).map_err(|error| {

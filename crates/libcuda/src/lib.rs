@@ -43,6 +43,7 @@ mod process;
 mod profile;
 mod queue;
 mod report;
+mod save;
 mod status;
 mod stream;
 mod stream_order;

@@ -74,6 +74,9 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
         let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.clone());
         command.env("PTXVM_SUPPRESSIONS", file);
     }
+    if let Some(folder) = &options.save_ptx {
+        command.env("PTXVM_SAVE_PTX", std::path::absolute(folder).unwrap_or_else(|_| folder.clone()));
+    }
     if options.track_unused_memory {
         command.env("PTXVM_TRACK_UNUSED_MEMORY", "1");
     }
