@@ -7,6 +7,7 @@
 //! that do look at `%ctaid.z` take longer. One host thread. A product of matrices counts as the multiply-adds that it is, as many for each of its
 //! threads: `m * n * k` of its shape, divided by the threads that make it together.
 
+// It runs the command as the tests do. Only a test or a bench of its package learns where cargo put it.
 #[path = "../crates/command/tests/common/mod.rs"]
 mod common;
 

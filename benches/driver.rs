@@ -3,6 +3,7 @@
 //! `cargo bench -p ptxvm-libcuda --bench driver`. A launch and `cuCtxSynchronize` must take less than 10 microseconds
 //! together; benches/RESULTS.md has recorded runs.
 
+// Cargo knows no library of benches and examples.
 #[path = "../crates/libcuda/examples/calls/mod.rs"]
 mod calls;
 

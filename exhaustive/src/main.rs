@@ -10,7 +10,6 @@
 mod addend;
 mod approx;
 mod compare;
-mod date;
 mod exact;
 mod half;
 mod halves;

@@ -1,6 +1,5 @@
 //! `conformance/EXHAUSTIVE.md`: a line for each sweep, host path and share that was run.
 
-use super::date::today;
 use super::{Share, Sweep, Tally, Which};
 use clap::ValueEnum;
 use indicatif::HumanCount;
@@ -8,6 +7,7 @@ use lanes::HostPath;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
+use test_utils::date::today;
 
 const HEADER: &str = "\
 # Exhaustive runs

@@ -2,8 +2,6 @@
 
 mod client;
 mod codegen;
-#[path = "../../exhaustive/src/date.rs"]
-mod date;
 mod docs;
 mod mutants;
 mod record;

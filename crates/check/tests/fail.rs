@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use diag::{Color, Diagnostic, SourceFile};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -107,7 +107,7 @@ fn difference(recorded: &str, said: &str) -> Option<String> {
 
 /// Some diagnostics say more than annotations can: they point at other places, too, or are not in the order of the
 /// lines. The whole rendering of their file is recorded beside it. Others may have such a record.
-fn compare_rendering(path: &PathBuf, source: &SourceFile, diagnostics: &[Diagnostic]) -> Result<(), Failed> {
+fn compare_rendering(path: &Path, source: &SourceFile, diagnostics: &[Diagnostic]) -> Result<(), Failed> {
     let must_be_there = diagnostics.iter().any(|d| !d.labels.is_empty() || !d.notes.is_empty())
         || !diagnostics.is_sorted_by_key(|d| source.position(d.span.start).line);
     if !must_be_there && !path.exists() {

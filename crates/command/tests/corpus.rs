@@ -3,7 +3,6 @@
 //!
 //! The kernels are not in this repository. Where they are not at hand, each case is skipped by name and counted.
 
-#[path = "common/mod.rs"]
 mod common;
 
 use libtest_mimic::{Arguments, Trial};

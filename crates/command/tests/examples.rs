@@ -1,6 +1,5 @@
 //! Every example of `examples/`, launched as its README says: every bit must be the expected one.
 
-#[path = "common/mod.rs"]
 mod common;
 
 use libtest_mimic::{Arguments, Trial};

@@ -1,7 +1,6 @@
 //! The sessions of the README and of chapters of the book: the text below each `$ ptxvm ...` is what it prints, but for times and what `...`
 //! leaves out. Those that need more than the command show as ignored. `crates/python/tests/test_chapter.py` has the sessions of Python.
 
-#[path = "common/mod.rs"]
 mod common;
 
 use std::path::Path;

@@ -1,15 +1,12 @@
 //! Every kernel of `tests/run`, launched in every way: what comes out must be what its header says.
 
-#[path = "common/mod.rs"]
 mod common;
-#[path = "../../ptxvm/tests/common/header.rs"]
-mod header;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use header::Launch;
 use libtest_mimic::{Arguments, Failed, Trial};
+use test_utils::header::{self, Launch};
 
 fn main() {
     let mut arguments = Arguments::from_args();

@@ -1,9 +1,9 @@
 //! The kernels of `tests/tools`, each with its bug and without: what the tools say (`tests/tools/README.md`).
 
-#[path = "common/mod.rs"]
 mod common;
-#[path = "tools/compiled.rs"]
-mod compiled;
+mod tools {
+    pub mod compiled;
+}
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ fn main() {
             }));
         }
     }
-    trials.extend(compiled::trials(&folder));
+    trials.extend(tools::compiled::trials(&folder));
     trials.sort_by(|a, b| a.name().cmp(b.name()));
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -1,7 +1,6 @@
 //! Kernels that Triton made of our sources (`tests/triton`): every bit must be the expected one on both engines, also while tools watch,
 //! which find nothing that is an error.
 
-#[path = "common/mod.rs"]
 mod common;
 
 use libtest_mimic::{Arguments, Trial};

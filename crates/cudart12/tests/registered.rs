@@ -1,9 +1,9 @@
 //! A program that registers kernels as nvcc's do, on `libcudart.so.12`.
 
-#[path = "../../libcudart/tests/c/mod.rs"]
-mod c;
+// The driver is found beside the runtime.
+use ptxvm_libcuda as _;
 
 #[test]
 fn a_registered_kernel_runs() {
-    c::works(12);
+    test_utils::registered::works(12);
 }

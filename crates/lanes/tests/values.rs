@@ -1,28 +1,21 @@
 //! The vector handlers on the values that ptxas and libnvvm fold (`conformance/values`), on every path of this machine:
 //! against the records themselves, not against `sem`. Every instruction that was recorded has a handler.
 
-#[path = "../../sem/tests/folds/check.rs"]
-mod check;
-
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 
-use check::{is_folding_error, with_one_nan};
 use lanes::{Handler, HostPath, LaneWidth, Operand, available_paths};
+use test_utils::folds::{is_folding_error, with_one_nan};
+use test_utils::record;
 
 /// Operands and result, as the record has them.
 type Vector = (Vec<u64>, u64);
 
 /// The vectors of a record by instruction.
 fn read(name: &str) -> BTreeMap<String, Vec<Vector>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/values").join(name);
-    let bytes =
-        zstd::decode_all(fs::File::open(path).expect("the record is there")).expect("it is compressed");
-    let text = String::from_utf8(bytes).expect("it is text");
+    let text = record::read(name);
     let mut vectors: BTreeMap<String, Vec<Vector>> = BTreeMap::new();
     let number = |text: &str| u64::from_str_radix(text, 16).expect("a number");
-    for line in text.lines().skip(1).filter(|line| !is_folding_error(line)).map(with_one_nan) {
+    for line in text.lines().filter(|line| !is_folding_error(line)).map(with_one_nan) {
         let (left, result) = line.split_once(" = ").expect("a result");
         let mut words = left.split(' ');
         let instruction = words.next().expect("an instruction").to_owned();
@@ -82,10 +75,10 @@ fn replay(name: &str, least: usize) {
 
 #[test]
 fn equal_to_what_ptxas_folds() {
-    replay("folds.txt.zst", 500);
+    replay("values/folds.txt.zst", 500);
 }
 
 #[test]
 fn equal_to_what_libnvvm_folds() {
-    replay("libnvvm.txt.zst", 400);
+    replay("values/libnvvm.txt.zst", 400);
 }

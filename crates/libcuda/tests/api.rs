@@ -1,95 +1,11 @@
 //! The driver as a program uses it: through its C functions.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+mod driver;
+
+use std::ffi::{CStr, c_uint, c_void};
 use std::ptr::{null, null_mut};
 
-// Its symbols are what is tested.
-use ptxvm_libcuda as _;
-
-type Handle = *mut c_void;
-
-unsafe extern "C" {
-    fn cuInit(flags: c_uint) -> u32;
-    fn cuDeviceGetAttribute(result: *mut c_int, attribute: c_uint, device: c_int) -> u32;
-    fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
-    fn cuCtxCreate_v2(result: *mut Handle, flags: c_uint, device: c_int) -> u32;
-    fn cuCtxSetCurrent(context: Handle) -> u32;
-    fn cuCtxDestroy_v2(context: Handle) -> u32;
-    fn cuCtxSynchronize() -> u32;
-    fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
-    fn cuMemFree_v2(address: u64) -> u32;
-    fn cuMemAllocManaged(result: *mut u64, bytes: usize, flags: c_uint) -> u32;
-    fn cuMemHostRegister_v2(pointer: *mut c_void, bytes: usize, flags: c_uint) -> u32;
-    fn cuMemHostUnregister(pointer: *mut c_void) -> u32;
-    fn cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> u32;
-    fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> u32;
-    fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, stream: Handle) -> u32;
-    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32;
-    fn cuMemcpy(to: u64, from: u64, bytes: usize) -> u32;
-    fn cuMemsetD32_v2(address: u64, value: c_uint, count: usize) -> u32;
-    fn cuMemsetD2D8_v2(address: u64, pitch: usize, value: u8, width: usize, height: usize) -> u32;
-    fn cuMemAllocAsync(result: *mut u64, bytes: usize, stream: Handle) -> u32;
-    fn cuMemFreeAsync(address: u64, stream: Handle) -> u32;
-    fn cuMemAddressReserve(result: *mut u64, bytes: usize, align: usize, wanted: u64, flags: u64) -> u32;
-    fn cuMemAddressFree(address: u64, bytes: usize) -> u32;
-    fn cuMemCreate(result: *mut u64, bytes: usize, properties: *const c_void, flags: u64) -> u32;
-    fn cuMemRelease(handle: u64) -> u32;
-    fn cuMemMap(address: u64, bytes: usize, offset: usize, handle: u64, flags: u64) -> u32;
-    fn cuMemUnmap(address: u64, bytes: usize) -> u32;
-    fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
-    fn cuModuleUnload(module: Handle) -> u32;
-    fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
-    fn cuModuleGetGlobal_v2(address: *mut u64, bytes: *mut usize, module: Handle, name: *const c_char)
-    -> u32;
-    fn cuLaunchKernel(
-        function: Handle,
-        grid_x: c_uint,
-        grid_y: c_uint,
-        grid_z: c_uint,
-        block_x: c_uint,
-        block_y: c_uint,
-        block_z: c_uint,
-        shared: c_uint,
-        stream: Handle,
-        params: *mut *mut c_void,
-        extra: *mut *mut c_void,
-    ) -> u32;
-    fn cuStreamCreate(result: *mut Handle, flags: c_uint) -> u32;
-    fn cuStreamDestroy_v2(stream: Handle) -> u32;
-    fn cuStreamSynchronize(stream: Handle) -> u32;
-    fn cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint) -> u32;
-    fn cuStreamBeginCapture_v2(stream: Handle, mode: c_uint) -> u32;
-    fn cuStreamEndCapture(stream: Handle, graph: *mut Handle) -> u32;
-    fn cuLaunchHostFunc(
-        stream: Handle,
-        function: Option<unsafe extern "C" fn(*mut c_void)>,
-        argument: *mut c_void,
-    ) -> u32;
-    fn cuEventCreate(result: *mut Handle, flags: c_uint) -> u32;
-    fn cuEventRecord(event: Handle, stream: Handle) -> u32;
-    fn cuEventSynchronize(event: Handle) -> u32;
-    fn cuEventElapsedTime(result: *mut f32, start: Handle, end: Handle) -> u32;
-    fn cuGraphGetNodes(graph: Handle, nodes: *mut Handle, count: *mut usize) -> u32;
-    fn cuGraphInstantiateWithFlags(result: *mut Handle, graph: Handle, flags: u64) -> u32;
-    fn cuGraphLaunch(exec: Handle, stream: Handle) -> u32;
-    fn cuGraphExecDestroy(exec: Handle) -> u32;
-    fn cuGraphDestroy(graph: Handle) -> u32;
-    fn cuLinkCreate_v2(count: c_uint, options: *mut c_uint, values: *mut Handle, result: *mut Handle) -> u32;
-    fn cuLinkAddData_v2(
-        linker: Handle,
-        kind: c_uint,
-        data: *mut c_void,
-        bytes: usize,
-        name: *const c_char,
-        count: c_uint,
-        options: *mut c_uint,
-        values: *mut Handle,
-    ) -> u32;
-    fn cuLinkComplete(linker: Handle, image: *mut Handle, bytes: *mut usize) -> u32;
-    fn cuLinkDestroy(linker: Handle) -> u32;
-    fn cuGetErrorName(status: c_uint, name: *mut *const c_char) -> u32;
-    fn cuMemAllocHost_v2(result: *mut *mut c_void, bytes: usize) -> u32;
-}
+use driver::*;
 
 const INVALID_VALUE: u32 = 1;
 const INVALID_CONTEXT: u32 = 201;

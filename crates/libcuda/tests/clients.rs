@@ -2,73 +2,10 @@
 
 mod driver;
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
-use driver::{
-    Handle, cuCtxSetCurrent, cuLaunchKernel, cuMemAlloc_v2, cuModuleGetFunction, cuModuleLoadData, start,
-};
-
-unsafe extern "C" {
-    fn cuCtxPushCurrent_v2(context: Handle) -> u32;
-    fn cuCtxPopCurrent_v2(context: *mut Handle) -> u32;
-    fn cuCtxGetCurrent(context: *mut Handle) -> u32;
-    fn cuStreamCreate(result: *mut Handle, flags: c_uint) -> u32;
-    fn cuStreamQuery(stream: Handle) -> u32;
-    fn cuStreamSynchronize(stream: Handle) -> u32;
-    fn cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint) -> u32;
-    fn cuEventCreate(result: *mut Handle, flags: c_uint) -> u32;
-    fn cuEventQuery(event: Handle) -> u32;
-    fn cuEventRecord(event: Handle, stream: Handle) -> u32;
-    fn cuEventSynchronize(event: Handle) -> u32;
-    fn cuMemsetD8Async(address: u64, value: u8, count: usize, stream: Handle) -> u32;
-    fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, stream: Handle) -> u32;
-    fn cuMemAllocAsync(result: *mut u64, bytes: usize, stream: Handle) -> u32;
-    fn cuMemFreeAsync(address: u64, stream: Handle) -> u32;
-    fn cuLaunchHostFunc(
-        stream: Handle,
-        function: Option<unsafe extern "C" fn(*mut c_void)>,
-        argument: *mut c_void,
-    ) -> u32;
-    fn cuLibraryLoadData(
-        result: *mut Handle,
-        code: *const c_void,
-        jit_options: *mut c_uint,
-        jit_values: *mut Handle,
-        jit_count: c_uint,
-        options: *mut c_uint,
-        values: *mut Handle,
-        count: c_uint,
-    ) -> u32;
-    fn cuLibraryGetKernel(result: *mut Handle, library: Handle, name: *const c_char) -> u32;
-    fn cuMemAllocHost_v2(result: *mut *mut c_void, bytes: usize) -> u32;
-    fn cuMemFree_v2(address: u64) -> u32;
-    fn cuMemFreeHost(pointer: *mut c_void) -> u32;
-    fn cuMemHostRegister_v2(pointer: *mut c_void, bytes: usize, flags: c_uint) -> u32;
-    fn cuMemHostUnregister(pointer: *mut c_void) -> u32;
-    fn cuModuleLoadDataEx(
-        result: *mut Handle,
-        image: *const c_void,
-        count: c_uint,
-        options: *mut c_uint,
-        values: *mut Handle,
-    ) -> u32;
-    fn cuModuleUnload(module: Handle) -> u32;
-    fn cuFuncGetAttribute(result: *mut c_int, attribute: c_uint, function: Handle) -> u32;
-    fn cuLinkCreate_v2(count: c_uint, options: *mut c_uint, values: *mut Handle, result: *mut Handle) -> u32;
-    fn cuLinkAddData_v2(
-        linker: Handle,
-        kind: c_uint,
-        data: *mut c_void,
-        bytes: usize,
-        name: *const c_char,
-        count: c_uint,
-        options: *mut c_uint,
-        values: *mut Handle,
-    ) -> u32;
-    fn cuLinkComplete(linker: Handle, image: *mut Handle, bytes: *mut usize) -> u32;
-    fn cuLinkDestroy(linker: Handle) -> u32;
-}
+use driver::*;
 
 const INVALID_VALUE: u32 = 1;
 const INVALID_CONTEXT: u32 = 201;

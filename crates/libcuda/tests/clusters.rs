@@ -2,41 +2,12 @@
 
 mod driver;
 
-use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_uint, c_void};
 use std::ptr::{null, null_mut};
 
 use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUlaunchAttribute, CUlaunchConfig};
 
-use driver::{Handle, cuCtxSynchronize, cuMemAlloc_v2, cuMemcpyDtoH_v2};
-
-unsafe extern "C" {
-    fn cuFuncGetAttribute(result: *mut c_int, attribute: c_uint, function: Handle) -> u32;
-    fn cuFuncSetAttribute(function: Handle, attribute: c_uint, value: c_int) -> u32;
-    fn cuLaunchKernelEx(
-        config: *const CUlaunchConfig,
-        function: Handle,
-        params: *mut *mut c_void,
-        extra: *mut *mut c_void,
-    ) -> u32;
-    fn cuGraphCreate(result: *mut Handle, flags: c_uint) -> u32;
-    fn cuGraphAddKernelNode_v2(
-        result: *mut Handle,
-        graph: Handle,
-        behind: *const Handle,
-        count: usize,
-        params: *const CUDA_KERNEL_NODE_PARAMS,
-    ) -> u32;
-    fn cuGraphKernelNodeSetAttribute(node: Handle, attribute: c_uint, value: *const c_void) -> u32;
-    fn cuGraphKernelNodeSetParams_v2(node: Handle, params: *const CUDA_KERNEL_NODE_PARAMS) -> u32;
-    fn cuGraphMemsetNodeSetParams(node: Handle, params: *const c_void) -> u32;
-    fn cuGraphInstantiateWithFlags(result: *mut Handle, graph: Handle, flags: u64) -> u32;
-    fn cuGraphExecKernelNodeSetParams_v2(
-        exec: Handle,
-        node: Handle,
-        params: *const CUDA_KERNEL_NODE_PARAMS,
-    ) -> u32;
-    fn cuGraphLaunch(exec: Handle, stream: Handle) -> u32;
-}
+use driver::*;
 
 /// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`.
 const CLUSTER_DIMENSION: c_uint = 4;

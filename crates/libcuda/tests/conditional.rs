@@ -2,90 +2,12 @@
 
 mod driver;
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
 use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUDA_MEM_ALLOC_NODE_PARAMS};
 
-use driver::{Handle, cuCtxSynchronize, cuMemAlloc_v2, cuMemcpyDtoH_v2, start};
-
-unsafe extern "C" {
-    fn cuMemFreeAsync(address: u64, stream: Handle) -> u32;
-    fn cuMemsetD32_v2(address: u64, value: c_uint, count: usize) -> u32;
-    fn cuGraphCreate(result: *mut Handle, flags: c_uint) -> u32;
-    fn cuGraphClone(result: *mut Handle, graph: Handle) -> u32;
-    fn cuGraphDestroy(graph: Handle) -> u32;
-    fn cuGraphInstantiateWithFlags(result: *mut Handle, graph: Handle, flags: u64) -> u32;
-    fn cuGraphExecDestroy(exec: Handle) -> u32;
-    fn cuGraphLaunch(exec: Handle, stream: Handle) -> u32;
-    fn cuGraphConditionalHandleCreate(
-        result: *mut u64,
-        graph: Handle,
-        context: Handle,
-        value: c_uint,
-        flags: c_uint,
-    ) -> u32;
-    fn cuGraphAddNode_v2(
-        result: *mut Handle,
-        graph: Handle,
-        behind: *const Handle,
-        edges: *const c_void,
-        count: usize,
-        params: *mut [u64; 32],
-    ) -> u32;
-    fn cuGraphAddKernelNode_v2(
-        result: *mut Handle,
-        graph: Handle,
-        behind: *const Handle,
-        count: usize,
-        params: *const CUDA_KERNEL_NODE_PARAMS,
-    ) -> u32;
-    fn cuGraphExecKernelNodeSetParams_v2(
-        exec: Handle,
-        node: Handle,
-        params: *const CUDA_KERNEL_NODE_PARAMS,
-    ) -> u32;
-    fn cuGraphExecUpdate_v2(exec: Handle, graph: Handle, info: *mut [u64; 4]) -> u32;
-    fn cuGraphExecChildGraphNodeSetParams(exec: Handle, node: Handle, child: Handle) -> u32;
-    fn cuGraphAddChildGraphNode(
-        result: *mut Handle,
-        graph: Handle,
-        behind: *const Handle,
-        count: usize,
-        child: Handle,
-    ) -> u32;
-    fn cuGraphChildGraphNodeGetGraph(node: Handle, graph: *mut Handle) -> u32;
-    fn cuGraphGetNodes(graph: Handle, nodes: *mut Handle, count: *mut usize) -> u32;
-    fn cuGraphAddMemAllocNode(
-        result: *mut Handle,
-        graph: Handle,
-        behind: *const Handle,
-        count: usize,
-        params: *mut CUDA_MEM_ALLOC_NODE_PARAMS,
-    ) -> u32;
-    fn cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> u32;
-    fn cuGraphAddMemFreeNode(
-        result: *mut Handle,
-        graph: Handle,
-        behind: *const Handle,
-        count: usize,
-        address: u64,
-    ) -> u32;
-    fn cuStreamCreate(result: *mut Handle, flags: c_uint) -> u32;
-    fn cuStreamBeginCaptureToGraph(
-        stream: Handle,
-        graph: Handle,
-        behind: *const Handle,
-        data: *const c_void,
-        count: usize,
-        mode: c_uint,
-    ) -> u32;
-    fn cuStreamEndCapture(stream: Handle, graph: *mut Handle) -> u32;
-    fn cuStreamBeginCapture_v2(stream: Handle, mode: c_uint) -> u32;
-    fn cuMemAllocAsync(result: *mut u64, bytes: usize, stream: Handle) -> u32;
-    fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: Handle) -> u32;
-    fn cuMemsetD32Async(address: u64, value: c_uint, count: usize, stream: Handle) -> u32;
-}
+use driver::*;
 
 const INVALID_VALUE: u32 = 1;
 const NOT_SUPPORTED: u32 = 801;

@@ -5,21 +5,7 @@ mod driver;
 use std::ffi::c_uint;
 use std::ptr::null_mut;
 
-use driver::{Handle, cuCtxSynchronize};
-
-unsafe extern "C" {
-    fn cuMemPoolCreate(result: *mut Handle, properties: *const [u32; 32]) -> u32;
-    fn cuMemPoolDestroy(pool: Handle) -> u32;
-    fn cuMemPoolGetAttribute(pool: Handle, attribute: c_uint, value: *mut u64) -> u32;
-    fn cuMemPoolSetAttribute(pool: Handle, attribute: c_uint, value: *mut u64) -> u32;
-    fn cuMemPoolTrimTo(pool: Handle, bytes: usize) -> u32;
-    fn cuMemAllocFromPoolAsync(result: *mut u64, bytes: usize, pool: Handle, stream: Handle) -> u32;
-    fn cuMemFreeAsync(address: u64, stream: Handle) -> u32;
-    fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32;
-    fn cuStreamCreate(result: *mut Handle, flags: c_uint) -> u32;
-    fn cuStreamSynchronize(stream: Handle) -> u32;
-    fn cuStreamQuery(stream: Handle) -> u32;
-}
+use driver::*;
 
 macro_rules! ok {
     ($($call:tt)*) => {{

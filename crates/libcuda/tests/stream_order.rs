@@ -2,41 +2,13 @@
 
 mod driver;
 
-use std::ffi::{CStr, CString, c_uint, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::process::{Command, Stdio};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use driver::{Handle, cuCtxSynchronize, cuLaunchKernel};
-
-unsafe extern "C" {
-    fn cuEventCreate(result: *mut Handle, flags: c_uint) -> u32;
-    fn cuEventQuery(event: Handle) -> u32;
-    fn cuEventRecord(event: Handle, stream: Handle) -> u32;
-    fn cuEventSynchronize(event: Handle) -> u32;
-    fn cuGraphInstantiateWithFlags(result: *mut Handle, graph: Handle, flags: u64) -> u32;
-    fn cuGraphLaunch(graph: Handle, stream: Handle) -> u32;
-    fn cuLaunchHostFunc(
-        stream: Handle,
-        function: unsafe extern "C" fn(*mut c_void),
-        argument: *mut c_void,
-    ) -> u32;
-    fn cuMemAllocAsync(result: *mut u64, bytes: usize, stream: Handle) -> u32;
-    fn cuMemFreeAsync(address: u64, stream: Handle) -> u32;
-    fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: Handle) -> u32;
-    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32;
-    fn cuMemsetD8Async(address: u64, value: u8, count: usize, stream: Handle) -> u32;
-    fn cuStreamBeginCapture_v2(stream: Handle, mode: c_uint) -> u32;
-    fn cuStreamCreate(result: *mut Handle, flags: c_uint) -> u32;
-    fn cuStreamDestroy_v2(stream: Handle) -> u32;
-    fn cuStreamEndCapture(stream: Handle, result: *mut Handle) -> u32;
-    fn cuStreamQuery(stream: Handle) -> u32;
-    fn cuStreamSynchronize(stream: Handle) -> u32;
-    fn cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint) -> u32;
-    fn cuStreamWaitValue32_v2(stream: Handle, address: u64, value: u32, flags: c_uint) -> u32;
-    fn cuStreamWriteValue32_v2(stream: Handle, address: u64, value: u32, flags: c_uint) -> u32;
-}
+use driver::*;
 
 const BYTES: usize = 4096;
 /// Streams without and with the order of the default stream.
@@ -139,7 +111,7 @@ fn a_program_with_streams_that_race() {
         for name in [c"before_free", c"behind_free"] {
             let (memory, done) = (allocate(one), AtomicBool::new(false));
             wait_for(two, one);
-            assert_eq!(cuLaunchHostFunc(one, hold, (&raw const done).cast_mut().cast()), 0);
+            assert_eq!(cuLaunchHostFunc(one, Some(hold), (&raw const done).cast_mut().cast()), 0);
             if name == c"before_free" {
                 kernels.run(name, memory, two);
             }
@@ -198,7 +170,7 @@ fn a_program_with_streams_in_order() {
         // By a function of the program.
         let (memory, done) = (allocate(one), AtomicBool::new(false));
         let flag = (&raw const done).cast_mut().cast();
-        assert_eq!(cuLaunchHostFunc(one, set, flag), 0);
+        assert_eq!(cuLaunchHostFunc(one, Some(set), flag), 0);
         hold(flag);
         use_and_free(memory);
         // By a value in memory.

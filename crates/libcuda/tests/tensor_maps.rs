@@ -1,69 +1,11 @@
 //! Tensor maps: what the manual asks of them.
 
-use std::ffi::{c_int, c_uint, c_void};
+mod driver;
+
+use std::ffi::{c_int, c_void};
 use std::ptr::{null, null_mut};
 
-// Its symbols are what is tested.
-use ptxvm_libcuda as _;
-
-type Handle = *mut c_void;
-
-unsafe extern "C" {
-    fn cuInit(flags: c_uint) -> u32;
-    fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
-    fn cuCtxSetCurrent(context: Handle) -> u32;
-    fn cuTensorMapEncodeTiled(
-        map: *mut Map,
-        element: c_uint,
-        rank: c_uint,
-        address: *mut c_void,
-        extents: *const u64,
-        strides: *const u64,
-        taken: *const u32,
-        steps: *const u32,
-        interleave: c_uint,
-        swizzle: c_uint,
-        promotion: c_uint,
-        fill: c_uint,
-    ) -> u32;
-    fn cuTensorMapEncodeIm2col(
-        map: *mut Map,
-        element: c_uint,
-        rank: c_uint,
-        address: *mut c_void,
-        extents: *const u64,
-        strides: *const u64,
-        lower: *const c_int,
-        upper: *const c_int,
-        channels: c_uint,
-        pixels: c_uint,
-        steps: *const u32,
-        interleave: c_uint,
-        swizzle: c_uint,
-        promotion: c_uint,
-        fill: c_uint,
-    ) -> u32;
-    fn cuTensorMapEncodeIm2colWide(
-        map: *mut Map,
-        element: c_uint,
-        rank: c_uint,
-        address: *mut c_void,
-        extents: *const u64,
-        strides: *const u64,
-        lower: c_int,
-        upper: c_int,
-        channels: c_uint,
-        pixels: c_uint,
-        steps: *const u32,
-        interleave: c_uint,
-        mode: c_uint,
-        swizzle: c_uint,
-        promotion: c_uint,
-        fill: c_uint,
-    ) -> u32;
-    fn cuTensorMapReplaceAddress(map: *mut Map, address: *mut c_void) -> u32;
-    fn cuTensorMapSetAllocationClass(map: *mut Map, class: c_uint, effective: *mut c_uint) -> u32;
-}
+use driver::*;
 
 const INVALID_VALUE: u32 = 1;
 const NOT_SUPPORTED: u32 = 801;
@@ -82,16 +24,6 @@ const F32: u32 = 7;
 const U4_ALIGN_8: u32 = 13;
 const U4_ALIGN_16: u32 = 14;
 const U6_ALIGN_16: u32 = 15;
-
-fn start() {
-    let mut context = null_mut();
-    // SAFETY: every pointer is good for its call.
-    unsafe {
-        assert_eq!(cuInit(0), 0);
-        assert_eq!(cuDevicePrimaryCtxRetain(&raw mut context, 0), 0);
-        assert_eq!(cuCtxSetCurrent(context), 0);
-    }
-}
 
 /// What a test asks for.
 #[derive(Clone, Copy)]
@@ -135,7 +67,7 @@ impl Tensor {
         // SAFETY: every array has as many elements as the largest rank that is passed, and the map has its size.
         let status = unsafe {
             cuTensorMapEncodeTiled(
-                &raw mut map,
+                (&raw mut map).cast(),
                 self.element,
                 self.rank,
                 self.pointer(),
@@ -158,7 +90,7 @@ impl Tensor {
         // SAFETY: as above.
         unsafe {
             cuTensorMapEncodeIm2col(
-                &raw mut map,
+                (&raw mut map).cast(),
                 self.element,
                 self.rank,
                 self.pointer(),
@@ -187,17 +119,17 @@ fn a_good_tensor_becomes_a_map_and_may_move() {
     let mut replaced = map;
     // SAFETY: it is a map.
     unsafe {
-        assert_eq!(cuTensorMapReplaceAddress(&raw mut replaced, moved.pointer()), 0);
+        assert_eq!(cuTensorMapReplaceAddress((&raw mut replaced).cast(), moved.pointer()), 0);
         assert_eq!(replaced, moved.tiled().1);
         let bad = std::ptr::without_provenance_mut(8);
-        assert_eq!(cuTensorMapReplaceAddress(&raw mut replaced, bad), INVALID_VALUE);
+        assert_eq!(cuTensorMapReplaceAddress((&raw mut replaced).cast(), bad), INVALID_VALUE);
         assert_eq!(cuTensorMapReplaceAddress(null_mut(), moved.pointer()), INVALID_VALUE);
         let mut other = NO_MAP;
-        assert_eq!(cuTensorMapReplaceAddress(&raw mut other, moved.pointer()), INVALID_VALUE);
+        assert_eq!(cuTensorMapReplaceAddress((&raw mut other).cast(), moved.pointer()), INVALID_VALUE);
         let mut class = 7;
-        assert_eq!(cuTensorMapSetAllocationClass(&raw mut replaced, 2, &raw mut class), 0);
+        assert_eq!(cuTensorMapSetAllocationClass((&raw mut replaced).cast(), 2, &raw mut class), 0);
         assert_eq!(class, 1);
-        assert_eq!(cuTensorMapSetAllocationClass(&raw mut replaced, 3, null_mut()), INVALID_VALUE);
+        assert_eq!(cuTensorMapSetAllocationClass((&raw mut replaced).cast(), 3, null_mut()), INVALID_VALUE);
     }
 }
 
@@ -291,7 +223,7 @@ fn null_and_crooked_pointers_are_refused() {
         unsafe { cuTensorMapEncodeTiled(map, F32, 2, address, extents, strides, taken, steps, 0, 0, 0, 0) }
     };
     let (extents, strides, taken, steps) = (one.as_ptr(), one.as_ptr(), taken.as_ptr(), ones.as_ptr());
-    let map: *mut Map = &raw mut maps[0];
+    let map = (&raw mut maps[0]).cast();
     assert_eq!(encode(map, extents, strides, taken, steps), 0);
     for status in [
         encode(null_mut(), extents, strides, taken, steps),
@@ -340,7 +272,7 @@ fn wide_columns_need_a_newer_device() {
     // SAFETY: every array has three elements.
     let status = unsafe {
         cuTensorMapEncodeIm2colWide(
-            &raw mut map,
+            (&raw mut map).cast(),
             F16,
             3,
             tensor.pointer(),

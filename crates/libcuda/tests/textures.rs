@@ -2,37 +2,17 @@
 
 mod driver;
 
-use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::ffi::{CStr, c_void};
 use std::mem::zeroed;
 use std::ptr::null_mut;
 
 use cudarc::driver::sys::{
     CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY2D, CUDA_RESOURCE_DESC,
     CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUaddress_mode, CUarray, CUarray_format, CUfilter_mode,
-    CUmemorytype, CUresourceViewFormat, CUresourcetype, CUtexref,
+    CUmemorytype, CUresourceViewFormat, CUresourcetype,
 };
 
-use driver::{Handle, cuCtxSynchronize, cuLaunchKernel, cuMemAlloc_v2, cuMemcpyDtoH_v2};
-
-unsafe extern "C" {
-    fn cuMemcpyAtoH_v2(to: *mut c_void, from: CUarray, offset: usize, bytes: usize) -> u32;
-    fn cuMemcpy2D_v2(copy: *const CUDA_MEMCPY2D) -> u32;
-    fn cuArrayCreate_v2(result: *mut CUarray, description: *const CUDA_ARRAY_DESCRIPTOR) -> u32;
-    fn cuArray3DCreate_v2(result: *mut CUarray, description: *const CUDA_ARRAY3D_DESCRIPTOR) -> u32;
-    fn cuArrayDestroy(array: CUarray) -> u32;
-    fn cuTexObjectCreate(
-        result: *mut u64,
-        resource: *const CUDA_RESOURCE_DESC,
-        description: *const CUDA_TEXTURE_DESC,
-        view: *const CUDA_RESOURCE_VIEW_DESC,
-    ) -> u32;
-    fn cuTexObjectDestroy(object: u64) -> u32;
-    fn cuSurfObjectCreate(result: *mut u64, resource: *const CUDA_RESOURCE_DESC) -> u32;
-    fn cuSurfObjectDestroy(object: u64) -> u32;
-    fn cuModuleGetTexRef(result: *mut CUtexref, module: Handle, name: *const c_char) -> u32;
-    fn cuTexRefSetArray(reference: CUtexref, array: CUarray, flags: c_uint) -> u32;
-    fn cuTexRefSetFlags(reference: CUtexref, flags: c_uint) -> u32;
-}
+use driver::*;
 
 const PTX: &CStr = c"
 .version 7.0

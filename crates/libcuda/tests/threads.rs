@@ -5,7 +5,7 @@ mod driver;
 use std::process::Command;
 use std::ptr::null_mut;
 
-use driver::{cuCtxSynchronize, cuLaunchKernel};
+use driver::*;
 
 /// Blocks of which each leaves a number, many enough for all threads of the host; waited for, and asked about until they are done. It is a test
 /// like any other, and a program for the next one.
@@ -25,19 +25,16 @@ fn all_blocks_leave_their_numbers() {
     ret;
 }
 ";
-    unsafe extern "C" {
-        fn cuStreamQuery(stream: driver::Handle) -> u32;
-    }
     const NOT_READY: u32 = 600;
     if std::env::var_os("NO_THREADS").is_some() {
         std::thread::Builder::new().spawn(|| ()).expect_err("the limit holds");
     }
-    driver::start();
-    let number = driver::function(driver::load(PTX), c"number");
+    start();
+    let number = function(load(PTX), c"number");
     let (mut at, mut numbers) = (0, vec![0u32; 1 << 20]);
     // SAFETY: every pointer is good for its call.
     unsafe {
-        assert_eq!(driver::cuMemAlloc_v2(&raw mut at, 8 << 20), 0);
+        assert_eq!(cuMemAlloc_v2(&raw mut at, 8 << 20), 0);
         let launch = |mut at: u64| {
             let mut params = [(&raw mut at).cast()];
             let params = params.as_mut_ptr();
@@ -50,7 +47,7 @@ fn all_blocks_leave_their_numbers() {
             std::thread::yield_now();
         }
         for half in [at, at + (4 << 20)] {
-            assert_eq!(driver::cuMemcpyDtoH_v2(numbers.as_mut_ptr().cast(), half, 4 << 20), 0);
+            assert_eq!(cuMemcpyDtoH_v2(numbers.as_mut_ptr().cast(), half, 4 << 20), 0);
             assert!(numbers.iter().zip(0..).all(|(&number, i)| number == i));
         }
     }

@@ -2,21 +2,11 @@
 
 mod driver;
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString};
 use std::process::{Command, Stdio};
 use std::ptr::null_mut;
 
-use driver::{Handle, cuCtxSynchronize, cuLaunchKernel, cuMemAlloc_v2, cuMemcpyDtoH_v2};
-
-unsafe extern "C" {
-    fn cuMemFree_v2(address: u64) -> u32;
-    fn cuMemAllocAsync(result: *mut u64, bytes: usize, stream: Handle) -> u32;
-    fn cuMemAllocManaged(result: *mut u64, bytes: usize, flags: u32) -> u32;
-    fn cuMemsetD8_v2(address: u64, value: u8, count: usize) -> u32;
-    fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> u32;
-    fn cuMemcpyDtoD_v2(to: u64, from: u64, bytes: usize) -> u32;
-    fn cuDevicePrimaryCtxReset_v2(device: i32) -> u32;
-}
+use driver::*;
 
 /// All threads write one word, which comes from shared memory that nobody wrote. The module's `.const` memory is the driver's own.
 const PTX: &std::ffi::CStr = c"

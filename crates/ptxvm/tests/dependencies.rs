@@ -1,7 +1,5 @@
 //! What the library needs: nothing that only a command line has a use for.
 
-mod common;
-
 use std::collections::BTreeSet;
 
 /// The packages that a manifest names where programs that use the crate need them, too.
@@ -23,7 +21,7 @@ fn dependencies(manifest: &str) -> Vec<&str> {
 
 #[test]
 fn the_library_needs_nothing_of_a_command_line() {
-    let read = |path: &str| std::fs::read_to_string(common::root().join(path)).unwrap();
+    let read = |path: &str| std::fs::read_to_string(test_utils::root().join(path)).unwrap();
     let workspace = read("Cargo.toml");
     // The folder of a crate of the house: `lanes = { package = "ptxvm-lanes", path = "crates/lanes" }`.
     let folder = |name: &str| {

@@ -3,11 +3,6 @@
 //!
 //! `alone` is one host thread on the portable path, which is what Miri can run; `together` is four host threads.
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/header.rs"]
-mod header;
-#[path = "common/launch.rs"]
 mod launch;
 
 use ptxvm::{HostPath, LaunchConfig, LowerOptions};

@@ -2,11 +2,6 @@
 //!
 //! A kernel that crashes takes all others with it: `run` says which.
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/header.rs"]
-mod header;
-#[path = "common/launch.rs"]
 mod launch;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -24,7 +19,7 @@ const WAYS: [Way; 4] = [
 
 fn main() {
     let arguments = Arguments::from_args();
-    let folder = common::root().join("tests/run");
+    let folder = test_utils::root().join("tests/run");
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut trials = Vec::new();
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {

@@ -2,14 +2,12 @@
 //!
 //! A sample is replayed; `PTXVM_RECORD=all cargo test --release -p ptxvm-sass --test replay` replays all of it.
 
-mod record;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use record::{ILLEGAL, OTHER, Record, Section};
 use sass::{Arch, Field, Form, Instruction, Style, binary};
+use test_utils::words::{self, ILLEGAL, OTHER, Record, Section};
 
 /// One recorded answer.
 struct Entry {
@@ -92,7 +90,7 @@ fn what_is_packed_comes_back() {
     ];
     let texts: Vec<Vec<String>> = texts.iter().map(|texts| texts.map(str::to_owned).to_vec()).collect();
     let packed =
-        record::pack("a comment", &[(section.clone(), texts.clone()), (section.clone(), texts.clone())]);
+        words::pack("a comment", &[(section.clone(), texts.clone()), (section.clone(), texts.clone())]);
     let record = Record::read(packed.unwrap().as_slice()).unwrap();
     assert_eq!(record.sections, [section.clone(), section]);
     for (target, n) in (0..6).map(|n| (n / 3, n % 3)) {
@@ -225,7 +223,7 @@ fn groups_have_the_text_that_nvdisasm_prints() {
         let n: &mut usize = targets.entry(arch).or_default();
         let control = u64::from_str_radix(columns[1], 16).unwrap();
         let words: Vec<u8> =
-            [&[control], &record::group(*n)[..]].concat().into_iter().flat_map(u64::to_le_bytes).collect();
+            [&[control], &words::group(*n)[..]].concat().into_iter().flat_map(u64::to_le_bytes).collect();
         let lines = binary::raw(arch, &words);
         for (line, theirs) in lines[1..].iter().zip(&columns[2..]) {
             let ours = line.text(Style::Nvdisasm).unwrap_or_else(|| ILLEGAL.to_owned());

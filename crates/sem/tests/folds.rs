@@ -2,10 +2,7 @@
 //!
 //! `SEM_TEST_FOLDS` names another file of vectors to check instead.
 
-#[path = "folds/check.rs"]
-mod check;
-
-use check::{check, is_folding_error};
+use test_utils::folds::{check, is_folding_error};
 
 #[test]
 fn equal_to_what_ptxas_folds() {

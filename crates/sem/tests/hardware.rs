@@ -1,15 +1,13 @@
 //! What NVIDIA GPUs compute, as `cargo xtask record hardware` wrote it down in `conformance/hardware`: one file for each
 //! GPU that somebody recorded. Where there is none, nothing is compared, and the test says so.
 
-#[path = "folds/check.rs"]
-mod check;
-
 use std::fs;
 use std::path::Path;
 
 use sem::convert;
 use sem::format::{BF16, F16, F32, F64, Format};
 use sem::round::Mode;
+use test_utils::folds::check;
 
 /// Instructions whose results the manual leaves open within a bound.
 fn is_approximate(line: &str) -> bool {
@@ -19,7 +17,7 @@ fn is_approximate(line: &str) -> bool {
 /// Whether the recorded result of an approximate instruction is near that of `sem`. The bounds are wider than the
 /// manual's: a record shows more than they say.
 fn is_near(recorded: &str) -> Result<(), String> {
-    let Err(message) = check::check(recorded) else { return Ok(()) };
+    let Err(message) = check(recorded) else { return Ok(()) };
     let bits = |text: &str| u64::from_str_radix(text.trim(), 16).ok();
     let expected = recorded.rsplit(" = ").next().and_then(bits);
     let (Some(theirs), Some(ours)) = (expected, message.rsplit("got ").next().and_then(bits)) else {
@@ -66,11 +64,7 @@ fn equal_to_what_gpus_compute() {
         let mut failures = Vec::new();
         // The first line says how the record was made.
         for line in text.lines().skip(1) {
-            failures.extend(if is_approximate(line) {
-                is_near(line).err()
-            } else {
-                check::check(line).err()
-            });
+            failures.extend(if is_approximate(line) { is_near(line).err() } else { check(line).err() });
         }
         let count = text.lines().count() - 1;
         println!("{}: {count} vectors", path.display());

@@ -1,11 +1,9 @@
 //! Carry chains and 64-bit bit fields on what the code computes that ptxas 13.5 makes of them (`cargo xtask record integer`).
 
-#[path = "folds/record.rs"]
-mod record;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use isa::Action;
+use test_utils::record;
 
 /// What the destinations of a chain hold: `sub.cc.u32 d0, a, b; addc.u32 d1, 0, 0` of a, b and c.
 fn run(chain: &str, values: &[u64]) -> Result<Vec<u64>, String> {
@@ -49,7 +47,7 @@ fn check(line: &str) -> Result<(), String> {
 
 #[test]
 fn equal_to_the_code_that_ptxas_makes() {
-    let text = record::agrees("integer.txt.zst", check);
+    let text = record::agrees("values/integer.txt.zst", check);
     let lines: Vec<&str> = text.lines().collect();
     let instructions = lines.iter().flat_map(|line| line.split(" : ").next().unwrap_or_default().split("; "));
     let opcodes: BTreeSet<&str> =

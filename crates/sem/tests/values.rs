@@ -1,25 +1,17 @@
 //! The core instructions on values that ptxas 13.5 and libnvvm 12.9 fold: NaNs, zeros, subnormals, infinities, extremes
 //! of integers, both values of the predicate. `cargo xtask record values` recorded them in `conformance/values`.
 
-#[path = "folds/check.rs"]
-mod check;
-
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 
-use check::{check, is_folding_error, with_one_nan};
+use test_utils::folds::{check, is_folding_error, with_one_nan};
+use test_utils::record;
 
 /// Replays a record, of so many vectors and forms at least.
 fn replay(name: &str, vectors: usize, least_forms: usize) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/values").join(name);
-    let bytes =
-        zstd::decode_all(fs::File::open(path).expect("the record is there")).expect("it is compressed");
-    let text = String::from_utf8(bytes).expect("it is text");
+    let text = record::read(name);
     let mut forms: BTreeMap<&str, usize> = BTreeMap::new();
     let mut failures = Vec::new();
-    // The first line says how the record was made.
-    for line in text.lines().skip(1) {
+    for line in text.lines() {
         *forms.entry(line.split(' ').next().unwrap_or_default()).or_default() += 1;
         if !is_folding_error(line)
             && let Err(message) = check(&with_one_nan(line))
@@ -40,10 +32,10 @@ fn replay(name: &str, vectors: usize, least_forms: usize) {
 
 #[test]
 fn equal_to_what_ptxas_folds() {
-    replay("folds.txt.zst", 100_000, 1000);
+    replay("values/folds.txt.zst", 100_000, 1000);
 }
 
 #[test]
 fn equal_to_what_libnvvm_folds() {
-    replay("libnvvm.txt.zst", 100_000, 1500);
+    replay("values/libnvvm.txt.zst", 100_000, 1500);
 }

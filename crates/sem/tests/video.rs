@@ -1,11 +1,9 @@
 //! Video instructions on what the code computes that ptxas 13.5 makes of them (`cargo xtask record video`).
 
-#[path = "folds/record.rs"]
-mod record;
-
 use std::collections::BTreeSet;
 
 use isa::{Action, Parts, Selector};
+use test_utils::record;
 
 /// `vadd.s32.u32.s32 d.h0, -a.b1, b, c : 1 2 3 = 4`
 fn check(line: &str) -> Result<(), String> {
@@ -43,7 +41,7 @@ fn check(line: &str) -> Result<(), String> {
 
 #[test]
 fn equal_to_the_code_that_ptxas_makes() {
-    let text = record::agrees("video.txt.zst", check);
+    let text = record::agrees("values/video.txt.zst", check);
     let lines: Vec<&str> = text.lines().collect();
     let opcodes: BTreeSet<&str> = lines.iter().filter_map(|line| line.split('.').next()).collect();
     assert_eq!(opcodes.len(), 23, "{opcodes:?}");

@@ -2,11 +2,11 @@
 
 use super::list::Mutant;
 use crate::codegen::root;
-use crate::date::today;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
+use test_utils::date::today;
 
 const HEADER: &str = "\
 # Planted faults

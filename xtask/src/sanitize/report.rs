@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Skipped, Tool};
 use crate::codegen::root;
-use crate::date::today;
+use test_utils::date::today;
 
 const HEADER: &str = "\
 # Sanitizers

@@ -1,9 +1,6 @@
 //! What the tests of the command share: running it, and comparing arrays.
 #![allow(dead_code)] // each test uses a part
 
-#[path = "../../../ptxvm/tests/common/mod.rs"]
-mod library;
-
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 #[allow(unused_imports)] // each test uses a part
-pub use library::{compare, corpus, root};
+pub use test_utils::{compare, corpus, root};
 
 /// A command that has ended.
 pub struct Outcome {

@@ -6,7 +6,7 @@ use std::path::Path;
 use libtest_mimic::{Failed, Trial};
 use serde::Deserialize;
 
-use super::{WAYS, common, header, object};
+use crate::{WAYS, common, header, object};
 
 /// A line of the record.
 #[derive(Deserialize)]
@@ -61,8 +61,8 @@ fn stale(folder: &Path, pairs: &[Pair]) -> Vec<String> {
     let mut recorded: BTreeMap<String, &str> =
         pairs.iter().map(|pair| (pair.name.clone(), pair.source.as_str())).collect();
     let mut stale = Vec::new();
-    for tool in super::files(folder).into_iter().filter(|path| path.is_dir()) {
-        for path in super::files(&tool) {
+    for tool in crate::files(folder).into_iter().filter(|path| path.is_dir()) {
+        for path in crate::files(&tool) {
             let name = path.strip_prefix(folder).unwrap_or(&path).with_extension("").display().to_string();
             let source = std::fs::read_to_string(&path).unwrap_or_default();
             if recorded.remove(&name) != Some(source.as_str()) {

@@ -1,5 +1,6 @@
 //! Constants of the functions of binary64, which stand in a file of their own.
 
+// They are private to the handlers.
 #[allow(dead_code)]
 #[path = "../../src/approx64/tables.rs"]
 mod tables;

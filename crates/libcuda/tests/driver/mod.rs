@@ -1,37 +1,15 @@
-//! The driver's C functions that most tests call, and a context to call them in.
-#![allow(dead_code, reason = "no test calls all of them")]
+//! The driver's C functions, and a context to call them in.
+#![allow(dead_code, unused_imports, reason = "each test calls some of them")]
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+mod functions;
+
+use std::ffi::CStr;
 use std::ptr::null_mut;
 
 // Its symbols are what is tested.
 use ptxvm_libcuda as _;
 
-pub type Handle = *mut c_void;
-
-unsafe extern "C" {
-    fn cuInit(flags: c_uint) -> u32;
-    fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
-    pub fn cuCtxSetCurrent(context: Handle) -> u32;
-    pub fn cuCtxSynchronize() -> u32;
-    pub fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
-    pub fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32;
-    pub fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
-    pub fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
-    pub fn cuLaunchKernel(
-        function: Handle,
-        grid_x: c_uint,
-        grid_y: c_uint,
-        grid_z: c_uint,
-        block_x: c_uint,
-        block_y: c_uint,
-        block_z: c_uint,
-        shared: c_uint,
-        stream: Handle,
-        params: *mut *mut c_void,
-        extra: *mut *mut c_void,
-    ) -> u32;
-}
+pub use functions::*;
 
 /// Makes the primary context of device 0 current in this thread, and returns it.
 pub fn start() -> Handle {

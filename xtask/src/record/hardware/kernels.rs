@@ -8,30 +8,8 @@ use super::Result;
 use super::driver::Driver;
 use super::gpu::Gpu;
 use super::tensor_map::{self, Map};
-use crate::date::today;
-
-/// What the headers of the kernels need of the tests that they are shared with.
-mod common {
-    use std::fmt::Write as _;
-
-    /// Whether bytes are those that a header lists, element by element.
-    pub fn compare(got: &[u8], wanted: &[u8], width: usize) -> Result<(), String> {
-        if got.len() != wanted.len() {
-            return Err(format!("{} bytes, expected {}", got.len(), wanted.len()));
-        }
-        let pairs = got.chunks_exact(width).zip(wanted.chunks_exact(width)).enumerate();
-        let different: Vec<_> = pairs.filter(|(_, (got, wanted))| got != wanted).collect();
-        let hex = |bytes: &[u8]| bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let mut text = format!("{} of {} elements differ", different.len(), got.len() / width);
-        for (i, (got, wanted)) in different.iter().take(8) {
-            let _ = write!(text, "; [{i}] is 0x{}, expected 0x{}", hex(got), hex(wanted));
-        }
-        if different.is_empty() { Ok(()) } else { Err(text) }
-    }
-}
-
-#[path = "../../../../crates/ptxvm/tests/common/header.rs"]
-mod header;
+use test_utils::date::today;
+use test_utils::header;
 
 /// An argument of a launch.
 pub enum Argument {
@@ -248,5 +226,4 @@ pub fn record(root: &Path, to: &Path, words: &[String]) -> Result<()> {
 }
 
 #[cfg(test)]
-#[path = "kernel_tests.rs"]
 mod tests;

@@ -21,10 +21,10 @@ use isa::{Action, FORMS, FormId, Target, Version};
 use serde::Serialize;
 
 use super::Result;
-use crate::date::today;
 use gpu::Gpu;
 pub use kernels::record as record_kernels;
 use program::Program;
+use test_utils::date::today;
 
 /// What is recorded if nothing else is asked for: the core, what it leans on, and what the manual leaves open.
 const OPCODES: [&str; 23] = [

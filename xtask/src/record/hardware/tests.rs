@@ -1,9 +1,8 @@
 //! The programs, run by ptxvm in place of a GPU: they must be legal, and bring the operands to the instruction.
 
-#[path = "../../../../crates/sem/tests/folds/check.rs"]
-mod check;
-
 use std::collections::HashSet;
+
+use test_utils::folds::check;
 
 use super::*;
 
@@ -37,7 +36,7 @@ fn every_program_runs_its_instruction() {
         }
         let lines = answers(&mut Interpreter, &program, (Version::MAX, target), 3, &mut random);
         for line in lines.unwrap_or_else(|error| panic!("{}: {error}", program.mnemonic)) {
-            check::check(&line).unwrap_or_else(|message| panic!("{message}"));
+            check(&line).unwrap_or_else(|message| panic!("{message}"));
         }
         count += 1;
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::super::Result;
-use super::format::{ILLEGAL, OTHER};
+use test_utils::words::{ILLEGAL, OTHER};
 
 /// A control word of Maxwell that says nothing: no stall, no barriers.
 const SILENT: u64 = 0x7e0 | 0x7e0 << 21 | 0x7e0 << 42;

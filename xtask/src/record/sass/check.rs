@@ -6,8 +6,8 @@ use ::sass::{Arch, Instruction};
 
 use super::super::Result;
 use super::super::oracle::Disassembler;
-use super::format::{ILLEGAL, OTHER, Section};
 use super::{ask, words};
+use test_utils::words::{ILLEGAL, OTHER, Section};
 
 /// What was found.
 #[derive(Default)]

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use super::super::Result;
 use super::super::oracle::Disassembler;
-use super::format::{ILLEGAL, Random, group};
 use super::{ask, provenance};
+use test_utils::words::{ILLEGAL, Random, group};
 
 const TARGETS: [&str; 5] = ["sm_52", "sm_53", "sm_60", "sm_61", "sm_62"];
 

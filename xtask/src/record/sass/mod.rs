@@ -3,8 +3,6 @@
 mod ask;
 mod check;
 mod cubins;
-#[path = "../../../../crates/sass/tests/record/mod.rs"]
-mod format;
 mod groups;
 mod lowering;
 mod words;

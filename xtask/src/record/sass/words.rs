@@ -7,8 +7,8 @@ use std::{fs, thread};
 
 use super::super::Result;
 use super::super::oracle::Disassembler;
-use super::format::{Record, Section, pack};
 use super::{ask, provenance};
+use test_utils::words::{Record, Section, pack};
 
 /// A form in one generation: how its words are told from others, and which of their bits mean nothing.
 struct Form {

@@ -1,6 +1,4 @@
 //! Reading a vector of constants that ptxas folds, and comparing it with what `sem` computes.
-// Not every test that reads vectors needs all of it.
-#![allow(dead_code)]
 
 use isa::{Action, Rounding};
 use sem::arith;

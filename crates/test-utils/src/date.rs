@@ -1,4 +1,4 @@
-//! Today's date. xtask includes this file, too.
+//! Today's date, for records.
 
 use std::time::SystemTime;
 

@@ -2,7 +2,7 @@
 
 use ptxvm::{Arg, Array, Device, Function, LaunchConfig, Loaded, LowerOptions, Module};
 
-use super::header::{self, Launch};
+use test_utils::header::{self, Launch};
 
 /// Makes all launches that the header of a text asks for, with these passes of the lowering.
 pub fn run(text: &str, passes: &LowerOptions, configure: fn(&mut LaunchConfig)) -> Result<(), String> {

@@ -1,10 +1,7 @@
-//! A program in C on a library, as the dynamic linker finds it. These tests need `gcc`.
+//! A program in C on the CUDA runtime, as the dynamic linker finds it. These tests need `gcc`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
-
-// It is found beside the runtime.
-use ptxvm_libcuda as _;
 
 /// Where cargo puts the libraries that it builds for this test.
 fn libraries() -> PathBuf {
@@ -22,7 +19,7 @@ pub fn registered(major: u32) -> Output {
         std::os::unix::fs::symlink(libraries().join(library), folder.path().join(name)).expect("a link");
     }
     let program = folder.path().join("registered");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../libcudart/tests/c/registered.c");
+    let source = crate::root().join("crates/libcudart/tests/registered.c");
     let mut gcc = Command::new("gcc");
     gcc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-prio-ctor-dtor", "-pthread"]);
     gcc.arg(format!("-DMAJOR={major}")).arg(source).arg("-o").arg(&program);

@@ -1,17 +1,19 @@
 //! The headers of the kernels in `tests/run`: how to launch them, and what must come out (`tests/run/README.md`).
-#![allow(dead_code)] // each test uses a part
 
 use half::{bf16, f16};
-
-use super::common;
 
 /// One launch that a header asks for.
 #[derive(Debug, Default)]
 pub struct Launch {
+    /// The options of `ptxvm run`.
     pub words: Vec<String>,
+    /// The exit code.
     pub exit: i32,
+    /// What the output must contain.
     pub stdout: Vec<String>,
+    /// What the output must not contain.
     pub no_stdout: Vec<String>,
+    /// What the errors must contain.
     pub stderr: Vec<String>,
     /// Argument and its expected elements.
     pub out: Vec<(usize, Vec<String>)>,
@@ -70,7 +72,7 @@ impl Launch {
             })
             .collect();
         let wanted: Vec<u8> = wanted.concat();
-        common::compare(&got, &wanted, width).map_err(|error| format!("argument {index}: {error}"))
+        crate::compare(&got, &wanted, width).map_err(|error| format!("argument {index}: {error}"))
     }
 
     /// The specification of an argument.

@@ -4,9 +4,6 @@
 //!
 //! The kernels are not in this repository. Where they are not at hand, each file is skipped by name and counted.
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "harness/pointers.rs"]
 mod pointers;
 
 use std::collections::BTreeMap;
@@ -28,11 +25,11 @@ type Record = BTreeMap<(String, String), String>;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let record_path = common::root().join("conformance/corpus/runs.tsv");
+    let record_path = test_utils::root().join("conformance/corpus/runs.tsv");
     let recorded = Arc::new(read_record(&record_path));
     let bless = std::env::var_os("PTXVM_BLESS").is_some();
     let found = Arc::new(Mutex::new(Record::new()));
-    let corpus = common::corpus();
+    let corpus = test_utils::corpus();
     let mut files: Vec<String> = recorded.keys().map(|(file, _)| file.clone()).collect();
     if let Some(corpus) = &corpus {
         files = ptx_files(corpus);
@@ -225,7 +222,7 @@ fn read_record(path: &Path) -> Record {
 fn write_record(path: &Path, record: &Record) -> std::io::Result<()> {
     let mut text =
         "# File, kernel, and how it ends on buffers of zeros and of small integers, with made-up arguments \
-                    (crates/ptxvm/tests/harness.rs).\n"
+                    (crates/ptxvm/tests/harness/main.rs).\n"
             .to_owned();
     for ((file, kernel), outcome) in record {
         text += &format!("{file}\t{kernel}\t{outcome}\n");
