@@ -26,7 +26,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// 64 of them.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -35,7 +35,7 @@ impl Random {
 
     /// A number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.bits() % bound
     }
 }
 
@@ -78,7 +78,7 @@ impl Section {
 
     fn word(&self, n: usize, random: &mut Random) -> u128 {
         let (mask, value) = self.opcode;
-        let mut word = u128::from(random.next()) << 64 | u128::from(random.next());
+        let mut word = u128::from(random.bits()) << 64 | u128::from(random.bits());
         word = word >> (128 - self.bits) & !mask | value;
         let plain = self.halves || n % 4 >= 2;
         if self.bits == 128 && (plain || !n.is_multiple_of(4)) {

@@ -40,7 +40,7 @@ const REFUSED: u64 = 8 << 17;
 /// A quarter is anything. In the others the bit that is refused is clear, and in one of those that are left some are issued
 /// together: but never the last with what is in the next group, which nvdisasm then refuses.
 fn control(n: usize, random: &mut Random) -> u64 {
-    let any = random.next();
+    let any = random.bits();
     let mut control = if n.is_multiple_of(8) { any & 1 << 63 } else { 0 };
     for slot in 0..3 {
         let mut bits = any >> (21 * slot) & 0x1f_ffff;
