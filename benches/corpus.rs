@@ -164,7 +164,7 @@ fn sees_height(text: &str) -> bool {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let Some(corpus) = common::corpus() else { return println!("the corpus is not here") };
+    let Some(corpus) = common::corpus() else { return };
     let mut rows = Vec::new();
     for (number, case) in common::cases(&common::root().join("tests/corpus")).iter().enumerate() {
         let name = case.name(number);

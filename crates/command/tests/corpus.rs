@@ -1,7 +1,8 @@
 //! Kernels of real compilers, launched with recorded inputs: every bit must be the expected one (`tests/corpus`), also while tools
 //! watch, which find nothing that is an error.
 //!
-//! The kernels are not in this repository. Where they are not at hand, each case is skipped by name and counted.
+//! The kernels are not in this repository (tests/corpus/README.md). Cases of files that are not at hand are skipped, by
+//! name and counted.
 
 mod common;
 
@@ -13,7 +14,7 @@ const NOT_AWAITED: &str = "triton39/matmul_f16_sm100.ptx";
 fn main() {
     let arguments = Arguments::from_args();
     let folder = common::root().join("tests/corpus");
-    let corpus = common::corpus();
+    let corpus = common::corpus::found();
     let mut trials = Vec::new();
     for (number, case) in common::cases(&folder).into_iter().enumerate() {
         let tools = if case.kernel == NOT_AWAITED { "racecheck,initcheck,leakcheck" } else { "all" };
@@ -22,12 +23,11 @@ fn main() {
             ("reference", ["--engine", "reference"]),
             ("tools", ["--tool", tools]),
         ] {
-            let (folder, corpus, case) = (folder.clone(), corpus.clone(), case.clone());
-            let (missing, name) = (corpus.is_none(), format!("{}::{way}", case.name(number)));
-            let run = move || {
-                let corpus = corpus.ok_or("the corpus is not here")?;
-                Ok(case.run(&corpus.join(&case.kernel), &folder, &options, None)?)
-            };
+            let kernel =
+                corpus.as_ref().map(|corpus| corpus.join(&case.kernel)).filter(|path| path.is_file());
+            let (missing, name) = (kernel.is_none(), format!("{}::{way}", case.name(number)));
+            let (folder, case) = (folder.clone(), case.clone());
+            let run = move || Ok(case.run(&kernel.ok_or(common::corpus::MISSING)?, &folder, &options, None)?);
             trials.push(Trial::test(name, run).with_ignored_flag(missing));
         }
     }

@@ -1,30 +1,11 @@
 //! Every file of the corpus that the checker accepts is lowered, and the lowered code keeps its invariants.
 //!
-//! The corpus is not part of the project: without it the test says so and passes.
+//! The corpus is not in the repository: without it the test says how to make it, and passes.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 use ir::{Function, OpKind, Program, SlotKind, Touch};
-
-fn corpus() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    folder.is_dir().then_some(folder)
-}
-
-fn ptx_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("a readable folder").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            files.extend(ptx_files(&path));
-        } else if path.extension().is_some_and(|e| e == "ptx") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files
-}
+use test_utils::corpus;
 
 /// The lowered program of a text that checks, and what the checker says otherwise.
 fn compile(text: &str) -> (Option<Program>, Vec<diag::Diagnostic>) {
@@ -93,13 +74,14 @@ fn verify(function: &Function, name: &str) {
 
 #[test]
 fn the_corpus_is_lowered() {
-    let Some(folder) = corpus() else {
-        eprintln!("skipped: the corpus is not at ../shared/corpus (450 files not lowered)");
+    let all = corpus::ptx_files(&corpus::path());
+    if all.is_empty() {
+        eprintln!("skipped: 1 test, corpus::the_corpus_is_lowered, because {}", corpus::MISSING);
         return;
-    };
+    }
     let (mut files, mut accepted, mut functions, mut unsupported) = (0, 0, 0, 0);
     let mut missing = BTreeSet::new();
-    for path in ptx_files(&folder) {
+    for path in all {
         files += 1;
         let text = std::fs::read_to_string(&path).expect("a text file");
         let (program, diagnostics) = compile(&text);

@@ -1,28 +1,10 @@
 //! Files that parse without a word, print, and parse to the same tree again: those of `tests/roundtrip`, and where it
-//! is there a corpus of real files.
+//! is there the corpus of what compilers wrote (`tests/corpus/README.md`).
 
 use std::path::{Path, PathBuf};
 
 use diag::{Color, SourceFile, render};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn ptx_files(directory: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return;
-    };
-    for entry in entries {
-        let path = entry.expect("a readable directory").path();
-        if path.is_dir() {
-            ptx_files(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "ptx") {
-            files.push(path);
-        }
-    }
-    files.sort();
-}
+use test_utils::{corpus, root};
 
 /// What is wrong with a file.
 fn complaint(path: &Path) -> Option<String> {
@@ -56,18 +38,16 @@ fn check(files: &[PathBuf]) {
 
 #[test]
 fn own_files() {
-    let mut files = Vec::new();
-    ptx_files(&root().join("tests/roundtrip"), &mut files);
+    let files = corpus::ptx_files(&root().join("tests/roundtrip"));
     assert!(files.len() >= 5, "tests/roundtrip is gone");
     check(&files);
 }
 
 #[test]
 fn corpus() {
-    let mut files = Vec::new();
-    ptx_files(&root().join("../shared/corpus"), &mut files);
+    let files = corpus::ptx_files(&corpus::path());
     if files.is_empty() {
-        eprintln!("skipped: 1 test, roundtrip::corpus, because ../shared/corpus is not there");
+        eprintln!("skipped: 1 test, roundtrip::corpus, because {}", corpus::MISSING);
         return;
     }
     check(&files);

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 pub mod bad_file;
+pub mod corpus;
 pub mod date;
 #[cfg(feature = "folds")]
 pub mod folds;
@@ -21,12 +22,6 @@ pub mod words;
 /// Root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Kernels of real compilers, where they are kept; `None` elsewhere.
-pub fn corpus() -> Option<PathBuf> {
-    let corpus = root().join("../shared/corpus");
-    corpus.is_dir().then_some(corpus)
 }
 
 /// Whether all elements have the same bits; shows the first few that differ.

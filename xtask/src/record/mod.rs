@@ -11,7 +11,7 @@ mod legality;
 pub mod lines;
 pub mod oracle;
 mod sass;
-mod tools;
+pub mod tools;
 mod values;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ use std::{error, fs, result};
 
 use serde::Serialize;
 
+use crate::folder;
 use oracle::Oracle;
 
 /// The outcome of a chore: nothing but a message for the person who started it.
@@ -55,9 +56,9 @@ pub enum Record {
     },
     /// What ptxas 13.5 and 12.9 say about each file of the corpus of real PTX
     Corpus {
-        /// The folder that holds the corpus
-        #[arg(long, default_value = "../shared/corpus")]
-        from: PathBuf,
+        /// The folder that holds the corpus [default: what PTXVM_CORPUS names, or target/corpus]
+        #[arg(long)]
+        from: Option<PathBuf>,
     },
     /// What ptxas 13.5 and 12.9 say about every form of the core instructions, and 13.5 about random lines and modules of all others
     Legality {
@@ -161,7 +162,8 @@ pub fn run(what: &Record) -> Result<()> {
         Record::Fail { check } => fail::record(&oracles, &root.join("tests/fail"), *check),
         Record::Tools { all } => tools::record(&oracles, &root.join("tests/tools"), *all),
         Record::Corpus { from } => {
-            corpus::record(&oracles, &root.join(from), &root.join("conformance/corpus"))
+            let from = from.as_ref().map_or_else(test_utils::corpus::path, |from| root.join(from));
+            corpus::record(&oracles, &from, &root.join("conformance/corpus"))
         }
         Record::Values { count } => values::record(&root, &oracles, *count),
         Record::Hardware { opcodes, kernels: true, to, .. } => {

@@ -134,7 +134,7 @@ fn compile(nvcc: &Path, name: &str, text: &str) -> Result<String> {
 }
 
 /// A `.file` without the folders of this machine: headers are named as they are included.
-fn without_folder(line: &str) -> String {
+pub fn without_folder(line: &str) -> String {
     let Some((head, path)) = line.split_once('"').filter(|(head, _)| head.trim_start().starts_with(".file"))
     else {
         return line.to_owned();
