@@ -2,6 +2,7 @@
 
 mod client;
 mod codegen;
+mod corpus;
 mod docs;
 mod mutants;
 mod record;
@@ -24,6 +25,8 @@ enum Chore {
     Client(client::Options),
     /// Compile isa/*.isa into crates/isa/src/generated.
     Codegen(codegen::Options),
+    /// Compile the kernels of tests/corpus/sources with compilers of the public registries.
+    Corpus(corpus::Options),
     /// Write docs/isa, and which recordings back which instruction.
     Docs(docs::Options),
     /// Plant one fault after the other in a copy of the tree, and see whether the tests notice.
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
         Chore::Client(options) => client::run(&options),
         Chore::Codegen(options) => codegen::run(&options),
+        Chore::Corpus(options) => corpus::run(&options),
         Chore::Docs(options) => docs::run(&options),
         Chore::Mutants(options) => mutants::run(&options),
         Chore::Sanitize(options) => sanitize::run(&options),

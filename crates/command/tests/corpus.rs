@@ -8,16 +8,17 @@ mod common;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// Where synccheck finds what the kernel does wrong: it computes with registers of `tcgen05.ld`, and `tcgen05.wait::ld` comes behind that.
-const NOT_AWAITED: &str = "triton39/matmul_f16_sm100.ptx";
+/// Where synccheck finds what the kernels do wrong: they compute with registers of `tcgen05.ld`, and `tcgen05.wait::ld` comes behind that.
+const NOT_AWAITED: [&str; 2] = ["triton39/matmul_f16_sm100.ptx", "triton-3.9/matmul_f16_sm100.ptx"];
 
 fn main() {
     let arguments = Arguments::from_args();
     let folder = common::root().join("tests/corpus");
     let corpus = common::corpus::found();
     let mut trials = Vec::new();
-    for (number, case) in common::cases(&folder).into_iter().enumerate() {
-        let tools = if case.kernel == NOT_AWAITED { "racecheck,initcheck,leakcheck" } else { "all" };
+    for (number, case) in common::cases(&folder).into_iter().flat_map(common::Case::launches).enumerate() {
+        let tools =
+            if NOT_AWAITED.contains(&case.kernel.as_str()) { "racecheck,initcheck,leakcheck" } else { "all" };
         for (way, options) in [
             ("interpreter", ["--engine", "interpreter"]),
             ("reference", ["--engine", "reference"]),

@@ -19,7 +19,7 @@ pub fn found() -> Option<PathBuf> {
 }
 
 /// What a test says that finds no corpus.
-pub const MISSING: &str = "there is no corpus: PTXVM_CORPUS names its folder, or it is in target/corpus (tests/corpus/README.md)";
+pub const MISSING: &str = "there is no corpus: `cargo xtask corpus` makes one in target/corpus, and PTXVM_CORPUS names another folder";
 
 /// The PTX files in a folder and its sub-folders, in the order of their paths.
 pub fn ptx_files(folder: &Path) -> Vec<PathBuf> {

@@ -12,6 +12,7 @@ FOLDER = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(FOLDER.parents[1] / "examples"))
 
 from exact import exp2, fma, shuffle_down, shuffle_xor  # noqa: E402, F401
+from made import made  # noqa: E402
 
 CASES = []
 
@@ -43,6 +44,8 @@ def case(file, grid, block, args, outputs, entry=None, shared=0, note=None, ulps
     entry_of = {"kernel": file, "grid": pad3(grid), "block": pad3(block), "shared": shared}
     if entry:
         entry_of["entry"] = entry
+    if made(file, entry):
+        entry_of["made"] = made(file, entry)
     if lenient:
         entry_of["lenient"] = True
     if note:

@@ -19,7 +19,6 @@ use std::{error, fs, result};
 
 use serde::Serialize;
 
-use crate::folder;
 use oracle::Oracle;
 
 /// The outcome of a chore: nothing but a message for the person who started it.

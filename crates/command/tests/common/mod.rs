@@ -75,6 +75,8 @@ pub fn host_paths() -> Vec<&'static str> {
 #[derive(Clone, Deserialize)]
 pub struct Case {
     pub kernel: String,
+    /// A kernel that `cargo xtask corpus` makes, which takes the same arguments and must do the same.
+    pub made: Option<String>,
     pub entry: Option<String>,
     pub grid: [u32; 3],
     pub block: [u32; 3],
@@ -103,6 +105,12 @@ pub fn cases(folder: &Path) -> Vec<Case> {
 }
 
 impl Case {
+    /// The case itself, and the same launch of the kernel that `cargo xtask corpus` makes, if there is one.
+    pub fn launches(self) -> impl Iterator<Item = Case> {
+        let made = self.made.clone().map(|kernel| Case { kernel, made: None, ..self.clone() });
+        [self].into_iter().chain(made)
+    }
+
     /// A name to select it by.
     pub fn name(&self, number: usize) -> String {
         let entry = self.entry.as_deref().unwrap_or_default();

@@ -1,0 +1,10 @@
+// What kernels in C for the target call special registers, and the attribute of kernels.
+#define KERNEL __attribute__((nvptx_kernel))
+#define GLOBAL __attribute__((address_space(1)))
+#define SHARED __attribute__((address_space(3)))
+#define CONSTANT __attribute__((address_space(4)))
+#define THREAD __nvvm_read_ptx_sreg_tid_x()
+#define BLOCK __nvvm_read_ptx_sreg_ctaid_x()
+#define THREADS __nvvm_read_ptx_sreg_ntid_x()
+#define BLOCKS __nvvm_read_ptx_sreg_nctaid_x()
+#define INDEX (BLOCK * THREADS + THREAD)
