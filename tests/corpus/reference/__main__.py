@@ -13,6 +13,7 @@ import from_libdevice  # noqa: E402
 import from_llvm  # noqa: E402
 import from_numba  # noqa: E402
 import from_nvidia  # noqa: E402
+import from_ours  # noqa: E402
 import from_pycuda  # noqa: E402
 import from_tinygrad  # noqa: E402
 import from_tinygrad_more  # noqa: E402
@@ -28,6 +29,7 @@ PRODUCERS = (
     from_tinygrad_more,
     from_triton,
     from_libdevice,
+    from_ours,
 )
 for producer in PRODUCERS:
     producer.cases()
