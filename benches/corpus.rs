@@ -164,7 +164,7 @@ fn sees_height(text: &str) -> bool {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let Some(corpus) = common::corpus() else { return };
+    let Some(corpus) = common::corpus::found() else { return };
     let mut rows = Vec::new();
     let cases = common::cases(&common::root().join("tests/corpus")).into_iter();
     for (number, case) in cases.flat_map(common::Case::launches).enumerate() {
