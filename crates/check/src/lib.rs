@@ -35,7 +35,6 @@ mod link;
 mod literal;
 mod matching;
 mod messages;
-mod missing;
 pub mod module;
 mod moves;
 mod near_fit;

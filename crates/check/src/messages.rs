@@ -1,6 +1,6 @@
 //! Messages of ptxas about modifiers that differ for some instructions.
 
-use isa::{Form, Mod, Opcode, Picks, SelectError, Target, Token, Type, Version};
+use isa::{Faulty, Form, Message, Mod, Opcode, Picks, SelectError, Target, Token, Type, Version, fill};
 
 /// The messages for an error of selection, if they differ from the general message of `isa`.
 pub(crate) fn special(
@@ -61,7 +61,7 @@ pub(crate) fn special(
             }
             _ => None,
         },
-        SelectError::Missing { slot, .. } => crate::missing::message(slot, form, name, picks, modifiers),
+        SelectError::Missing { .. } => by_table(error, form, name, picks, modifiers),
         SelectError::Repeated { index } if form.opcode == Opcode::Vote && votes_twice(modifiers, index) => {
             one("Multiple vote modifiers specified".to_owned())
         }
@@ -296,6 +296,39 @@ pub(crate) fn special(
         }
         _ => None,
     }
+}
+
+/// The messages that the table has for an error, by the first line that applies.
+fn by_table(
+    error: &SelectError,
+    form: &Form,
+    name: &str,
+    picks: &Picks,
+    modifiers: &[&str],
+) -> Option<Vec<String>> {
+    let shape = || modifiers.iter().copied().find(|m| crate::required::is_shape(m));
+    Message::about(error, Faulty { form, modifiers, types: picks.types() }).find_map(|message| {
+        let value = |placeholder: &str| match placeholder {
+            "op" => Some(name.to_owned()),
+            "modifiers" => Some(modifiers.iter().map(|word| format!(".{word}")).collect()),
+            "product" => crate::vector::group_name(form, picks).or_else(|| Some(name.to_owned())),
+            "shape" => shape().map(|shape| format!(".{shape}")),
+            "slot" => match error {
+                SelectError::Missing { slot, .. } => Some((*slot).to_owned()),
+                _ => None,
+            },
+            "type0" => Some(picks.ty(0).to_string()),
+            "type1" => Some(picks.ty(1).to_string()),
+            "types" => Some(picks.types().iter().map(ToString::to_string).collect()),
+            "with" => message.with(modifiers).map(str::to_owned),
+            "wrong shape" => crate::vector::wrong_shape(shape()?, form, picks),
+            _ => None,
+        };
+        match message.texts {
+            None => Some(None),
+            Some(texts) => texts.iter().map(|text| fill(text, value)).collect::<Option<_>>().map(Some),
+        }
+    })?
 }
 
 /// Is this the second mode of a vote, different from the first? `.all` and `.any` together have another message.

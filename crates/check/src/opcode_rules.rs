@@ -305,7 +305,7 @@ fn matrix_types(words: &Words, context: &Context) -> Option<String> {
     let types = context.picks.types();
     // In conversions, the format is the type.
     let converts = context.form.opcode == Opcode::Ldmatrix;
-    let formats = converts && words.0.iter().any(|word| crate::missing::is_format(word));
+    let formats = converts && words.0.iter().any(|word| crate::required::is_format(word));
     let is_one = types.len() + usize::from(formats) == 1;
     let (takes_type, takes_formats) = (shape != "m8n16", matches!(shape, "m8n16" | "m16n16"));
     let wanted = if shape == "m8n8" { Type::B16 } else { Type::B8 };

@@ -87,6 +87,11 @@ pub(crate) fn is_shape(word: &str) -> bool {
     of_matrix || digit_at(0) && word.contains('x') && word.contains('b')
 }
 
+/// Is this the format of a matrix in memory, or the format that it is widened to?
+pub(crate) fn is_format(word: &str) -> bool {
+    matches!(word, "b8x16" | "b4x16_p64" | "b6x16_p32")
+}
+
 /// Does the modifier of this slot add an operand? Without the modifier, the instruction has one operand too many.
 pub(crate) fn brings_operand(opcode: Opcode, slot: &str, operands: usize) -> bool {
     match slot {

@@ -219,7 +219,7 @@ impl<'a> BodyChecker<'_, 'a> {
             let (stage, index) = Stage::of_modifiers(error, opcode, modifiers, picks.types());
             findings.push(Finding { stage, index, fault: Fault::Select(error.clone()) });
         }
-        let formats = modifiers.iter().enumerate().filter(|(_, word)| crate::missing::is_format(word));
+        let formats = modifiers.iter().enumerate().filter(|(_, word)| crate::required::is_format(word));
         if let Some((index, _)) = formats.into_iter().nth(2) {
             findings.push(Finding { stage: Stage::Word, index, fault: Fault::Formats });
         }

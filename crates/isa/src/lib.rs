@@ -10,6 +10,7 @@ mod form;
 mod gate;
 mod generated;
 pub mod matrix;
+mod message;
 mod modifier;
 mod opaque;
 mod part;
@@ -31,6 +32,7 @@ pub use form::{
 pub use gate::{Gate, Requirement, Stage, Suffix, Target, Version};
 use generated::ELSEWHERE;
 pub use generated::{FORMS, LENIENT, Mod, Opcode};
+pub use message::{Faulty, Message, fill};
 pub use opaque::Opaque;
 pub use part::{Parts, Selectable, Selector, Unit};
 pub use picks::Picks;

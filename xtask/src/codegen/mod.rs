@@ -1,6 +1,7 @@
 //! `cargo xtask codegen`: isa/*.isa to Rust.
 
 mod emit;
+mod message;
 mod operand;
 mod parse;
 mod table;
@@ -35,6 +36,7 @@ pub fn generate(root: &Path, check: bool) -> Result<(), String> {
         ("opcodes.rs", emit::opcodes(&table)),
         ("mods.rs", emit::mods(&table)),
         ("forms.rs", emit::forms(&table)?),
+        ("messages.rs", message::messages(&table)),
     ];
     for (name, text) in files {
         let path = folder.join(name);

@@ -1,11 +1,12 @@
 //! Reads one `.isa` file. The notation is described in isa/README.md.
 
-use super::operand;
 use super::table::{Choice, Condition, Consequence, Fault, Gate, Requirement, Row, Rule, Slot, Table};
+use super::{message, operand};
 use isa::{Stage, Target, Type, Version};
 use std::collections::BTreeMap;
 
-type Sets = BTreeMap<String, Vec<Choice>>;
+/// Slot definitions by name.
+pub type Sets = BTreeMap<String, Vec<Choice>>;
 
 /// A block: rows, and the indented lines that follow and hold for each of them.
 #[derive(Default)]
@@ -38,6 +39,8 @@ pub fn file(text: &str, table: &mut Table) -> Result<(), (usize, String)> {
             token_gates(rest, table).map_err(|e| (number, e))?;
         } else if let Some(rest) = line.strip_prefix("elsewhere ") {
             elsewhere(rest, table).map_err(|e| (number, e))?;
+        } else if let Some((about @ "missing", rest)) = line.split_once(' ') {
+            table.messages.push(message::line(about, rest, &table.sets).map_err(|e| (number, e))?);
         } else if line.starts_with('.') {
             define(line, &mut table.sets).map_err(|e| (number, e))?;
         } else if line.starts_with(' ') {
@@ -369,7 +372,7 @@ fn condition(text: &str, row: &Row, sets: &Sets) -> Result<Condition, String> {
     }
 }
 
-fn names(text: &str, sets: &Sets) -> Result<Vec<String>, String> {
+pub fn names(text: &str, sets: &Sets) -> Result<Vec<String>, String> {
     let mut all = Vec::new();
     for word in text.split_whitespace() {
         if let Some(set) = word.strip_prefix('$') {

@@ -12,6 +12,8 @@ pub struct Table {
     pub token_gates: BTreeMap<String, Vec<Gate>>,
     /// What ptxas asks of modifiers on instructions that do not take them, and whether it asks late.
     pub elsewhere: BTreeMap<String, (bool, Vec<Gate>)>,
+    /// What ptxas says of modifiers (`messages.isa`).
+    pub messages: Vec<super::message::Message>,
     /// The rows, in the order of the files; sorted by opcode afterwards.
     pub rows: Vec<Row>,
 }

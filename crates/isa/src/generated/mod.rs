@@ -1,9 +1,11 @@
 //! What `cargo xtask codegen` makes of `isa/*.isa`.
 
 mod forms;
+mod messages;
 mod mods;
 mod opcodes;
 
 pub use forms::{ELSEWHERE, FORMS, LENIENT};
+pub use messages::MESSAGES;
 pub use mods::Mod;
 pub use opcodes::Opcode;
