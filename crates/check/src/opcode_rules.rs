@@ -250,9 +250,12 @@ fn refuses_space(words: &Words, space: &str) -> bool {
 }
 
 /// Does [`proxy`] report that the fence rejects this state space? Then it must not be reported again.
-pub(crate) fn refuses_space_of_proxy(modifiers: &[&str], space: Mod) -> bool {
+pub(crate) fn refuses_space_of_proxy(form: &isa::Form, modifiers: &[&str], space: Mod) -> bool {
     let words = Words(modifiers.iter().copied().collect());
-    words.has("proxy") && *words.spaces() == [space.name()] && refuses_space(&words, space.name())
+    form.opcode == Opcode::Fence
+        && words.has("proxy")
+        && *words.spaces() == [space.name()]
+        && refuses_space(&words, space.name())
 }
 
 /// The restrictions of fences require one order and one scope each.

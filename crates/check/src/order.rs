@@ -261,17 +261,6 @@ fn has_approximation(opcode: Option<Opcode>) -> bool {
     matches!(opcode, Some(Opcode::Div | Opcode::Sqrt | Opcode::Rcp))
 }
 
-/// Is this modifier a shape, in a matrix instruction that requires one?
-pub(crate) fn is_shape_of_matrices(opcode: Option<Opcode>, modifiers: &[&str], index: usize) -> bool {
-    let with_shape = match opcode {
-        Some(Opcode::Ldmatrix | Opcode::Mma | Opcode::Movmatrix | Opcode::Stmatrix | Opcode::Wmma) => true,
-        Some(Opcode::Wgmma) => modifiers.contains(&"mma_async"),
-        Some(Opcode::Tcgen05) => matches!(modifiers.first(), Some(&("cp" | "ld" | "st"))),
-        _ => false,
-    };
-    with_shape && modifiers.get(index).is_some_and(|word| crate::required::is_shape(word))
-}
-
 /// When ptxas rejects this modifier on an instruction that does not take it.
 pub(crate) fn refusal(name: &str) -> (Stage, usize) {
     let is_space = Mod::from_name(name).is_some_and(|m| m.space().is_some());

@@ -109,7 +109,7 @@ impl Field {
 }
 
 /// `.m16n8k16`, and the shapes of tensor memory: `.32x32b`.
-fn is_matrix_shape(name: &str) -> bool {
+pub(crate) fn is_matrix_shape(name: &str) -> bool {
     let digit_behind =
         |c: char| name.strip_prefix(c).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     digit_behind('m')

@@ -1,5 +1,6 @@
 //! What ptxas says of modifiers that are missing, repeated or illegal: the lines of `isa/messages.isa`.
 
+use crate::field::is_matrix_shape;
 use crate::generated::MESSAGES;
 use crate::{Form, Mod, Opcode, SelectError, Token, Type};
 
@@ -19,6 +20,16 @@ pub struct Message {
 pub(crate) enum About {
     /// A required slot is empty that has one of these names, or that takes one of these modifiers first.
     Missing { slots: &'static [&'static str], first: &'static [Mod] },
+    /// One of these modifiers fills a field that another one fills already; any, if there is none.
+    Repeated(&'static [Mod]),
+    /// The instruction does not take one of these modifiers; any, if there is none.
+    Illegal(&'static [Mod]),
+    /// The instruction does not take a shape.
+    IllegalShape,
+    /// [`SelectError::Types`]
+    Types,
+    /// [`SelectError::Alternate`]
+    Alternate,
 }
 
 /// What else must hold.
@@ -28,10 +39,22 @@ pub(crate) enum When {
     Has(&'static [Mod]),
     /// None of them is.
     HasNot(&'static [Mod]),
+    /// The first modifier of all is one of these.
+    First(&'static [Mod]),
+    /// One of these stands before the modifier that is wrong.
+    After(&'static [Mod]),
     /// The first type is one of these.
     FirstType(&'static [Type]),
+    /// The last type is one of these.
+    LastType(&'static [Type]),
+    /// One of the types is one of these.
+    AnyType(&'static [Type]),
     /// No type is written.
     NoType,
+    /// One type is.
+    OneType,
+    /// At least one type is.
+    SomeType,
 }
 
 /// An instruction with an error in its modifiers.
@@ -55,14 +78,28 @@ impl Message {
     }
 
     fn applies(&self, error: &SelectError, faulty: Faulty) -> bool {
+        let wrong = match *error {
+            SelectError::Repeated { index } | SelectError::Illegal { index, .. } => Some(index),
+            _ => None,
+        };
+        let is_wrong = |mods: &[Mod]| {
+            let word = wrong.and_then(|index| faulty.modifiers.get(index));
+            mods.is_empty() || word.is_some_and(|word| is_one_of(mods, word))
+        };
         let is_about_it = match (self.about, error) {
             (About::Missing { slots, first }, SelectError::Missing { slot, .. }) => {
                 slots.contains(slot) || is_first_choice(first, faulty.form, slot)
             }
+            (About::Repeated(mods), SelectError::Repeated { .. }) => is_wrong(mods),
+            (About::Illegal(mods), SelectError::Illegal { .. }) => is_wrong(mods),
+            (About::IllegalShape, SelectError::Illegal { index, .. }) => {
+                faulty.modifiers.get(*index).is_some_and(|word| is_matrix_shape(word))
+            }
+            (About::Types, SelectError::Types) | (About::Alternate, SelectError::Alternate { .. }) => true,
             _ => false,
         };
         let of_opcode = self.opcodes.is_empty() || self.opcodes.contains(&faulty.form.opcode);
-        is_about_it && of_opcode && self.when.iter().all(|when| when.holds(faulty))
+        is_about_it && of_opcode && self.when.iter().all(|when| when.holds(faulty, wrong))
     }
 
     /// The first written modifier of those that the line asks for last.
@@ -76,13 +113,20 @@ impl Message {
 }
 
 impl When {
-    fn holds(self, faulty: Faulty) -> bool {
-        let has = |mods: &[Mod]| faulty.modifiers.iter().any(|word| is_one_of(mods, word));
+    fn holds(self, faulty: Faulty, wrong: Option<usize>) -> bool {
+        let Faulty { modifiers, types, .. } = faulty;
+        let has = |words: &[&str], mods: &[Mod]| words.iter().any(|word| is_one_of(mods, word));
         match self {
-            When::Has(mods) => has(mods),
-            When::HasNot(mods) => !has(mods),
-            When::FirstType(types) => faulty.types.first().is_some_and(|ty| types.contains(ty)),
-            When::NoType => faulty.types.is_empty(),
+            When::Has(mods) => has(modifiers, mods),
+            When::HasNot(mods) => !has(modifiers, mods),
+            When::First(mods) => has(&modifiers[..modifiers.len().min(1)], mods),
+            When::After(mods) => has(&modifiers[..wrong.unwrap_or(0)], mods),
+            When::FirstType(among) => types.first().is_some_and(|ty| among.contains(ty)),
+            When::LastType(among) => types.last().is_some_and(|ty| among.contains(ty)),
+            When::AnyType(among) => types.iter().any(|ty| among.contains(ty)),
+            When::NoType => types.is_empty(),
+            When::OneType => types.len() == 1,
+            When::SomeType => !types.is_empty(),
         }
     }
 }

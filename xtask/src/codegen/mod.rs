@@ -54,14 +54,16 @@ pub fn generate(root: &Path, check: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads `sets.isa`, whose definitions all files share, then every other file in the order of their names.
+/// Reads `sets.isa`, whose definitions all files share, then every other file in the order of their names, and last
+/// `messages.isa`, whose definitions are for itself.
 fn read_table(folder: &Path) -> Result<table::Table, String> {
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut paths: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|e| e == "isa"))
         .collect();
-    paths.sort_by_key(|path| (path.file_stem().is_none_or(|stem| stem != "sets"), path.clone()));
+    let is = |path: &Path, name: &str| path.file_stem().is_some_and(|stem| stem == name);
+    paths.sort_by_key(|path| (!is(path, "sets"), is(path, "messages"), path.clone()));
     let mut table = table::Table::default();
     for path in paths {
         let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;

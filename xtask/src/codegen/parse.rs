@@ -39,7 +39,9 @@ pub fn file(text: &str, table: &mut Table) -> Result<(), (usize, String)> {
             token_gates(rest, table).map_err(|e| (number, e))?;
         } else if let Some(rest) = line.strip_prefix("elsewhere ") {
             elsewhere(rest, table).map_err(|e| (number, e))?;
-        } else if let Some((about @ "missing", rest)) = line.split_once(' ') {
+        } else if let Some((about @ ("missing" | "repeated" | "illegal" | "types" | "alternate"), rest)) =
+            line.split_once(' ')
+        {
             table.messages.push(message::line(about, rest, &table.sets).map_err(|e| (number, e))?);
         } else if line.starts_with('.') {
             define(line, &mut table.sets).map_err(|e| (number, e))?;
