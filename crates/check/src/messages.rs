@@ -50,37 +50,39 @@ fn by_table(
     let half = |word: &str, back: bool| {
         word.split_once("::").map(|(front, rest)| if back { rest } else { front }.to_owned())
     };
-    Message::about(error, Faulty { form, modifiers, types: picks.types() }).find_map(|message| {
-        let value = |placeholder: &str| match placeholder {
-            "op" => Some(name.to_owned()),
-            "modifiers" => Some(modifiers.iter().map(|word| format!(".{word}")).collect()),
-            "product" => crate::vector::group_name(form, picks).or_else(|| Some(name.to_owned())),
-            "shape" => shape().map(|shape| format!(".{shape}")),
-            "slot" => match error {
-                SelectError::Missing { slot, .. } => Some((*slot).to_owned()),
+    Message::about(error, Faulty { opcode: Some(form.opcode), modifiers, types: picks.types() }).find_map(
+        |message| {
+            let value = |placeholder: &str| match placeholder {
+                "op" => Some(name.to_owned()),
+                "modifiers" => Some(modifiers.iter().map(|word| format!(".{word}")).collect()),
+                "product" => crate::vector::group_name(form, picks).or_else(|| Some(name.to_owned())),
+                "shape" => shape().map(|shape| format!(".{shape}")),
+                "slot" => match error {
+                    SelectError::Missing { slot, .. } => Some((*slot).to_owned()),
+                    _ => None,
+                },
+                "third layout" => {
+                    let layouts = modifiers.iter().filter(|m| crate::required::is_layout(m));
+                    layouts.skip(2).map(|word| (*word).to_owned()).next()
+                }
+                "type0" => Some(picks.ty(0).to_string()),
+                "type1" => Some(picks.ty(1).to_string()),
+                "types" => Some(picks.types().iter().map(ToString::to_string).collect()),
+                "known type" => known_type(form, picks, modifiers),
+                "with" => message.with(modifiers).map(str::to_owned),
+                "with back" => half(message.with(modifiers)?, true),
+                "word" => wrong.map(str::to_owned),
+                "word back" => half(wrong?, true),
+                "word front" => half(wrong?, false),
+                "wrong shape" => crate::vector::wrong_shape(wrong.or_else(shape)?, form, picks),
                 _ => None,
-            },
-            "third layout" => {
-                let layouts = modifiers.iter().filter(|m| crate::required::is_layout(m));
-                layouts.skip(2).map(|word| (*word).to_owned()).next()
+            };
+            match message.texts {
+                None => Some(None),
+                Some(texts) => texts.iter().map(|text| fill(text, value)).collect::<Option<_>>().map(Some),
             }
-            "type0" => Some(picks.ty(0).to_string()),
-            "type1" => Some(picks.ty(1).to_string()),
-            "types" => Some(picks.types().iter().map(ToString::to_string).collect()),
-            "known type" => known_type(form, picks, modifiers),
-            "with" => message.with(modifiers).map(str::to_owned),
-            "with back" => half(message.with(modifiers)?, true),
-            "word" => wrong.map(str::to_owned),
-            "word back" => half(wrong?, true),
-            "word front" => half(wrong?, false),
-            "wrong shape" => crate::vector::wrong_shape(wrong.or_else(shape)?, form, picks),
-            _ => None,
-        };
-        match message.texts {
-            None => Some(None),
-            Some(texts) => texts.iter().map(|text| fill(text, value)).collect::<Option<_>>().map(Some),
-        }
-    })?
+        },
+    )?
 }
 
 /// The only type of the instruction, if there are instructions of its name that have it.
@@ -89,16 +91,6 @@ fn known_type(form: &Form, picks: &Picks, modifiers: &[&str]) -> Option<String> 
     let rows = isa::forms(form.opcode.name()).iter().filter(|row| row.has_name(modifiers));
     let mut slots = rows.flat_map(Form::type_slots);
     slots.any(|slot| slot.choice(Token::Type(ty)).is_some()).then(|| ty.to_string())
-}
-
-/// Is this the second mode of a vote, different from the first? `.all` and `.any` together have another message.
-pub(crate) fn votes_twice(modifiers: &[&str], index: usize) -> bool {
-    let is_mode = |m: &&&str| matches!(**m, "all" | "any" | "ballot" | "uni");
-    let is_other = |m: &str| matches!(m, "ballot" | "uni");
-    let (Some(word), Some(before)) = (modifiers.get(index), modifiers[..index].iter().rfind(is_mode)) else {
-        return false;
-    };
-    is_mode(&word) && word != before && (is_other(word) || is_other(before))
 }
 
 const FIRST_WITH_TENSOR_MEMORY: Version = Version::new(8, 6);

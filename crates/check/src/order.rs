@@ -6,7 +6,7 @@
 //! final ([`Stage::is_final`]): ptxas stops there, and errors of later stages of the same statement are dropped.
 
 use diag::Code;
-use isa::{Mod, Opcode, SelectError, Type};
+use isa::{Faulty, Mod, Opcode, SelectError, Type};
 
 /// When ptxas reports an error. Fields are compared in order; errors with equal keys keep the order in which they
 /// were found.
@@ -142,105 +142,66 @@ impl Stage {
         modifiers: &[&str],
         types: &[Type],
     ) -> (Stage, usize) {
-        let sums = matches!(opcode, Some(Opcode::Add | Opcode::Sub));
-        let written = |index: usize| modifiers.get(index).and_then(|name| Mod::from_name(name));
+        if let Some(stage) = isa::stage_of(error, Faulty { opcode, modifiers, types }) {
+            return Stage::of_table(stage);
+        }
+        let word = |index: usize| modifiers.get(index).copied().unwrap_or_default();
         let stage = match *error {
             SelectError::UnknownInstruction => Stage::Name,
             SelectError::Types => Stage::Types,
             SelectError::Arguments { .. } => Stage::Count,
             SelectError::UnknownModifier { index } => return (Stage::Word, index),
-            // ptxas checks modes of votes and priorities of accesses later.
-            SelectError::Repeated { index }
-                if opcode == Some(Opcode::Vote) && crate::messages::votes_twice(modifiers, index) =>
-            {
-                return (Stage::OpcodeRules, crate::opcode_rules::WAY.into());
-            }
-            SelectError::Repeated { index }
-                if matches!(opcode, Some(Opcode::Ld | Opcode::St))
-                    && modifiers.get(index).is_some_and(|word| word.contains("::evict")) =>
-            {
-                return (Stage::OpcodeRules, crate::opcode_rules::WAY.into());
-            }
-            // ptxas checks these after gates.
-            SelectError::Repeated { index }
-                if matches!(opcode, Some(Opcode::Applypriority | Opcode::Prefetch))
-                    && modifiers.get(index).is_some_and(|word| word.contains("::evict")) =>
-            {
-                return (Stage::FormGate, 3);
-            }
             SelectError::Repeated { index } if error.comes_first(modifiers) => return (Stage::Word, index),
             SelectError::Illegal { index, .. } if error.comes_first(modifiers) => {
-                let name = modifiers.get(index).copied().unwrap_or_default();
-                return (Stage::EarlyModifier, place_of(name, EARLY).unwrap_or(EARLY.len()));
+                return (Stage::EarlyModifier, place_of(word(index), EARLY).unwrap_or(EARLY.len()));
             }
-            SelectError::Repeated { index } => {
-                if written(index).is_some_and(|m| m.space().is_some()) {
-                    // Just before state spaces that the instruction does not take.
-                    return (Stage::Modifier, 2 * place_of("global", FIRST).unwrap_or_default() - 1);
-                }
-                Stage::Operation
-            }
-            SelectError::Operation { .. } => return (Stage::OpcodeRules, crate::opcode_rules::WAY.into()),
-            SelectError::Illegal { index, .. } if is_dimension(modifiers, index) => Stage::Dimension,
-            SelectError::Missing { slot: "op" | "popc", .. }
-                if matches!(opcode, Some(Opcode::Bar | Opcode::Barrier)) =>
+            SelectError::Repeated { index }
+                if Mod::from_name(word(index)).is_some_and(|m| m.space().is_some()) =>
             {
-                return (Stage::Modifier, SHAPES - 1);
+                // Just before state spaces that the instruction does not take.
+                return (Stage::Modifier, 2 * place_of("global", FIRST).unwrap_or_default() - 1);
             }
-            SelectError::Missing { slot: "bitOp" | "popc", .. } => return SHAPE,
-            SelectError::Missing { slot: "sp", .. } if opcode == Some(Opcode::Wgmma) => return SHAPE,
-            SelectError::Missing { slot: "m8n8", .. } => return SHAPE,
-            SelectError::Illegal { index, .. } => match (written(index), types) {
-                (Some(Mod::Rz | Mod::Rm | Mod::Rp), [Type::Bf16 | Type::Bf16x2]) if sums => {
-                    Stage::RoundingFirst
-                }
-                (Some(Mod::Sat), [ty]) if sums && is_plain_integer(opcode, *ty) => Stage::Saturation,
-                _ => return refusal(modifiers.get(index).copied().unwrap_or_default()),
-            },
-            SelectError::Says { index, .. } => {
-                return refusal(modifiers.get(index).copied().unwrap_or_default());
+            SelectError::Repeated { .. } => Stage::Operation,
+            SelectError::Operation { .. } => return Stage::of_table(isa::Stage::Combined),
+            // ptxas rejects these before all others.
+            SelectError::Illegal { index, .. } if is_dimension(word(index)) => Stage::Dimension,
+            SelectError::Illegal { index, .. } | SelectError::Says { index, .. } => {
+                return refusal(word(index));
             }
-            SelectError::Alternate { .. } if types.last() == Some(&Type::U32) => Stage::Other,
-            SelectError::Alternate { .. } => return (Stage::Modifier, LAST_OF_FIRST),
-            SelectError::Missing { slot: "CmpOp", .. } | SelectError::Comparison { .. } => Stage::Comparison,
-            SelectError::Missing { slot: "BoolOp", .. } => Stage::Combination,
-            SelectError::Missing { slot: "rnd" | "frnd" | "irnd", .. } if !has_approximation(opcode) => {
-                Stage::Rounding
-            }
-            SelectError::Missing { slot: "rn" | "frnd2" | "frnd3" | "rna" | "rs", .. } => Stage::Rounding,
-            // Levels and dimensions are checked before sizes, spaces after them.
-            SelectError::Missing { slot: "level" | "dim", .. } if opcode == Some(Opcode::Cp) => {
-                return (Stage::OpcodeRules, crate::opcode_rules::DIMENSION.into());
-            }
-            SelectError::Missing { slot: "global" | "target" | "shared::cta", .. }
-                if opcode == Some(Opcode::Cp) =>
-            {
-                return (Stage::OpcodeRules, crate::opcode_rules::SPACE.into());
-            }
-            SelectError::Missing { slot: "order" | "relaxed", .. } => Stage::Kind,
-            SelectError::Missing { slot: "red", .. } => Stage::EarlyModifier,
-            SelectError::Missing { slot: "sync", .. } if opcode == Some(Opcode::Setmaxnreg) => return SHAPE,
-            SelectError::Missing { slot: "aligned", .. } if opcode == Some(Opcode::Setmaxnreg) => {
-                return (Stage::OpcodeRules, crate::opcode_rules::WAY.into());
-            }
-            SelectError::Missing { slot: "kind" | "cta_group" | "cta_group::1", .. }
-                if opcode == Some(Opcode::Tcgen05) =>
-            {
-                return (Stage::OpcodeRules, crate::opcode_rules::WAY.into());
-            }
-            SelectError::Missing { slot: "op" | "bitwise" | "add" | "minmax", .. }
-                if opcode == Some(Opcode::Multimem) =>
-            {
-                return (Stage::OpcodeRules, crate::opcode_rules::WAY.into());
-            }
-            SelectError::Missing { slot: "tile", .. } => return (Stage::Modifier, SHAPES - 1),
-            // These are checked before shapes.
-            SelectError::Missing { slot: "sync" | "aligned" | "cta_group" | "cta_group::1", .. } => {
-                return (Stage::Modifier, SHAPES - 1);
-            }
+            SelectError::Comparison { .. } => Stage::Comparison,
             _ => Stage::Other,
         };
         (stage, 0)
+    }
+
+    /// The stage that the table names, and the place within it.
+    pub(crate) fn of_table(stage: isa::Stage) -> (Stage, usize) {
+        let rules = |place: u16| (Stage::OpcodeRules, place.into());
+        match stage {
+            isa::Stage::Token => (Stage::Words, 0),
+            isa::Stage::Untaken => (Stage::EarlyModifier, 0),
+            // Gates of the form come after early gates and after restrictions.
+            isa::Stage::Early => (Stage::FormGate, 0),
+            isa::Stage::Form => (Stage::FormGate, 2),
+            isa::Stage::AfterForm => (Stage::FormGate, 3),
+            isa::Stage::Modifier => (Stage::ModifierGate, 0),
+            isa::Stage::Dimension => rules(crate::opcode_rules::DIMENSION),
+            isa::Stage::Combined => rules(crate::opcode_rules::WAY),
+            isa::Stage::Space => rules(crate::opcode_rules::SPACE),
+            isa::Stage::SumRounding => (Stage::RoundingFirst, 0),
+            isa::Stage::BeforeShape => (Stage::Modifier, SHAPES - 1),
+            isa::Stage::Shape => SHAPE,
+            isa::Stage::AfterModifiers => (Stage::Modifier, LAST_OF_FIRST),
+            isa::Stage::Result => (Stage::ResultGate, 0),
+            isa::Stage::Saturation => (Stage::Saturation, 0),
+            isa::Stage::Missing => (Stage::Other, 0),
+            isa::Stage::Comparison => (Stage::Comparison, 0),
+            isa::Stage::Kind => (Stage::Kind, 0),
+            isa::Stage::MissingRounding => (Stage::Rounding, 0),
+            isa::Stage::Rounding => (Stage::RoundingGate, 0),
+            isa::Stage::Late => (Stage::LateGate, 0),
+            isa::Stage::Boolean => (Stage::Combination, 0),
+        }
     }
 
     /// The stage of an error in an operand whose type fits.
@@ -254,11 +215,6 @@ impl Stage {
             _ => Stage::Fit,
         }
     }
-}
-
-/// Is a rounding one of several ways to compute, beside `.approx`? ptxas then checks earlier whether one is missing.
-fn has_approximation(opcode: Option<Opcode>) -> bool {
-    matches!(opcode, Some(Opcode::Div | Opcode::Sqrt | Opcode::Rcp))
 }
 
 /// When ptxas rejects this modifier on an instruction that does not take it.
@@ -421,9 +377,9 @@ const LAST_OF_FIRST: usize = 2 * FIRST.len();
 const SHAPES: usize = 2 * (FIRST.len() - 2) - 1;
 pub(crate) const SHAPE: (Stage, usize) = (Stage::Modifier, SHAPES);
 
-/// Is this modifier a number of dimensions? ptxas rejects these before all others.
-fn is_dimension(modifiers: &[&str], index: usize) -> bool {
-    modifiers.get(index).is_some_and(|word| matches!(*word, "1d" | "2d" | "3d" | "4d" | "5d"))
+/// Is this modifier a number of dimensions?
+fn is_dimension(word: &str) -> bool {
+    matches!(word, "1d" | "2d" | "3d" | "4d" | "5d")
 }
 
 /// Modifiers that name the kind of an access or of matrices.
@@ -485,12 +441,6 @@ const LAST: &[&[&str]] = &[
     &["alias", "async"],
     &["read"],
 ];
-
-/// Is this an integer type for which no version of ptxas has saturated sums?
-fn is_plain_integer(opcode: Option<Opcode>, ty: Type) -> bool {
-    let once_saturated = opcode == Some(Opcode::Add) && matches!(ty, Type::U32 | Type::U16x2 | Type::S16x2);
-    !(ty.is_float() || once_saturated)
-}
 
 #[cfg(test)]
 mod tests {

@@ -250,7 +250,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let has_types =
             !errors.iter().any(|e| matches!(e, SelectError::Types | SelectError::Alternate { .. }));
         for gate in closed.into_iter().filter(|gate| self.is_closed(gate)) {
-            let (stage, index) = stage_of(&gate);
+            let (stage, index) = Stage::of_table(gate.stage);
             if has_types || stage != Stage::Words {
                 findings.push(Finding { stage, index, fault: Fault::Closed(gate) });
             }
@@ -413,21 +413,6 @@ impl Selection {
 /// The span of the opcode and its modifiers.
 pub(crate) fn head(node: &Tree) -> Span {
     node.modifiers.last().map_or(node.opcode.span, |last| node.opcode.span.to(last.span))
-}
-
-/// The stage at which ptxas reports that a gate rejects the module.
-pub(crate) fn stage_of(gate: &Gate) -> (Stage, usize) {
-    match gate.stage {
-        isa::Stage::Token => (Stage::Words, 0),
-        // Gates of the form come after early gates and after restrictions.
-        isa::Stage::Early => (Stage::FormGate, 0),
-        isa::Stage::Form => (Stage::FormGate, 2),
-        isa::Stage::Modifier => (Stage::ModifierGate, 0),
-        isa::Stage::Shape => crate::order::SHAPE,
-        isa::Stage::Result => (Stage::ResultGate, 0),
-        isa::Stage::Rounding => (Stage::RoundingGate, 0),
-        isa::Stage::Late => (Stage::LateGate, 0),
-    }
 }
 
 /// Restrictions of fences.

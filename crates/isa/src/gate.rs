@@ -180,25 +180,81 @@ pub enum Requirement {
     Since(Version, Target, Target),
 }
 
-/// When ptxas reports a gate, relative to the other errors of the line.
+/// When ptxas reports a gate or an error in modifiers, relative to the other errors of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// With the modifiers and types, before the form is known.
     Token,
+    /// With modifiers that no form of the name takes.
+    Untaken,
     /// Once types and operands fit, before the requirements of the instruction as a whole.
     Early,
     /// With the requirements of the instruction as a whole.
     Form,
+    /// After these.
+    AfterForm,
     /// With illegal modifiers (`.ftz`).
     Modifier,
+    /// With numbers of dimensions and levels of copies.
+    Dimension,
+    /// With the rules of the opcode on combinations of modifiers.
+    Combined,
+    /// With the state spaces of copies.
+    Space,
+    /// With roundings of sums that these do not have.
+    SumRounding,
+    /// Just before shapes that the instruction does not take.
+    BeforeShape,
     /// With shapes that the instruction does not take.
     Shape,
+    /// After most modifiers that the instruction does not take.
+    AfterModifiers,
     /// Once ptxas knows that the result is kept.
     Result,
+    /// With `.sat` on integers.
+    Saturation,
+    /// With most missing modifiers.
+    Missing,
+    /// With the comparison operator.
+    Comparison,
+    /// With the kind of an access.
+    Kind,
+    /// With a missing rounding.
+    MissingRounding,
     /// With roundings that the instruction does not take. ptxas uses their message for this gate.
     Rounding,
     /// After the comparison operator was checked.
     Late,
+    /// With a missing Boolean operator.
+    Boolean,
+}
+
+impl Stage {
+    /// The stages, by their names in the table.
+    pub const NAMES: [(&'static str, Stage); 22] = [
+        ("token", Stage::Token),
+        ("untaken", Stage::Untaken),
+        ("early", Stage::Early),
+        ("form", Stage::Form),
+        ("after-form", Stage::AfterForm),
+        ("modifier", Stage::Modifier),
+        ("dimension", Stage::Dimension),
+        ("combined", Stage::Combined),
+        ("space", Stage::Space),
+        ("sum-rounding", Stage::SumRounding),
+        ("before-shape", Stage::BeforeShape),
+        ("shape", Stage::Shape),
+        ("after-modifiers", Stage::AfterModifiers),
+        ("result", Stage::Result),
+        ("saturation", Stage::Saturation),
+        ("missing", Stage::Missing),
+        ("comparison", Stage::Comparison),
+        ("kind", Stage::Kind),
+        ("missing-rounding", Stage::MissingRounding),
+        ("rounding", Stage::Rounding),
+        ("late", Stage::Late),
+        ("boolean", Stage::Boolean),
+    ];
 }
 
 /// One requirement of a form or modifier on `.version` or `.target`.

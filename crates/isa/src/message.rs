@@ -1,18 +1,24 @@
-//! What ptxas says of modifiers that are missing, repeated or illegal: the lines of `isa/messages.isa`.
+//! What ptxas says of modifiers that are missing, repeated or illegal, and when: the lines of `isa/messages.isa`.
 
 use crate::field::is_matrix_shape;
-use crate::generated::MESSAGES;
-use crate::{Form, Mod, Opcode, SelectError, Token, Type};
+use crate::generated::{MESSAGES, STAGES};
+use crate::{Mod, Opcode, SelectError, Stage, Token, Type};
 
-/// A line: an error in modifiers of which ptxas says something of its own, and what.
+/// An error in modifiers of which ptxas says something of its own, and what.
 #[derive(Debug)]
 pub struct Message {
-    pub(crate) about: About,
-    /// The instructions of which ptxas says so; all, if there is none.
-    pub(crate) opcodes: &'static [Opcode],
-    pub(crate) when: &'static [When],
+    pub(crate) case: Case,
     /// The messages, with placeholders in braces; `None` if ptxas says what it says of other instructions, too.
     pub texts: Option<&'static [&'static str]>,
+}
+
+/// An error in modifiers, on certain instructions and under conditions.
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) about: About,
+    /// The instructions; all, if there is none.
+    pub(crate) opcodes: &'static [Opcode],
+    pub(crate) when: &'static [When],
 }
 
 /// The error.
@@ -60,8 +66,8 @@ pub(crate) enum When {
 /// An instruction with an error in its modifiers.
 #[derive(Clone, Copy, Debug)]
 pub struct Faulty<'a> {
-    /// The form that it may mean.
-    pub form: &'a Form,
+    /// The opcode; `None` asks for what holds for all.
+    pub opcode: Option<Opcode>,
     /// The modifiers as written, types included.
     pub modifiers: &'a [&'a str],
     /// The types that count.
@@ -74,9 +80,25 @@ impl Message {
         error: &'a SelectError,
         faulty: Faulty<'a>,
     ) -> impl Iterator<Item = &'static Message> + use<'a> {
-        MESSAGES.iter().filter(move |message| message.applies(error, faulty))
+        MESSAGES.iter().filter(move |message| message.case.applies(error, faulty))
     }
 
+    /// The first written modifier of those that the line asks for last.
+    pub fn with<'a>(&self, modifiers: &[&'a str]) -> Option<&'a str> {
+        let asked = self.case.when.iter().rev().find_map(|when| match when {
+            When::Has(mods) => Some(*mods),
+            _ => None,
+        })?;
+        modifiers.iter().copied().find(|word| is_one_of(asked, word))
+    }
+}
+
+/// When ptxas reports an error in modifiers, if the table says so.
+pub fn stage_of(error: &SelectError, faulty: Faulty) -> Option<Stage> {
+    STAGES.iter().find(|(case, _)| case.applies(error, faulty)).map(|&(_, stage)| stage)
+}
+
+impl Case {
     fn applies(&self, error: &SelectError, faulty: Faulty) -> bool {
         let wrong = match *error {
             SelectError::Repeated { index } | SelectError::Illegal { index, .. } => Some(index),
@@ -87,8 +109,8 @@ impl Message {
             mods.is_empty() || word.is_some_and(|word| is_one_of(mods, word))
         };
         let is_about_it = match (self.about, error) {
-            (About::Missing { slots, first }, SelectError::Missing { slot, .. }) => {
-                slots.contains(slot) || is_first_choice(first, faulty.form, slot)
+            (About::Missing { slots, first }, SelectError::Missing { slot, form }) => {
+                slots.contains(slot) || is_first_choice(first, form.form(), slot)
             }
             (About::Repeated(mods), SelectError::Repeated { .. }) => is_wrong(mods),
             (About::Illegal(mods), SelectError::Illegal { .. }) => is_wrong(mods),
@@ -98,17 +120,9 @@ impl Message {
             (About::Types, SelectError::Types) | (About::Alternate, SelectError::Alternate { .. }) => true,
             _ => false,
         };
-        let of_opcode = self.opcodes.is_empty() || self.opcodes.contains(&faulty.form.opcode);
+        let of_opcode =
+            self.opcodes.is_empty() || faulty.opcode.is_some_and(|opcode| self.opcodes.contains(&opcode));
         is_about_it && of_opcode && self.when.iter().all(|when| when.holds(faulty, wrong))
-    }
-
-    /// The first written modifier of those that the line asks for last.
-    pub fn with<'a>(&self, modifiers: &[&'a str]) -> Option<&'a str> {
-        let asked = self.when.iter().rev().find_map(|when| match when {
-            When::Has(mods) => Some(*mods),
-            _ => None,
-        })?;
-        modifiers.iter().copied().find(|word| is_one_of(asked, word))
     }
 }
 
@@ -148,7 +162,7 @@ pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> Option<String
 }
 
 /// Is the first choice of the slot one of these?
-fn is_first_choice(mods: &[Mod], form: &Form, slot: &str) -> bool {
+fn is_first_choice(mods: &[Mod], form: &crate::Form, slot: &str) -> bool {
     let slot = form.slots.iter().find(|other| other.name == slot);
     let first = slot.and_then(|slot| slot.choices.first());
     first.is_some_and(|choice| mods.iter().any(|&modifier| choice.token == Token::Mod(modifier)))

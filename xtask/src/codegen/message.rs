@@ -1,9 +1,9 @@
-//! What ptxas says of modifiers: lines of `isa/messages.isa`, read and written as Rust.
+//! What ptxas says of modifiers, and when: lines of `isa/messages.isa`, read and written as Rust.
 
 use super::emit::{HEADER, variant};
 use super::parse::{Sets, names};
 use super::table::{Row, Table};
-use isa::Type;
+use isa::{Stage, Type};
 use std::fmt::Write;
 
 /// A line, as parts of a Rust expression.
@@ -11,25 +11,48 @@ pub struct Message {
     about: String,
     opcodes: Vec<String>,
     when: Vec<String>,
-    texts: String,
+    /// Texts, or a stage.
+    then: String,
 }
 
-/// `SUBJECTS [of OPCODES], CONDITION, ... : TEXT ; TEXT`, behind the word that says what the line is about.
-pub fn line(about: &str, line: &str, sets: &Sets) -> Result<Message, String> {
-    let (head, texts) = line.split_once(" : ").ok_or("` : ` expected")?;
-    let mut parts = head.split(',').map(str::trim);
-    let first = format!(" {}", parts.next().unwrap_or_default());
-    let (subjects, opcodes) = first.split_once(" of ").unwrap_or((&first, ""));
-    let texts = match texts.trim() {
+/// The errors that a line may be about.
+const ERRORS: [&str; 5] = ["missing", "repeated", "illegal", "types", "alternate"];
+
+/// Does the line say what ptxas says of an error?
+pub fn is_line(line: &str) -> bool {
+    line.split([' ', ',']).next().is_some_and(|word| ERRORS.contains(&word))
+}
+
+/// `CASE : TEXT ; TEXT`
+pub fn line(line: &str, sets: &Sets) -> Result<Message, String> {
+    let (case, texts) = line.split_once(" : ").ok_or("` : ` expected")?;
+    let then = match texts.trim() {
         "default" => "None".into(),
         "nothing" => "Some(&[])".into(),
         texts => format!("Some(&{:?})", texts.split(" ; ").collect::<Vec<_>>()),
     };
+    self::case(case, then, sets)
+}
+
+/// `CASE : STAGE`
+pub fn stage(line: &str, sets: &Sets) -> Result<Message, String> {
+    let (case, name) = line.split_once(" : ").ok_or("` : ` expected")?;
+    let found = Stage::NAMES.iter().find(|(known, _)| *known == name);
+    let (_, stage) = found.ok_or_else(|| format!("no stage `{name}`"))?;
+    self::case(case, format!("Stage::{stage:?}"), sets)
+}
+
+/// `ERROR SUBJECTS [of OPCODES], CONDITION, ...`
+fn case(case: &str, then: String, sets: &Sets) -> Result<Message, String> {
+    let mut parts = case.split(',').map(str::trim);
+    let first = parts.next().unwrap_or_default();
+    let (error, opcodes) = first.split_once(" of ").unwrap_or((first, ""));
+    let (error, subjects) = error.split_once(' ').unwrap_or((error, ""));
     Ok(Message {
-        about: self::about(about, subjects, sets)?,
+        about: about(error, subjects, sets)?,
         opcodes: opcodes.split_whitespace().map(str::to_owned).collect(),
         when: parts.map(|part| condition(part, sets)).collect::<Result<_, _>>()?,
-        texts,
+        then,
     })
 }
 
@@ -82,19 +105,25 @@ fn mods(text: &str, sets: &Sets) -> Result<String, String> {
 /// `messages.rs`: all lines, in their order.
 pub fn messages(table: &Table) -> String {
     let mut out = HEADER.to_string();
-    out += "use crate::message::{About, Message, When};\nuse crate::{Mod, Opcode, Type};\n\n";
+    out += "use crate::message::{About, Case, Message, When};\nuse crate::{Mod, Opcode, Stage, Type};\n\n";
     out += "/// What ptxas says of modifiers; the first line that applies counts.\npub static MESSAGES: &[Message] = &[\n";
-    for Message { about, opcodes, when, texts } in &table.messages {
-        let mut of: Vec<String> = opcodes.iter().flat_map(|word| opcodes_of(word, table)).collect();
-        of.dedup();
-        let _ = writeln!(
-            out,
-            "Message {{ about: {about}, opcodes: &[{}], when: &[{}], texts: {texts} }},",
-            of.join(", "),
-            when.join(", ")
-        );
+    for message in &table.messages {
+        let _ = writeln!(out, "Message {{ case: {}, texts: {} }},", message.case(table), message.then);
+    }
+    out += "];\n\n/// When it says so, likewise.\npub static STAGES: &[(Case, Stage)] = &[\n";
+    for stage in &table.stages {
+        let _ = writeln!(out, "({}, {}),", stage.case(table), stage.then);
     }
     out + "];\n"
+}
+
+impl Message {
+    fn case(&self, table: &Table) -> String {
+        let Message { about, opcodes, when, .. } = self;
+        let mut of: Vec<String> = opcodes.iter().flat_map(|word| opcodes_of(word, table)).collect();
+        of.dedup();
+        format!("Case {{ about: {about}, opcodes: &[{}], when: &[{}] }}", of.join(", "), when.join(", "))
+    }
 }
 
 /// An opcode, or those of a section of the manual (`9.7.18.2`).

@@ -39,10 +39,10 @@ pub fn file(text: &str, table: &mut Table) -> Result<(), (usize, String)> {
             token_gates(rest, table).map_err(|e| (number, e))?;
         } else if let Some(rest) = line.strip_prefix("elsewhere ") {
             elsewhere(rest, table).map_err(|e| (number, e))?;
-        } else if let Some((about @ ("missing" | "repeated" | "illegal" | "types" | "alternate"), rest)) =
-            line.split_once(' ')
-        {
-            table.messages.push(message::line(about, rest, &table.sets).map_err(|e| (number, e))?);
+        } else if let Some(rest) = line.strip_prefix("stage ") {
+            table.stages.push(message::stage(rest, &table.sets).map_err(|e| (number, e))?);
+        } else if message::is_line(line) {
+            table.messages.push(message::line(line, &table.sets).map_err(|e| (number, e))?);
         } else if line.starts_with('.') {
             define(line, &mut table.sets).map_err(|e| (number, e))?;
         } else if line.starts_with(' ') {
@@ -163,17 +163,8 @@ fn gates(text: &str, default_subject: &str, default_stage: Stage) -> Result<Vec<
         let mut rest = part.trim();
         let mut stage = default_stage;
         let mut subject = default_subject.to_string();
-        for (word, its_stage) in [
-            ("token ", Stage::Token),
-            ("early ", Stage::Early),
-            ("form ", Stage::Form),
-            ("modifier ", Stage::Modifier),
-            ("shape ", Stage::Shape),
-            ("result ", Stage::Result),
-            ("rounding ", Stage::Rounding),
-            ("late ", Stage::Late),
-        ] {
-            if let Some(after) = rest.strip_prefix(word) {
+        for (word, its_stage) in Stage::NAMES {
+            if let Some(after) = rest.strip_prefix(word).and_then(|rest| rest.strip_prefix(' ')) {
                 (stage, rest) = (its_stage, after.trim_start());
             }
         }

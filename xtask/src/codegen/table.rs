@@ -14,6 +14,8 @@ pub struct Table {
     pub elsewhere: BTreeMap<String, (bool, Vec<Gate>)>,
     /// What ptxas says of modifiers (`messages.isa`).
     pub messages: Vec<super::message::Message>,
+    /// When it says so.
+    pub stages: Vec<super::message::Message>,
     /// The rows, in the order of the files; sorted by opcode afterwards.
     pub rows: Vec<Row>,
 }

@@ -6,6 +6,6 @@ mod mods;
 mod opcodes;
 
 pub use forms::{ELSEWHERE, FORMS, LENIENT};
-pub use messages::MESSAGES;
+pub use messages::{MESSAGES, STAGES};
 pub use mods::Mod;
 pub use opcodes::Opcode;
