@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use diag::{Code, Diagnostic, Span};
-use isa::{Effect, Form, Mod, Opcode, OperandKind, Picks, Presence, SelectError, Space, Token, Type};
+use isa::{
+    Effect, Elements, Form, Mod, Opcode, OperandKind, Picks, Presence, SelectError, Space, Token, Type,
+};
 use smallvec::SmallVec;
 use syntax::tree::{Guard, Instruction as Tree, Operand as OperandTree};
 
@@ -190,7 +192,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let is_right = self.sink().errors() == errors_before;
         let target = self.module.target;
         let (stage, place) = crate::ranges::stage(form);
-        self.sink().enter_at(stage, place);
+        self.sink().enter_at(stage, place as u16);
         crate::ranges::check(self.sink(), &context, target, &checked, &operands, is_right);
         for (stage, complaint) in complaints {
             let place = if stage == Stage::OpcodeRules { crate::opcode_rules::WAY } else { 0 };
@@ -432,14 +434,14 @@ impl<'a> BodyChecker<'_, 'a> {
     }
 }
 
-/// Does the instruction have forms with vectors of eight, so that ptxas takes one wherever a vector may stand?
+/// Does the instruction have forms with vectors of eight or fragments, so that ptxas takes eight elements wherever a
+/// vector may stand? Asynchronous ones do not count.
 fn takes_vectors_of_eight(form: &Form, picks: &isa::Picks) -> bool {
-    match form.opcode {
-        Opcode::Ld | Opcode::Atom | Opcode::Spcompress | Opcode::Spdecompress => true,
-        Opcode::St | Opcode::Red | Opcode::Multimem => !picks.has(Mod::Async),
-        Opcode::Mma | Opcode::Wmma | Opcode::Wgmma | Opcode::Tcgen05 => true,
-        _ => false,
-    }
+    let of_eight = Token::Mod(Mod::V8);
+    isa::forms(form.opcode.name()).iter().any(|row| {
+        row.operands.iter().any(|spec| spec.elements == Elements::Fragment)
+            || !picks.has(Mod::Async) && row.slots.iter().any(|slot| slot.choice(of_eight).is_some())
+    })
 }
 
 /// The operand of `tcgen05.ld` or `st` in the place of the immediate of `.16x32bx2`, if it is not a constant.

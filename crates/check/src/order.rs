@@ -187,6 +187,7 @@ impl Stage {
             isa::Stage::Modifier => (Stage::ModifierGate, 0),
             isa::Stage::Dimension => rules(crate::opcode_rules::DIMENSION),
             isa::Stage::Combined => rules(crate::opcode_rules::WAY),
+            isa::Stage::Range => rules(crate::opcode_rules::RANGE),
             isa::Stage::Space => rules(crate::opcode_rules::SPACE),
             isa::Stage::SumRounding => (Stage::RoundingFirst, 0),
             isa::Stage::BeforeShape => (Stage::Modifier, SHAPES - 1),

@@ -11,19 +11,9 @@ use crate::operand::{Lowered, Value};
 use crate::order::Stage;
 
 /// The stage at which ptxas checks the constants of a form. It checks sizes of copies before it rejects modifiers,
-/// most others in between, and constants of the remaining forms at the end.
-pub(crate) fn stage(form: &Form) -> (Stage, u16) {
-    let (among_modifiers, place) = crate::order::SHAPE;
-    match form.opcode {
-        Opcode::Cp | Opcode::Mbarrier | Opcode::Setmaxnreg => {
-            (Stage::OpcodeRules, crate::opcode_rules::RANGE)
-        }
-        Opcode::Bar | Opcode::Barrier | Opcode::Tcgen05 | Opcode::Tensormap | Opcode::Wgmma => {
-            (among_modifiers, place as u16 - 1)
-        }
-        Opcode::Createpolicy => (Stage::Other, 0),
-        _ => (Stage::Range, 0),
-    }
+/// others in between, as the table says, and those of the remaining forms at the end.
+pub(crate) fn stage(form: &Form) -> (Stage, usize) {
+    isa::stage_of_constants(form.opcode).map_or((Stage::Range, 0), Stage::of_table)
 }
 
 /// Checks the constants of an instruction whose operands fit. For forms of [`Stage::Range`], it does so only if the

@@ -199,6 +199,8 @@ pub enum Stage {
     Dimension,
     /// With the rules of the opcode on combinations of modifiers.
     Combined,
+    /// Just behind these.
+    Range,
     /// With the state spaces of copies.
     Space,
     /// With roundings of sums that these do not have.
@@ -231,7 +233,7 @@ pub enum Stage {
 
 impl Stage {
     /// The stages, by their names in the table.
-    pub const NAMES: [(&'static str, Stage); 22] = [
+    pub const NAMES: [(&'static str, Stage); 23] = [
         ("token", Stage::Token),
         ("untaken", Stage::Untaken),
         ("early", Stage::Early),
@@ -240,6 +242,7 @@ impl Stage {
         ("modifier", Stage::Modifier),
         ("dimension", Stage::Dimension),
         ("combined", Stage::Combined),
+        ("range", Stage::Range),
         ("space", Stage::Space),
         ("sum-rounding", Stage::SumRounding),
         ("before-shape", Stage::BeforeShape),

@@ -36,6 +36,8 @@ pub(crate) enum About {
     Types,
     /// [`SelectError::Alternate`]
     Alternate,
+    /// A constant is out of range.
+    Constants,
 }
 
 /// What else must hold.
@@ -96,6 +98,12 @@ impl Message {
 /// When ptxas reports an error in modifiers, if the table says so.
 pub fn stage_of(error: &SelectError, faulty: Faulty) -> Option<Stage> {
     STAGES.iter().find(|(case, _)| case.applies(error, faulty)).map(|&(_, stage)| stage)
+}
+
+/// When ptxas checks the constants of an instruction, if the table says so.
+pub fn stage_of_constants(opcode: Opcode) -> Option<Stage> {
+    let is_it = |case: &Case| matches!(case.about, About::Constants) && case.opcodes.contains(&opcode);
+    STAGES.iter().find(|(case, _)| is_it(case)).map(|&(_, stage)| stage)
 }
 
 impl Case {

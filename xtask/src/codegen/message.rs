@@ -67,6 +67,7 @@ fn about(about: &str, subjects: &str, sets: &Sets) -> Result<String, String> {
         ("illegal", ["shape"]) => "About::IllegalShape".into(),
         ("types", []) => "About::Types".into(),
         ("alternate", []) => "About::Alternate".into(),
+        ("constants", []) => "About::Constants".into(),
         _ => return Err(format!("cannot read `{about} {subjects}`")),
     })
 }

@@ -1843,4 +1843,21 @@ pub static STAGES: &[(Case, Stage)] = &[
         },
         Stage::BeforeShape,
     ),
+    (
+        Case {
+            about: About::Constants,
+            opcodes: &[Opcode::Cp, Opcode::Mbarrier, Opcode::Setmaxnreg],
+            when: &[],
+        },
+        Stage::Range,
+    ),
+    (
+        Case {
+            about: About::Constants,
+            opcodes: &[Opcode::Bar, Opcode::Barrier, Opcode::Tcgen05, Opcode::Tensormap, Opcode::Wgmma],
+            when: &[],
+        },
+        Stage::BeforeShape,
+    ),
+    (Case { about: About::Constants, opcodes: &[Opcode::Createpolicy], when: &[] }, Stage::Missing),
 ];
