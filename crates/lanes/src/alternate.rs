@@ -64,7 +64,7 @@ impl<const OPERATION: u8> Parametric for Elements<OPERATION> {
     type With = ElementsWith;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, with: &ElementsWith) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &ElementsWith) {
         let first = |x: f64| {
             let x = x * f64::from(with.unit);
             if x.abs() < f64::from(with.flushed) { f64::from_bits(x.to_bits() & 1 << 63) } else { x }
@@ -73,12 +73,12 @@ impl<const OPERATION: u8> Parametric for Elements<OPERATION> {
             let mut out = [0; BLOCK];
             let mut sources = with.sources;
             for k in 0..u32::from(with.count) {
-                // SAFETY: the sources have `lanes` elements; `P` by contract.
+                // SAFETY: the sources have `lanes` elements.
                 let encoded = unsafe {
                     // A closure might not be inlined.
                     macro_rules! source {
                         ($n:literal) => {
-                            sources[$n].numbers::<P>(args, i)
+                            sources[$n].numbers(path, args, i)
                         };
                     }
                     let a = apply1(first, source!(0));
@@ -89,7 +89,7 @@ impl<const OPERATION: u8> Parametric for Elements<OPERATION> {
                         _ => apply3(|x: f64, y: f64, z| add(x * y, z, 0), a, source!(1), source!(2)),
                     };
                     match &with.target {
-                        Target::Float(encoding) => Encoder::new(encoding).encode::<P>(apply1(to_odd_f32, x)),
+                        Target::Float(encoding) => Encoder::new(encoding).encode(path, apply1(to_odd_f32, x)),
                         &Target::Fixed { cut, least } => fixed(x, cut, least),
                     }
                 };
@@ -103,8 +103,8 @@ impl<const OPERATION: u8> Parametric for Elements<OPERATION> {
                     };
                 }
             }
-            // SAFETY: the destination has `lanes` elements; `P` by contract.
-            unsafe { store_bits::<P>(args, with.bytes.into(), i, out) }
+            // SAFETY: the destination has `lanes` elements.
+            unsafe { store_bits(path, args, with.bytes.into(), i, out) }
         }
     }
 }

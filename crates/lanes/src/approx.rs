@@ -39,11 +39,8 @@ trait Function: 'static {
     }
 
     /// The values of a block.
-    ///
-    /// # Safety
-    /// As for the methods of [`Path`].
     #[inline(always)]
-    unsafe fn values<P: Path, const SHORT: bool>(x: Block<f32>) -> Block<f64> {
+    fn values<P: Path, const SHORT: bool>(_: P, x: Block<f32>) -> Block<f64> {
         apply1(|x: f32| Self::value::<P, SHORT>(x.into()), x)
     }
 
@@ -61,22 +58,24 @@ struct Rounded<F, const FTZ: bool>(PhantomData<F>);
 
 impl<F: Function, const FTZ: bool> Kernel for Rounded<F, FTZ> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the source and the destination have `lanes` elements of 4 bytes.
             unsafe {
                 let x = Aligned(load(args, 0, i));
                 let flushed = apply1(|x| if F::FLUSHES { flush::<true>(x) } else { flush::<FTZ>(x) }, x.0);
-                let values = F::values::<P, false>(flushed);
+                let values = F::values::<_, false>(path, flushed);
                 let (out, doubts) = match F::NORMAL {
-                    true => (apply1(|y| finish::<false>(y as f32), values), P::top_bits64(values.map(doubt))),
-                    false => round_with_doubts::<P, FTZ>(values),
+                    true => {
+                        (apply1(|y| finish::<false>(y as f32), values), path.top_bits64(values.map(doubt)))
+                    }
+                    false => round_with_doubts::<_, FTZ>(path, values),
                 };
                 let mut out = Aligned(out);
                 if doubts != 0 {
                     ask_sem::<F, FTZ>(&x, doubts, &mut out);
                 }
-                store::<P, _>(args, 0, i, out.0);
+                store(path, args, 0, i, out.0);
             }
         }
     }
@@ -95,11 +94,8 @@ fn doubt(y: f64) -> u64 {
 }
 
 /// Rounds binary64 values, and returns the lanes in which an error within [`ERROR`] may change the rounding.
-///
-/// # Safety
-/// As for the methods of [`Path`].
 #[inline(always)]
-unsafe fn round_with_doubts<P: Path, const FTZ: bool>(values: Block<f64>) -> (Block<f32>, u16) {
+fn round_with_doubts<P: Path, const FTZ: bool>(path: P, values: Block<f64>) -> (Block<f32>, u16) {
     let (mut out, mut doubts) = ([0.0; BLOCK], [0; BLOCK]);
     for (k, y) in values.into_iter().enumerate() {
         let (low, high) = ((y * (1.0 - ERROR)) as f32, (y * (1.0 + ERROR)) as f32);
@@ -107,8 +103,7 @@ unsafe fn round_with_doubts<P: Path, const FTZ: bool>(values: Block<f64>) -> (Bl
         out[k] = finish::<false>(flush::<FTZ>(high));
         doubts[k] = if (low != high) & !y.is_nan() { u32::MAX } else { 0 };
     }
-    // SAFETY: the caller's promise.
-    (out, unsafe { P::top_bits32(doubts) })
+    (out, path.top_bits32(doubts))
 }
 
 /// Computes the lanes in doubt by `sem`.
@@ -143,13 +138,13 @@ impl HalfFormat for Bf16 {
 
 impl<F: Function, H: HalfFormat, const FTZ: bool> Kernel for RoundedHalf<F, H, FTZ> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the source and the destination have `lanes` halves; `P` by contract.
+            // SAFETY: the source and the destination have `lanes` halves.
             unsafe {
                 let operands: Block<u16> = load(args, 0, i);
-                let x = apply1(flush::<FTZ>, H::widen::<P>(operands));
-                let values = apply1(|y: f64| y as f32, F::values::<P, true>(x));
+                let x = apply1(flush::<FTZ>, H::widen(path, operands));
+                let values = apply1(|y: f64| y as f32, F::values::<_, true>(path, x));
                 // The exact value is between the neighbours of this one.
                 let neighbour = |y: f32, step: u32| {
                     let certain = (y == 0.0) | y.is_nan() | y.is_infinite();
@@ -157,7 +152,7 @@ impl<F: Function, H: HalfFormat, const FTZ: bool> Kernel for RoundedHalf<F, H, F
                 };
                 let low = apply1(|y| flush::<FTZ>(neighbour(y, u32::MAX)), values);
                 let high = apply1(|y| flush::<FTZ>(neighbour(y, 1)), values);
-                let (low, mut out) = (H::narrow::<P>(low), H::narrow::<P>(high));
+                let (low, mut out) = (H::narrow(path, low), H::narrow(path, high));
                 let mut doubts = [0; BLOCK];
                 for k in 0..BLOCK {
                     doubts[k] = low[k] ^ out[k];
@@ -168,7 +163,7 @@ impl<F: Function, H: HalfFormat, const FTZ: bool> Kernel for RoundedHalf<F, H, F
                         out[k] = F::SEM(&H::FORMAT, mode, operands[k].into()) as u16;
                     }
                 }
-                store::<P, _>(args, 0, i, out);
+                store(path, args, 0, i, out);
             }
         }
     }
@@ -386,11 +381,8 @@ static TURNS: [[f64; 16]; 4] = {
 };
 
 /// Reduces positive numbers from 2^20 on to angles and quarter turns. The angle of infinity and NaN is NaN.
-///
-/// # Safety
-/// As for the methods of [`Path`].
 #[inline(always)]
-unsafe fn reduce_large<P: Path>(x: &Block<f32>) -> (Block<f64>, Block<u64>) {
+fn reduce_large<P: Path>(path: P, x: &Block<f32>) -> (Block<f64>, Block<u64>) {
     // x = factor * 2^(LAST_PLACE + SHARED index), with a factor of 31 bits.
     let (mut index, mut factors) = ([0; BLOCK], [0.0; BLOCK]);
     for k in 0..BLOCK {
@@ -399,15 +391,12 @@ unsafe fn reduce_large<P: Path>(x: &Block<f32>) -> (Block<f64>, Block<u64>) {
         let scale = (index[k] * SHARED as u64).wrapping_add(LAST_PLACE as u64);
         factors[k] = f64::from_bits(bits.wrapping_sub(scale << 52));
     }
-    // SAFETY: the caller's promise.
-    let turns = unsafe {
-        [
-            P::look_up(&TURNS[0], index),
-            P::look_up(&TURNS[1], index),
-            P::look_up(&TURNS[2], index),
-            P::look_up(&TURNS[3], index),
-        ]
-    };
+    let turns = [
+        path.look_up(&TURNS[0], index),
+        path.look_up(&TURNS[1], index),
+        path.look_up(&TURNS[2], index),
+        path.look_up(&TURNS[3], index),
+    ];
     let (mut angles, mut quarters) = ([0.0; BLOCK], [0; BLOCK]);
     for k in 0..BLOCK {
         let product = factors[k] * turns[0][k];
@@ -428,7 +417,7 @@ struct Circular<const COSINE: bool>;
 
 impl<const COSINE: bool> Function for Circular<COSINE> {
     #[inline(always)]
-    unsafe fn values<P: Path, const SHORT: bool>(x: Block<f32>) -> Block<f64> {
+    fn values<P: Path, const SHORT: bool>(path: P, x: Block<f32>) -> Block<f64> {
         const LARGE: f32 = (1 << 20) as f32;
         let magnitudes = apply1(f32::abs, x);
         let (mut angles, mut turns, mut large) = ([0.0; BLOCK], [0; BLOCK], [0; BLOCK]);
@@ -437,15 +426,12 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
             // Includes infinity and NaN.
             large[k] = (LARGE.to_bits() - 1).wrapping_sub(magnitudes[k].to_bits());
         }
-        // SAFETY: the caller's promise.
-        unsafe {
-            let large = P::top_bits32(large);
-            if large != 0 {
-                let (others, more) = reduce_large::<P>(&magnitudes);
-                angles = P::select64(large, others.map(f64::to_bits), angles.map(f64::to_bits))
-                    .map(f64::from_bits);
-                turns = P::select64(large, more, turns);
-            }
+        let large = path.top_bits32(large);
+        if large != 0 {
+            let (others, more) = reduce_large(path, &magnitudes);
+            angles =
+                path.select64(large, others.map(f64::to_bits), angles.map(f64::to_bits)).map(f64::from_bits);
+            turns = path.select64(large, more, turns);
         }
         let quarters = u64::from(COSINE);
         let values =
@@ -468,7 +454,7 @@ struct Cycles<const COSINE: bool>;
 
 impl<const COSINE: bool> Function for Cycles<COSINE> {
     #[inline(always)]
-    unsafe fn values<P: Path, const SHORT: bool>(x: Block<f32>) -> Block<f64> {
+    fn values<P: Path, const SHORT: bool>(_: P, x: Block<f32>) -> Block<f64> {
         /// From this magnitude on, numbers are whole cycles.
         const WHOLE: f32 = (1 << 23) as f32;
         let value = |x: f32| {
@@ -503,13 +489,13 @@ impl Parametric for Tabulated {
     type With = (&'static OnceLock<Table>, LaneKernel);
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, &(table, kernel): &Self::With) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, &(table, kernel): &Self::With) {
         // SAFETY: the kernel was compiled for the same path as this function, so the machine has it.
         let table = table.get_or_init(|| unsafe { table_of(kernel) });
         let table: &[u16; 1 << 16] = table.as_ref().try_into().expect("a value for every half");
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the source and the destination have `lanes` halves; `P` by contract.
-            unsafe { store::<P, _>(args, 0, i, apply1(|x: u16| table[usize::from(x)], load(args, 0, i))) }
+            // SAFETY: the source and the destination have `lanes` halves.
+            unsafe { store(path, args, 0, i, apply1(|x: u16| table[usize::from(x)], load(args, 0, i))) }
         }
     }
 }
@@ -543,9 +529,9 @@ macro_rules! tabulated {
     ($kernel:ty, $path:expr) => {{
         static TABLES: [OnceLock<Table>; HostPath::ALL.len()] = [const { OnceLock::new() }; HostPath::ALL.len()];
         let path: HostPath = $path;
-        let kernel = multiversion!(path, [] (args: &LaneArgs), P => {
+        let kernel = multiversion!(path, [] (args: &LaneArgs), p => {
             // SAFETY: compiled for the path; the caller's promise.
-            unsafe { <$kernel>::run::<P>(args) }
+            unsafe { <$kernel>::run(p, args) }
         });
         let index = HostPath::ALL.iter().position(|known| *known == path)?;
         version_with::<Tabulated>(path, (&TABLES[index], kernel as LaneKernel))

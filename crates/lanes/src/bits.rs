@@ -135,7 +135,7 @@ struct Fns;
 
 impl Kernel for Fns {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` words.
             unsafe {
@@ -145,7 +145,7 @@ impl Kernel for Fns {
                 for k in 0..BLOCK {
                     out[k] = fns(mask[k], base[k], offset[k]);
                 }
-                store::<P, _>(args, 0, i, out);
+                store(path, args, 0, i, out);
             }
         }
     }

@@ -18,9 +18,7 @@ trait Word: Select {
     fn mul_high_signed(self, other: Self) -> Self;
     /// All ones where a < b.
     fn below(a: Self, b: Self) -> Self;
-    /// # Safety
-    /// As for the methods of [`Path`].
-    unsafe fn top_bits<P: Path>(x: Block<Self>) -> u16;
+    fn top_bits<P: Path>(path: P, x: Block<Self>) -> u16;
 }
 
 macro_rules! word {
@@ -52,9 +50,8 @@ macro_rules! word {
                 $T::from(a < b).wrapping_neg()
             }
             #[inline(always)]
-            unsafe fn top_bits<P: Path>(x: Block<$T>) -> u16 {
-                // SAFETY: the caller's promise.
-                unsafe { P::$top_bits(x) }
+            fn top_bits<P: Path>(path: P, x: Block<$T>) -> u16 {
+                path.$top_bits(x)
             }
         })*
     };
@@ -76,17 +73,17 @@ impl<T: Word, const OPERATION: u8> Parametric for Carry<T, OPERATION> {
     type With = bool;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, &reads: &bool) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, &reads: &bool) {
         let last = if OPERATION < LOW { 1 } else { 2 };
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the sources and the destinations have `lanes` elements; `P` by contract.
+            // SAFETY: the sources and the destinations have `lanes` elements.
             unsafe {
                 let carry = match (reads, OPERATION) {
                     (true, _) => load_mask(args, last + 1, i),
                     (false, SUB) => !0,
                     (false, _) => 0,
                 };
-                let carry = T::select::<P>(carry, [T::ONE; BLOCK], [T::default(); BLOCK]);
+                let carry = T::select(path, carry, [T::ONE; BLOCK], [T::default(); BLOCK]);
                 let (a, b): (Block<T>, Block<T>) = (load(args, 0, i), load(args, 1, i));
                 let c: Block<T> = load(args, last, i);
                 let (mut out, mut carries) = ([T::default(); BLOCK], [T::default(); BLOCK]);
@@ -105,9 +102,9 @@ impl<T: Word, const OPERATION: u8> Parametric for Carry<T, OPERATION> {
                     out[k] = result;
                     carries[k] = first.add(second);
                 }
-                let carry = T::top_bits::<P>(carries);
+                let carry = T::top_bits(path, carries);
                 if !args.dst[0].is_null() {
-                    store::<P, _>(args, 0, i, out);
+                    store(path, args, 0, i, out);
                 }
                 store_mask(args, 1, i, carry);
             }

@@ -44,7 +44,13 @@ const ROWS: usize = 4;
 
 /// See [`Helpers`](super::Helpers).
 #[inline(always)]
-pub(super) unsafe fn fma_chain<P: Path>(dst: *mut u8, first: Factor, products: &[[Factor; 2]], shape: Shape) {
+pub(super) unsafe fn fma_chain<P: Path>(
+    _: P,
+    dst: *mut u8,
+    first: Factor,
+    products: &[[Factor; 2]],
+    shape: Shape,
+) {
     for block in 0..shape.blocks {
         for group in 0..shape.groups {
             let mut row = 0;

@@ -81,8 +81,8 @@ trait Compare: 'static {
     /// result of the low halves and q that of the high halves.
     ///
     /// # Safety
-    /// Sources 0 and 1 must have that block; `P` must be a path of the host.
-    unsafe fn block<P: Path, const HOLDS: u8>(args: &LaneArgs, i: usize) -> [u16; 2];
+    /// Sources 0 and 1 must have that block.
+    unsafe fn block<P: Path, const HOLDS: u8>(path: P, args: &LaneArgs, i: usize) -> [u16; 2];
 }
 
 /// All ones or zero.
@@ -101,7 +101,7 @@ macro_rules! compare {
             const FLOAT: bool = $float;
 
             #[inline(always)]
-            unsafe fn block<P: Path, const HOLDS: u8>(args: &LaneArgs, i: usize) -> [u16; 2] {
+            unsafe fn block<P: Path, const HOLDS: u8>(path: P, args: &LaneArgs, i: usize) -> [u16; 2] {
                 // SAFETY: the caller's promise.
                 unsafe {
                     let (x, y): (Block<$T>, Block<$T>) = (load(args, 0, i), load(args, 1, i));
@@ -110,7 +110,7 @@ macro_rules! compare {
                         let ($a, $b) = (x[k], y[k]);
                         bits[k] = all_ones!($Bits, $test);
                     }
-                    let t = P::$top_bits(bits);
+                    let t = path.$top_bits(bits);
                     [t, !t]
                 }
             }
@@ -158,7 +158,7 @@ impl<const INFINITY: i16, const NORMAL: i16> Compare for Pair<INFINITY, NORMAL> 
     const FLOAT: bool = true;
 
     #[inline(always)]
-    unsafe fn block<P: Path, const HOLDS: u8>(args: &LaneArgs, i: usize) -> [u16; 2] {
+    unsafe fn block<P: Path, const HOLDS: u8>(path: P, args: &LaneArgs, i: usize) -> [u16; 2] {
         // SAFETY: the caller's promise: 32 halves a block.
         unsafe {
             let halves = |n: usize| -> [u16; 2 * BLOCK] {
@@ -175,7 +175,7 @@ impl<const INFINITY: i16, const NORMAL: i16> Compare for Pair<INFINITY, NORMAL> 
             for x in &mut low {
                 *x <<= 16;
             }
-            [P::top_bits32(low), P::top_bits32(high)]
+            [path.top_bits32(low), path.top_bits32(high)]
         }
     }
 }
@@ -185,11 +185,11 @@ struct Setp<C, const HOLDS: u8>(PhantomData<C>);
 
 impl<C: Compare, const HOLDS: u8> Kernel for Setp<C, HOLDS> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources have `lanes` elements, the destinations are predicates, or null.
             unsafe {
-                let [p, q] = C::block::<P, HOLDS>(args, i);
+                let [p, q] = C::block::<_, HOLDS>(path, args, i);
                 store_mask(args, 0, i, p);
                 store_mask(args, 1, i, q);
             }
@@ -271,15 +271,15 @@ impl<T: Select + std::ops::BitOr<Output = T>> Parametric for Set<T> {
     type With = SetWith<T>;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, with: &SetWith<T>) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &SetWith<T>) {
         for start in (0..args.lanes).step_by(PART) {
-            // SAFETY: the sources and the destination have `lanes` elements; `P` by contract.
+            // SAFETY: the sources and the destination have `lanes` elements.
             unsafe {
                 let ([p, q], groups) = compare_part(args, start, with.compare, with.op);
                 for i in 0..groups {
-                    let low = T::select::<P>(p[i], [with.yes[0]; BLOCK], [T::default(); BLOCK]);
-                    let high = T::select::<P>(q[i], [with.yes[1]; BLOCK], [T::default(); BLOCK]);
-                    store::<P, _>(args, 0, start / BLOCK + i, apply2(|low, high| low | high, low, high));
+                    let low = T::select(path, p[i], [with.yes[0]; BLOCK], [T::default(); BLOCK]);
+                    let high = T::select(path, q[i], [with.yes[1]; BLOCK], [T::default(); BLOCK]);
+                    store(path, args, 0, start / BLOCK + i, apply2(|low, high| low | high, low, high));
                 }
             }
         }

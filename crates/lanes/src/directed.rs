@@ -56,15 +56,15 @@ struct Add<H, const NEGATE: bool, const TO: u8>(PhantomData<H>);
 
 impl<H: Half, const NEGATE: bool, const TO: u8> Kernel for Add<H, NEGATE, TO> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         let add = |a: f32, c: f32| {
             let c = f64::from(c);
             finish::<false>(narrow::<TO>(sum::<TO>(f64::from(a), if NEGATE { -c } else { c })))
         };
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: `lanes` halves, `lanes` binary32 numbers; `P` by contract.
+            // SAFETY: `lanes` halves, `lanes` binary32 numbers.
             unsafe {
-                store::<P, _>(args, 0, i, apply2(add, H::widen::<P>(load(args, 0, i)), load(args, 1, i)))
+                store(path, args, 0, i, apply2(add, H::widen(path, load(args, 0, i)), load(args, 1, i)))
             }
         }
     }
@@ -75,15 +75,15 @@ struct Fma<H, const TO: u8>(PhantomData<H>);
 
 impl<H: Half, const TO: u8> Kernel for Fma<H, TO> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         let fma = |a: f32, b: f32, c: f32| {
             finish::<false>(narrow::<TO>(sum::<TO>(f64::from(a) * f64::from(b), f64::from(c))))
         };
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: `lanes` halves, twice, and `lanes` binary32 numbers; `P` by contract.
+            // SAFETY: `lanes` halves, twice, and `lanes` binary32 numbers.
             unsafe {
-                let (a, b) = (H::widen::<P>(load(args, 0, i)), H::widen::<P>(load(args, 1, i)));
-                store::<P, _>(args, 0, i, apply3(fma, a, b, load(args, 2, i)));
+                let (a, b) = (H::widen(path, load(args, 0, i)), H::widen(path, load(args, 1, i)));
+                store(path, args, 0, i, apply3(fma, a, b, load(args, 2, i)));
             }
         }
     }
@@ -97,7 +97,7 @@ struct Saturated<K>(PhantomData<K>);
 
 impl<K: Kernel> Kernel for Saturated<K> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         // A call, so that there is only one copy of `K`. The unsaturated results must not go to the destination,
         // because other threads may read that.
         let kernel = version::<K>(P::PATH);
@@ -111,7 +111,7 @@ impl<K: Kernel> Kernel for Saturated<K> {
             unsafe {
                 kernel.call(&LaneArgs { dst, src, step: args.step, lanes: count * BLOCK });
                 for (i, &sums) in sums[..count].iter().enumerate() {
-                    store::<P, _>(args, 0, first + i, apply1(finish::<true>, sums));
+                    store(path, args, 0, first + i, apply1(finish::<true>, sums));
                 }
             }
         }

@@ -104,7 +104,7 @@ impl<const OPERATION: u8> Parametric for Directed<OPERATION> {
     type With = Rounding;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, &rounding: &Rounding) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, &rounding: &Rounding) {
         let direction = Direction::of(rounding);
         // An exact zero sum is negative only when rounding down.
         let flip = u64::from(rounding == Rounding::TowardNegative) << 63;
@@ -149,7 +149,7 @@ impl<const OPERATION: u8> Parametric for Directed<OPERATION> {
                 if doubts.iter().fold(0, |a, b| a | b) != 0 {
                     ask_sem::<OPERATION>(rounding, [&a, &b, &c], &doubts, &mut out);
                 }
-                store::<P, _>(args, 0, i, out);
+                store(path, args, 0, i, out);
             }
         }
     }
@@ -184,7 +184,7 @@ struct Rsqrt;
 
 impl Kernel for Rsqrt {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         /// Bound of the error of the correction, with a large margin.
         const ERROR: f64 = 1.0 / (1u128 << 97) as f64;
         for i in 0..args.lanes / BLOCK {
@@ -212,7 +212,7 @@ impl Kernel for Rsqrt {
                         out[k] = exact(a[k]);
                     }
                 }
-                store::<P, _>(args, 0, i, out);
+                store(path, args, 0, i, out);
             }
         }
     }

@@ -40,13 +40,13 @@ pub(super) unsafe fn load<T: Copy>(args: &LaneArgs, n: usize, i: usize) -> Block
 /// results](HostPath::shares_results).
 ///
 /// # Safety
-/// The destination must be an array of `T` with that block; the host must have the instructions of `P`.
+/// The destination must be an array of `T` with that block.
 #[inline(always)]
-pub(super) unsafe fn store<P: Path, T: Copy>(args: &LaneArgs, n: usize, i: usize, block: Block<T>) {
+pub(super) unsafe fn store<P: Path, T: Copy>(path: P, args: &LaneArgs, n: usize, i: usize, block: Block<T>) {
     // SAFETY: the caller's promise. Destinations may be unaligned.
     unsafe {
         let to = args.dst[n].cast::<Block<T>>().add(i);
-        if P::PATH.shares_results() { P::write(to.cast(), block) } else { to.write_unaligned(block) }
+        if P::PATH.shares_results() { path.write(to.cast(), block) } else { to.write_unaligned(block) }
     }
 }
 
@@ -115,10 +115,10 @@ struct Map1<A, R, F>(PhantomData<(A, R, F)>);
 
 impl<A: Lane, R: Lane, F: Fn(A) -> R + Copy> Kernel for Map1<A, R, F> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` elements of their types.
-            unsafe { store::<P, _>(args, 0, i, apply1(function::<F>(), load(args, 0, i))) }
+            unsafe { store(path, args, 0, i, apply1(function::<F>(), load(args, 0, i))) }
         }
     }
 }
@@ -132,10 +132,10 @@ struct Map2<A, B, R, F>(PhantomData<(A, B, R, F)>);
 
 impl<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy> Kernel for Map2<A, B, R, F> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` elements of their types.
-            unsafe { store::<P, _>(args, 0, i, apply2(function::<F>(), load(args, 0, i), load(args, 1, i))) }
+            unsafe { store(path, args, 0, i, apply2(function::<F>(), load(args, 0, i), load(args, 1, i))) }
         }
     }
 }
@@ -149,12 +149,12 @@ struct Map3<A, B, C, R, F>(PhantomData<(A, B, C, R, F)>);
 
 impl<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy> Kernel for Map3<A, B, C, R, F> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` elements of their types.
             unsafe {
                 let (a, b, c) = (load(args, 0, i), load(args, 1, i), load(args, 2, i));
-                store::<P, _>(args, 0, i, apply3(function::<F>(), a, b, c));
+                store(path, args, 0, i, apply3(function::<F>(), a, b, c));
             }
         }
     }
@@ -173,7 +173,7 @@ struct Map4<A, R, F>(PhantomData<(A, R, F)>);
 
 impl<A: Lane, R: Lane, F: Fn(A, A, u32, u32) -> R + Copy> Kernel for Map4<A, R, F> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` elements of their types.
             unsafe {
@@ -183,7 +183,7 @@ impl<A: Lane, R: Lane, F: Fn(A, A, u32, u32) -> R + Copy> Kernel for Map4<A, R, 
                 for k in 0..BLOCK {
                     out[k] = function::<F>()(a[k], b[k], c[k], d[k]);
                 }
-                store::<P, _>(args, 0, i, out);
+                store(path, args, 0, i, out);
             }
         }
     }
@@ -197,16 +197,10 @@ pub(super) fn map4<A: Lane, R: Lane, F: Fn(A, A, u32, u32) -> R + Copy>(path: Ho
 /// A half-precision format, computed in binary32.
 pub(super) trait Half: Copy + 'static {
     /// Exact; a NaN becomes some NaN.
-    ///
-    /// # Safety
-    /// As for the methods of [`Path`].
-    unsafe fn widen<P: Path>(x: Block<u16>) -> Block<f32>;
+    fn widen<P: Path>(path: P, x: Block<u16>) -> Block<f32>;
 
     /// To nearest even; a NaN becomes 0x7fff.
-    ///
-    /// # Safety
-    /// As for the methods of [`Path`].
-    unsafe fn narrow<P: Path>(x: Block<f32>) -> Block<u16>;
+    fn narrow<P: Path>(path: P, x: Block<f32>) -> Block<u16>;
 }
 
 /// binary16.
@@ -215,17 +209,15 @@ pub(super) struct F16;
 
 impl Half for F16 {
     #[inline(always)]
-    unsafe fn widen<P: Path>(x: Block<u16>) -> Block<f32> {
-        // SAFETY: the caller's promise.
-        unsafe { P::f16_to_f32(x) }
+    fn widen<P: Path>(path: P, x: Block<u16>) -> Block<f32> {
+        path.f16_to_f32(x)
     }
 
     #[inline(always)]
-    unsafe fn narrow<P: Path>(x: Block<f32>) -> Block<u16> {
+    fn narrow<P: Path>(path: P, x: Block<f32>) -> Block<u16> {
         // The conversion keeps the top of a NaN's payload: this NaN becomes 0x7fff.
         let x = apply1(|x: f32| if x.is_nan() { f32::from_bits(0x7fff_ffff) } else { x }, x);
-        // SAFETY: the caller's promise.
-        unsafe { P::f32_to_f16(x) }
+        path.f32_to_f16(x)
     }
 }
 
@@ -235,15 +227,13 @@ pub(super) struct Bf16;
 
 impl Half for Bf16 {
     #[inline(always)]
-    unsafe fn widen<P: Path>(x: Block<u16>) -> Block<f32> {
-        // SAFETY: the caller's promise.
-        unsafe { P::bf16_to_f32(x) }
+    fn widen<P: Path>(path: P, x: Block<u16>) -> Block<f32> {
+        path.bf16_to_f32(x)
     }
 
     #[inline(always)]
-    unsafe fn narrow<P: Path>(x: Block<f32>) -> Block<u16> {
-        // SAFETY: the caller's promise.
-        unsafe { P::f32_to_bf16(x) }
+    fn narrow<P: Path>(path: P, x: Block<f32>) -> Block<u16> {
+        path.f32_to_bf16(x)
     }
 }
 
@@ -287,10 +277,9 @@ struct Bytes2<T, F>(PhantomData<(T, F)>);
 
 impl<T: Byte, F: Fn(T, T) -> u8 + Copy> Kernel for Bytes2<T, F> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the sources and the destination have `lanes` times four bytes, which are a `T` each; `P` by
-            // contract.
+            // SAFETY: the sources and the destination have `lanes` times four bytes, which are a `T` each.
             unsafe {
                 let bytes = |n: usize| -> [T; 4 * BLOCK] {
                     args.src[n].add(i * args.step[n]).cast::<[T; 4 * BLOCK]>().read_unaligned()
@@ -300,7 +289,7 @@ impl<T: Byte, F: Fn(T, T) -> u8 + Copy> Kernel for Bytes2<T, F> {
                 for k in 0..4 * BLOCK {
                     result[k] = function::<F>()(a[k], b[k]);
                 }
-                store::<P, _>(args, 0, i, std::mem::transmute::<[u8; 4 * BLOCK], Block<u32>>(result));
+                store(path, args, 0, i, std::mem::transmute::<[u8; 4 * BLOCK], Block<u32>>(result));
             }
         }
     }
@@ -334,13 +323,13 @@ where
     EXACT: Fn([f32; SOURCES]) -> f32 + Copy,
 {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the sources and the destination have `lanes` halves; `P` by contract.
+            // SAFETY: the sources and the destination have `lanes` halves.
             unsafe {
                 let mut sources = [[0.0; BLOCK]; SOURCES];
                 for (n, source) in sources.iter_mut().enumerate() {
-                    *source = H::widen::<P>(load(args, n, i));
+                    *source = H::widen(path, load(args, n, i));
                 }
                 let lane = |k: usize| {
                     let mut x = [0.0; SOURCES];
@@ -360,7 +349,7 @@ where
                         *out = function::<EXACT>()(lane(k));
                     }
                 }
-                store::<P, _>(args, 0, i, H::narrow::<P>(out));
+                store(path, args, 0, i, H::narrow(path, out));
             }
         }
     }

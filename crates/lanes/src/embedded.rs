@@ -31,10 +31,11 @@ trait Elements: 'static {
     type Number: Lane;
 
     /// Block `i` of source `n`. `is_last` marks the last of several sources.
-    unsafe fn load(args: &LaneArgs, n: usize, i: usize, is_last: bool) -> Block<Self::Number>;
+    unsafe fn load(path: Avx512, args: &LaneArgs, n: usize, i: usize, is_last: bool) -> Block<Self::Number>;
 
     /// Applies the operation to its operands, and then all modifiers.
-    unsafe fn compute<const OPERATION: u8, const ROUNDING: i32>(
+    fn compute<const OPERATION: u8, const ROUNDING: i32>(
+        path: Avx512,
         operands: [Block<Self::Number>; 3],
         modifiers: Modifiers,
     ) -> Block<Self::Number>;
@@ -53,11 +54,9 @@ macro_rules! operation {
     };
 }
 
-/// # Safety
-/// The host must have AVX-512.
 #[inline(always)]
-unsafe fn singles<const OPERATION: u8, const ROUNDING: i32>([x, y, z]: [__m512; 3]) -> __m512 {
-    // SAFETY: the caller's promise.
+fn singles<const OPERATION: u8, const ROUNDING: i32>(_: Avx512, [x, y, z]: [__m512; 3]) -> __m512 {
+    // SAFETY: the first argument proves that the host has AVX-512.
     unsafe {
         operation!(
             OPERATION,
@@ -76,12 +75,9 @@ unsafe fn singles<const OPERATION: u8, const ROUNDING: i32>([x, y, z]: [__m512; 
 }
 
 /// Flushes subnormal numbers to zeros of the same sign.
-///
-/// # Safety
-/// The host must have AVX-512.
 #[inline(always)]
-unsafe fn flush(x: __m512) -> __m512 {
-    // SAFETY: the caller's promise.
+fn flush(_: Avx512, x: __m512) -> __m512 {
+    // SAFETY: the first argument proves that the host has AVX-512.
     unsafe {
         let small = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(_mm512_abs_ps(x), _mm512_set1_ps(f32::MIN_POSITIVE));
         _mm512_mask_and_ps(x, small, x, _mm512_set1_ps(-0.0))
@@ -93,7 +89,7 @@ struct Singles<S>(PhantomData<S>);
 
 /// How sources of [`Singles`] are read.
 trait Source: 'static {
-    unsafe fn load(args: &LaneArgs, n: usize, i: usize, is_last: bool) -> Block<f32>;
+    unsafe fn load(path: Avx512, args: &LaneArgs, n: usize, i: usize, is_last: bool) -> Block<f32>;
 }
 
 /// All sources are binary32.
@@ -101,7 +97,7 @@ struct NoHalf;
 
 impl Source for NoHalf {
     #[inline(always)]
-    unsafe fn load(args: &LaneArgs, n: usize, i: usize, _: bool) -> Block<f32> {
+    unsafe fn load(_: Avx512, args: &LaneArgs, n: usize, i: usize, _: bool) -> Block<f32> {
         // SAFETY: the caller's promise.
         unsafe { load(args, n, i) }
     }
@@ -110,9 +106,9 @@ impl Source for NoHalf {
 /// All sources except the last are halves.
 impl<H: Half> Source for H {
     #[inline(always)]
-    unsafe fn load(args: &LaneArgs, n: usize, i: usize, is_last: bool) -> Block<f32> {
+    unsafe fn load(path: Avx512, args: &LaneArgs, n: usize, i: usize, is_last: bool) -> Block<f32> {
         // SAFETY: the caller's promise.
-        unsafe { if is_last { load(args, n, i) } else { H::widen::<Avx512>(load(args, n, i)) } }
+        unsafe { if is_last { load(args, n, i) } else { H::widen(path, load(args, n, i)) } }
     }
 }
 
@@ -120,25 +116,26 @@ impl<S: Source> Elements for Singles<S> {
     type Number = f32;
 
     #[inline(always)]
-    unsafe fn load(args: &LaneArgs, n: usize, i: usize, is_last: bool) -> Block<f32> {
+    unsafe fn load(path: Avx512, args: &LaneArgs, n: usize, i: usize, is_last: bool) -> Block<f32> {
         // SAFETY: the caller's promise.
-        unsafe { S::load(args, n, i, is_last) }
+        unsafe { S::load(path, args, n, i, is_last) }
     }
 
     #[inline(always)]
-    unsafe fn compute<const OPERATION: u8, const ROUNDING: i32>(
+    fn compute<const OPERATION: u8, const ROUNDING: i32>(
+        path: Avx512,
         operands: [Block<f32>; 3],
         Modifiers { ftz, sat }: Modifiers,
     ) -> Block<f32> {
         /// The scale of the repeated computation near the least normal number.
         const SCALE: f32 = (1u64 << 32) as f32;
-        // SAFETY: the caller's promise; arrays and vectors of the same bytes.
+        // SAFETY: `path` proves that the host has AVX-512; arrays and vectors of the same bytes.
         unsafe {
             let mut operands: [__m512; 3] = transmute(operands);
             if ftz {
-                operands = [flush(operands[0]), flush(operands[1]), flush(operands[2])];
+                operands = [flush(path, operands[0]), flush(path, operands[1]), flush(path, operands[2])];
             }
-            let mut out = singles::<OPERATION, ROUNDING>(operands);
+            let mut out = singles::<OPERATION, ROUNDING>(path, operands);
             if ftz {
                 // `.ftz` rounds a number with an unbounded exponent before it flushes. So a result that the host
                 // rounds up to the least normal number may be less than that. The scaled computation has all the
@@ -149,11 +146,11 @@ impl<S: Source> Elements for Singles<S> {
                     let scale = _mm512_set1_ps(SCALE);
                     let [x, y, z] = operands;
                     let great = [_mm512_mul_ps(x, scale), y, _mm512_mul_ps(z, scale)];
-                    let great = _mm512_abs_ps(singles::<OPERATION, ROUNDING>(great));
+                    let great = _mm512_abs_ps(singles::<OPERATION, ROUNDING>(path, great));
                     let falls_short = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(great, _mm512_mul_ps(least, scale));
                     out = _mm512_mask_and_ps(out, doubtful & falls_short, out, _mm512_set1_ps(-0.0));
                 }
-                out = flush(out);
+                out = flush(path, out);
             }
             if sat {
                 // If an operand is a NaN, or both are zeros, these instructions return the second one.
@@ -174,19 +171,20 @@ impl Elements for Doubles {
     type Number = f64;
 
     #[inline(always)]
-    unsafe fn load(args: &LaneArgs, n: usize, i: usize, _: bool) -> Block<f64> {
+    unsafe fn load(_: Avx512, args: &LaneArgs, n: usize, i: usize, _: bool) -> Block<f64> {
         // SAFETY: the caller's promise.
         unsafe { load(args, n, i) }
     }
 
     /// Modifiers have no effect.
     #[inline(always)]
-    unsafe fn compute<const OPERATION: u8, const ROUNDING: i32>(
+    fn compute<const OPERATION: u8, const ROUNDING: i32>(
+        _: Avx512,
         operands: [Block<f64>; 3],
         _: Modifiers,
     ) -> Block<f64> {
         let mut out = [0.0; BLOCK];
-        // SAFETY: the caller's promise; arrays and vectors of the same 128 bytes.
+        // SAFETY: `path` proves that the host has AVX-512; arrays and vectors of the same 128 bytes.
         unsafe {
             let [x, y, z]: [[__m512d; 2]; 3] = transmute(operands);
             let mut halves = x;
@@ -221,26 +219,27 @@ impl Elements for Doubles {
 }
 
 /// # Safety
-/// As for [`LaneFn::call`]; the host must have AVX-512.
+/// As for [`LaneFn::call`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn run<E: Elements, const OPERATION: u8, const ROUNDING: i32>(args: &LaneArgs, lane_fn: &LaneFn)
 where
     E::Number: From<u8>,
 {
+    let path = Avx512::new();
     // SAFETY: `of_elements` made the parameters.
     let &modifiers: &Modifiers = unsafe { lane_fn.parameters.get() };
     for i in 0..args.lanes / BLOCK {
         // SAFETY: the sources and the destination have `lanes` elements.
         unsafe {
             let none = [E::Number::default(); BLOCK];
-            let x = E::load(args, 0, i, false);
+            let x = E::load(path, args, 0, i, false);
             let operands = match OPERATION {
                 SQRT => [x, none, none],
                 RCP => [[E::Number::from(1); BLOCK], x, none],
-                FMA => [x, E::load(args, 1, i, false), E::load(args, 2, i, true)],
-                _ => [x, E::load(args, 1, i, true), none],
+                FMA => [x, E::load(path, args, 1, i, false), E::load(path, args, 2, i, true)],
+                _ => [x, E::load(path, args, 1, i, true), none],
             };
-            store::<Avx512, _>(args, 0, i, E::compute::<OPERATION, ROUNDING>(operands, modifiers));
+            store(path, args, 0, i, E::compute::<OPERATION, ROUNDING>(path, operands, modifiers));
         }
     }
 }

@@ -207,11 +207,8 @@ impl Encoder {
     }
 
     /// The encodings of numbers, which may have been rounded to odd.
-    ///
-    /// # Safety
-    /// The host must have the path's instructions.
     #[inline(always)]
-    pub(super) unsafe fn encode<P: Path>(&self, x: Block<f32>) -> Block<u32> {
+    pub(super) fn encode<P: Path>(&self, path: P, x: Block<f32>) -> Block<u32> {
         let x = if self.encoding.unsigned { apply1(f32::abs, x) } else { x };
         let bits = apply1(|x: f32| x.to_bits() as i32, x);
         let Encoding { format, direction, scale, .. } = self.encoding;
@@ -222,8 +219,8 @@ impl Encoder {
         let numbers = match (format.bits(), self.fraction_bits, direction) {
             (_, _, Direction::NearestAway) => self.round(bits),
             (16, 10, _) if by_host => {
-                // SAFETY: the caller's promise. `finished` replaces the results for NaNs.
-                let halves = unsafe { P::f32_to_f16(x) };
+                // `finished` replaces the results for NaNs.
+                let halves = path.f32_to_f16(x);
                 apply1(|half: u16| i32::from(half & 0x7fff), halves)
             }
             (16, 7, _) => round_to_bf16(bits, direction),

@@ -16,10 +16,7 @@ trait Bits: Copy + PartialEq {
     fn compare(self, other: Self) -> Self;
 
     /// Packs elements that are all ones or zero into one bit each.
-    ///
-    /// # Safety
-    /// As for [`Path`].
-    unsafe fn bits<P: Path>(x: Block<Self>) -> u16;
+    fn bits<P: Path>(path: P, x: Block<Self>) -> u16;
 }
 
 macro_rules! bits {
@@ -31,7 +28,7 @@ macro_rules! bits {
             }
 
             #[inline(always)]
-            unsafe fn bits<P: Path>(x: Block<$T>) -> u16 {
+            fn bits<P: Path>(path: P, x: Block<$T>) -> u16 {
                 if P::PATH == HostPath::Portable {
                     // The bits of the result, at the width of the elements: the general code would narrow them first.
                     let mut bits = x;
@@ -40,8 +37,7 @@ macro_rules! bits {
                     }
                     return bits.iter().fold(0, |all, bits| all | bits) as u16;
                 }
-                // SAFETY: the caller's promise.
-                unsafe { P::$top_bits(x) }
+                path.$top_bits(x)
             }
         })*
     };
@@ -53,22 +49,19 @@ bits! {
 }
 
 /// The lanes of a block that hold a value.
-///
-/// # Safety
-/// As for [`Path`].
 #[inline(always)]
-unsafe fn lanes_of<P: Path, T: Bits>(block: Block<T>, value: T) -> u16 {
+fn lanes_of<P: Path, T: Bits>(path: P, block: Block<T>, value: T) -> u16 {
     let mut same = block;
     for lane in &mut same {
         *lane = lane.compare(value);
     }
-    // SAFETY: the caller's promise.
-    unsafe { T::bits::<P>(same) }
+    T::bits(path, same)
 }
 
 /// See [`Helpers`](super::Helpers), also for the following functions.
 #[inline(always)]
 pub(super) unsafe fn lanes_with<P: Path>(
+    path: P,
     mask: &mut [u64],
     src: *const u8,
     width: LaneWidth,
@@ -78,7 +71,13 @@ pub(super) unsafe fn lanes_with<P: Path>(
     /// # Safety
     /// As for [`lanes_with`].
     #[inline(always)]
-    unsafe fn find<P: Path, T: Bits>(mask: &mut [u64], src: *const u8, value: T, groups: Range<usize>) {
+    unsafe fn find<P: Path, T: Bits>(
+        path: P,
+        mask: &mut [u64],
+        src: *const u8,
+        value: T,
+        groups: Range<usize>,
+    ) {
         const GROUPS: usize = 64 / BLOCK;
         let blocks = src.cast::<Block<T>>();
         // One word of the mask at a time; each word is changed only once.
@@ -88,7 +87,7 @@ pub(super) unsafe fn lanes_with<P: Path>(
             let mut found = 0;
             let mut add = |group| {
                 // SAFETY: the caller's promise.
-                let lanes = unsafe { lanes_of::<P, T>(blocks.add(group).read(), value) };
+                let lanes = unsafe { lanes_of::<_, T>(path, blocks.add(group).read(), value) };
                 found |= u64::from(lanes) << (group * BLOCK);
             };
             // A loop of known length for whole words.
@@ -103,15 +102,16 @@ pub(super) unsafe fn lanes_with<P: Path>(
     unsafe {
         match width {
             LaneWidth::Bit => {}
-            LaneWidth::B2 => find::<P, u16>(mask, src, value as u16, groups),
-            LaneWidth::B4 => find::<P, u32>(mask, src, value as u32, groups),
-            LaneWidth::B8 => find::<P, u64>(mask, src, value, groups),
+            LaneWidth::B2 => find::<_, u16>(path, mask, src, value as u16, groups),
+            LaneWidth::B4 => find::<_, u32>(path, mask, src, value as u32, groups),
+            LaneWidth::B8 => find::<_, u64>(path, mask, src, value, groups),
         }
     }
 }
 
 #[inline(always)]
 pub(super) unsafe fn match_warps<P: Path>(
+    path: P,
     dst: *mut u8,
     src: *const u8,
     width: LaneWidth,
@@ -123,6 +123,7 @@ pub(super) unsafe fn match_warps<P: Path>(
     /// As for [`match_warps`].
     #[inline(always)]
     unsafe fn find<P: Path, T: Bits, const ALL: bool>(
+        path: P,
         dst: *mut u8,
         src: *const u8,
         members: &[u32],
@@ -140,8 +141,8 @@ pub(super) unsafe fn match_warps<P: Path>(
                 let high = src.add(first + count - BLOCK).cast::<Block<T>>().read();
                 for lane in first..first + count {
                     let value = src.add(lane).read();
-                    let upper = u32::from(lanes_of::<P, T>(high, value)) << BLOCK;
-                    let same = (u32::from(lanes_of::<P, T>(low, value)) | upper) & members;
+                    let upper = u32::from(lanes_of::<_, T>(path, high, value)) << BLOCK;
+                    let same = (u32::from(lanes_of::<_, T>(path, low, value)) | upper) & members;
                     dst.add(lane).write(if ALL && same != members { 0 } else { same });
                 }
             }
@@ -151,12 +152,12 @@ pub(super) unsafe fn match_warps<P: Path>(
     unsafe {
         match (width, all) {
             (LaneWidth::Bit, _) => {}
-            (LaneWidth::B2, false) => find::<P, u16, false>(dst, src, members, lanes),
-            (LaneWidth::B4, false) => find::<P, u32, false>(dst, src, members, lanes),
-            (LaneWidth::B8, false) => find::<P, u64, false>(dst, src, members, lanes),
-            (LaneWidth::B2, true) => find::<P, u16, true>(dst, src, members, lanes),
-            (LaneWidth::B4, true) => find::<P, u32, true>(dst, src, members, lanes),
-            (LaneWidth::B8, true) => find::<P, u64, true>(dst, src, members, lanes),
+            (LaneWidth::B2, false) => find::<_, u16, false>(path, dst, src, members, lanes),
+            (LaneWidth::B4, false) => find::<_, u32, false>(path, dst, src, members, lanes),
+            (LaneWidth::B8, false) => find::<_, u64, false>(path, dst, src, members, lanes),
+            (LaneWidth::B2, true) => find::<_, u16, true>(path, dst, src, members, lanes),
+            (LaneWidth::B4, true) => find::<_, u32, true>(path, dst, src, members, lanes),
+            (LaneWidth::B8, true) => find::<_, u64, true>(path, dst, src, members, lanes),
         }
     }
 }

@@ -80,25 +80,19 @@ impl SmallFloat {
 
     /// The number in a byte.
     pub fn value(self, byte: u8) -> f32 {
-        // SAFETY: every host has this path's instructions.
-        let values = unsafe { self.values::<Portable>([byte.into(); BLOCK]) };
-        values[0]
+        self.values(Portable, [byte.into(); BLOCK])[0]
     }
 
     /// The numbers in bytes.
-    ///
-    /// # Safety
-    /// The host must have the path's instructions.
     #[inline(always)]
-    unsafe fn values<P: Path>(self, bytes: [u16; BLOCK]) -> [f32; BLOCK] {
+    fn values<P: Path>(self, path: P, bytes: [u16; BLOCK]) -> [f32; BLOCK] {
         let (mut halves, mut nans) = ([0; BLOCK], [0; BLOCK]);
         for ((half, nan), byte) in halves.iter_mut().zip(&mut nans).zip(bytes) {
             let magnitude = byte >> self.shift & self.magnitude;
             *half = (byte << self.to_sign & 1 << 15) | magnitude << self.to_fraction;
             *nan = if magnitude > self.greatest { 0x7fff_ffff } else { 0 };
         }
-        // SAFETY: the caller's promise.
-        let mut out = unsafe { P::f16_to_f32(halves) };
+        let mut out = path.f16_to_f32(halves);
         for (out, nan) in out.iter_mut().zip(nans) {
             *out = f32::from_bits((*out * self.scale).to_bits() | nan);
         }
@@ -244,9 +238,10 @@ impl Tiles {
 /// [`MatrixElement::Double`].
 ///
 /// # Safety
-/// There must be 16 words; the host must have the path's instructions.
+/// There must be 16 words.
 #[inline(always)]
 pub(super) unsafe fn part_of_words<P: Path>(
+    path: P,
     from: *const u32,
     element: MatrixElement,
     part: usize,
@@ -254,25 +249,22 @@ pub(super) unsafe fn part_of_words<P: Path>(
     // SAFETY: the caller's promise.
     let words = unsafe { from.cast::<[u32; BLOCK]>().read_unaligned() };
     let part = part as u32;
-    // SAFETY: as above.
-    unsafe {
-        match element {
-            MatrixElement::Word(mask) => each(words, |word| f32::from_bits(word & mask)),
-            MatrixElement::F16 => P::f16_to_f32(halves(words, part)),
-            MatrixElement::Bf16 => P::bf16_to_f32(halves(words, part)),
-            MatrixElement::Small(format) => {
-                let mut bytes = [0; BLOCK];
-                for (byte, word) in bytes.iter_mut().zip(words) {
-                    *byte = (word >> (8 * part)) as u16 & 0xff;
-                }
-                format.values::<P>(bytes)
+    match element {
+        MatrixElement::Word(mask) => each(words, |word| f32::from_bits(word & mask)),
+        MatrixElement::F16 => path.f16_to_f32(halves(words, part)),
+        MatrixElement::Bf16 => path.bf16_to_f32(halves(words, part)),
+        MatrixElement::Small(format) => {
+            let mut bytes = [0; BLOCK];
+            for (byte, word) in bytes.iter_mut().zip(words) {
+                *byte = (word >> (8 * part)) as u16 & 0xff;
             }
-            MatrixElement::U8 => each(words, |word| (word >> (8 * part) & 0xff) as f32),
-            MatrixElement::S8 => each(words, |word| (((word >> (8 * part)) as i32) << 24 >> 24) as f32),
-            MatrixElement::U4 => each(words, |word| (word >> (4 * part) & 0xf) as f32),
-            MatrixElement::S4 => each(words, |word| (((word >> (4 * part)) as i32) << 28 >> 28) as f32),
-            MatrixElement::Double => [0.0; BLOCK],
+            format.values(path, bytes)
         }
+        MatrixElement::U8 => each(words, |word| (word >> (8 * part) & 0xff) as f32),
+        MatrixElement::S8 => each(words, |word| (((word >> (8 * part)) as i32) << 24 >> 24) as f32),
+        MatrixElement::U4 => each(words, |word| (word >> (4 * part) & 0xf) as f32),
+        MatrixElement::S4 => each(words, |word| (((word >> (4 * part)) as i32) << 28 >> 28) as f32),
+        MatrixElement::Double => [0.0; BLOCK],
     }
 }
 

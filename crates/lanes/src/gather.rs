@@ -69,6 +69,7 @@ unsafe fn load_lanes<M, R>(
 /// See [`Helpers`](super::Helpers), also for the following functions.
 #[inline(always)]
 pub(super) unsafe fn gather<P: Path>(
+    _: P,
     dst: *mut u8,
     element: Element,
     base: *const u8,
@@ -109,6 +110,7 @@ unsafe fn store_lanes<A, M: Copy>(
 
 #[inline(always)]
 pub(super) unsafe fn scatter<P: Path>(
+    _: P,
     src: *const u8,
     element: Element,
     base: *mut u8,
@@ -128,7 +130,7 @@ pub(super) unsafe fn scatter<P: Path>(
 }
 
 #[inline(always)]
-pub(super) unsafe fn widen_bytes<P: Path>(dst: *mut u8, src: *const u8, signed: bool, lanes: usize) {
+pub(super) unsafe fn widen_bytes<P: Path>(_: P, dst: *mut u8, src: *const u8, signed: bool, lanes: usize) {
     let sign = if signed { 0x80 } else { 0 };
     for i in 0..lanes / BLOCK {
         // SAFETY: the caller's promise.
@@ -145,7 +147,7 @@ pub(super) unsafe fn widen_bytes<P: Path>(dst: *mut u8, src: *const u8, signed: 
 }
 
 #[inline(always)]
-pub(super) unsafe fn narrow_bytes<P: Path>(dst: *mut u8, src: *const u8, lanes: usize) {
+pub(super) unsafe fn narrow_bytes<P: Path>(path: P, dst: *mut u8, src: *const u8, lanes: usize) {
     for i in 0..lanes / BLOCK {
         // SAFETY: the caller's promise.
         unsafe {
@@ -154,7 +156,7 @@ pub(super) unsafe fn narrow_bytes<P: Path>(dst: *mut u8, src: *const u8, lanes: 
             for k in 0..BLOCK {
                 out[k] = words[k] as u8;
             }
-            P::write::<[u8; BLOCK]>(dst.add(i * BLOCK), out);
+            path.write::<[u8; BLOCK]>(dst.add(i * BLOCK), out);
         }
     }
 }
@@ -219,12 +221,12 @@ unsafe fn split<T: Copy + Default, const N: usize>(
 /// # Safety
 /// As for [`deinterleave`].
 #[inline(always)]
-unsafe fn split_four<P: Path>(dst: [*mut u8; 4], src: *const u8, step: usize, lanes: usize) {
+unsafe fn split_four<P: Path>(path: P, dst: [*mut u8; 4], src: *const u8, step: usize, lanes: usize) {
     let vector = |lane: usize| src.wrapping_add(lane.wrapping_mul(step)).cast::<[u32; 4]>();
     for i in 0..lanes / 4 {
         // SAFETY: the caller's promise.
         unsafe {
-            let columns = P::transpose4([
+            let columns = path.transpose4([
                 vector(4 * i).read_unaligned(),
                 vector(4 * i + 1).read_unaligned(),
                 vector(4 * i + 2).read_unaligned(),
@@ -263,7 +265,7 @@ unsafe fn split_words(low: *mut u8, high: *mut u8, src: *const u8, lanes: usize)
 /// # Safety
 /// As for [`interleave`].
 #[inline(always)]
-unsafe fn join_words<P: Path>(dst: *mut u8, low: *const u8, high: *const u8, lanes: usize) {
+unsafe fn join_words<P: Path>(path: P, dst: *mut u8, low: *const u8, high: *const u8, lanes: usize) {
     for i in 0..lanes / BLOCK {
         // SAFETY: the caller's promise.
         unsafe {
@@ -273,13 +275,14 @@ unsafe fn join_words<P: Path>(dst: *mut u8, low: *const u8, high: *const u8, lan
             for lane in 0..BLOCK {
                 pairs[lane] = u32::from(a[lane]) | u32::from(b[lane]) << 16;
             }
-            P::write(dst.cast::<[u32; BLOCK]>().add(i).cast(), pairs);
+            path.write(dst.cast::<[u32; BLOCK]>().add(i).cast(), pairs);
         }
     }
 }
 
 #[inline(always)]
 pub(super) unsafe fn deinterleave<P: Path>(
+    path: P,
     dst: &[*mut u8],
     src: *const u8,
     step: usize,
@@ -291,7 +294,7 @@ pub(super) unsafe fn deinterleave<P: Path>(
         match *dst {
             [a, b] if size_of::<T>() == 2 && step == 4 => split_words(a, b, src, lanes),
             [a, b] => split::<T, 2>([a, b], src, step, lanes),
-            [a, b, c, d] if size_of::<T>() == 4 => split_four::<P>([a, b, c, d], src, step, lanes),
+            [a, b, c, d] if size_of::<T>() == 4 => split_four(path, [a, b, c, d], src, step, lanes),
             [a, b, c, d] => split::<T, 4>([a, b, c, d], src, step, lanes),
             _ => {}
         }
@@ -321,7 +324,7 @@ macro_rules! split_bytes {
 }
 
 #[inline(always)]
-pub(super) unsafe fn split_bytes<P: Path>(dst: &[*mut u8], src: *const u8, signed: bool, lanes: usize) {
+pub(super) unsafe fn split_bytes<P: Path>(_: P, dst: &[*mut u8], src: *const u8, signed: bool, lanes: usize) {
     let top = if signed { 0x80 } else { 0 };
     match dst.len() {
         2 => split_bytes!(u16, dst, src, top, lanes),
@@ -341,6 +344,7 @@ fn reversed<T: Copy + Default>(elements: Block<T>) -> Block<T> {
 
 #[inline(always)]
 pub(super) unsafe fn load_strided<P: Path>(
+    path: P,
     dst: *mut u8,
     width: LaneWidth,
     src: *const u8,
@@ -357,15 +361,15 @@ pub(super) unsafe fn load_strided<P: Path>(
             let mut out = [T::default(); BLOCK];
             if step == 2 * size && by_vectors {
                 // The second half ends with the last element, so it reads nothing beyond that.
-                let (low, high): (Block<T>, Block<T>) = (P::read(from), P::read(from.wrapping_add((BLOCK - 1) * size)));
+                let (low, high): (Block<T>, Block<T>) = (path.read(from), path.read(from.wrapping_add((BLOCK - 1) * size)));
                 for lane in 0..BLOCK / 2 {
                     out[lane] = low[2 * lane];
                     out[BLOCK / 2 + lane] = high[2 * lane + 1];
                 }
             } else if step == size.wrapping_neg() && by_vectors {
-                out = reversed(P::read::<Block<T>>(from.wrapping_sub((BLOCK - 1) * size)));
+                out = reversed(path.read::<Block<T>>(from.wrapping_sub((BLOCK - 1) * size)));
             } else if step == size {
-                out = P::read::<Block<T>>(from);
+                out = path.read::<Block<T>>(from);
             } else {
                 for (lane, out) in out.iter_mut().enumerate() {
                     *out = from.wrapping_add(lane.wrapping_mul(step)).cast::<T>().read_unaligned();
@@ -378,6 +382,7 @@ pub(super) unsafe fn load_strided<P: Path>(
 
 #[inline(always)]
 pub(super) unsafe fn store_strided<P: Path>(
+    path: P,
     src: *const u8,
     width: LaneWidth,
     dst: *mut u8,
@@ -391,11 +396,11 @@ pub(super) unsafe fn store_strided<P: Path>(
             let to = dst.wrapping_add((i * BLOCK).wrapping_mul(step));
             let from = src.cast::<Block<T>>().add(i);
             if step == size.wrapping_neg() {
-                P::write(to.wrapping_sub((BLOCK - 1) * size), reversed(from.read_unaligned()));
+                path.write(to.wrapping_sub((BLOCK - 1) * size), reversed(from.read_unaligned()));
                 continue;
             }
             if step == size {
-                P::write(to, from.read_unaligned());
+                path.write(to, from.read_unaligned());
                 continue;
             }
             for lane in 0..BLOCK {
@@ -410,7 +415,12 @@ pub(super) unsafe fn store_strided<P: Path>(
 /// # Safety
 /// As for [`interleave`].
 #[inline(always)]
-unsafe fn join<P: Path, T: Copy + Default, const N: usize>(dst: *mut u8, src: [*const u8; N], lanes: usize) {
+unsafe fn join<P: Path, T: Copy + Default, const N: usize>(
+    path: P,
+    dst: *mut u8,
+    src: [*const u8; N],
+    lanes: usize,
+) {
     for i in 0..lanes / BLOCK {
         // SAFETY: the caller's promise.
         unsafe {
@@ -421,7 +431,7 @@ unsafe fn join<P: Path, T: Copy + Default, const N: usize>(dst: *mut u8, src: [*
                     vectors[lane][k] = register[lane];
                 }
             }
-            P::write(dst.cast::<[[T; N]; BLOCK]>().add(i).cast(), vectors);
+            path.write(dst.cast::<[[T; N]; BLOCK]>().add(i).cast(), vectors);
         }
     }
 }
@@ -431,25 +441,31 @@ unsafe fn join<P: Path, T: Copy + Default, const N: usize>(dst: *mut u8, src: [*
 /// # Safety
 /// As for [`interleave`].
 #[inline(always)]
-unsafe fn join_four<P: Path>(dst: *mut u8, src: [*const u8; 4], lanes: usize) {
+unsafe fn join_four<P: Path>(path: P, dst: *mut u8, src: [*const u8; 4], lanes: usize) {
     for i in 0..lanes / 4 {
         // SAFETY: the caller's promise.
         unsafe {
             let registers = src.map(|register| register.cast::<[u32; 4]>().add(i).read());
-            P::write(dst.cast::<[[u32; 4]; 4]>().add(i).cast(), P::transpose4(registers));
+            path.write(dst.cast::<[[u32; 4]; 4]>().add(i).cast(), path.transpose4(registers));
         }
     }
 }
 
 #[inline(always)]
-pub(super) unsafe fn interleave<P: Path>(dst: *mut u8, src: &[*const u8], width: LaneWidth, lanes: usize) {
+pub(super) unsafe fn interleave<P: Path>(
+    path: P,
+    dst: *mut u8,
+    src: &[*const u8],
+    width: LaneWidth,
+    lanes: usize,
+) {
     // SAFETY: the caller's promise.
     with_width!(width, T => unsafe {
         match *src {
-            [a, b] if size_of::<T>() == 2 => join_words::<P>(dst, a, b, lanes),
-            [a, b] => join::<P, T, 2>(dst, [a, b], lanes),
-            [a, b, c, d] if size_of::<T>() == 4 => join_four::<P>(dst, [a, b, c, d], lanes),
-            [a, b, c, d] => join::<P, T, 4>(dst, [a, b, c, d], lanes),
+            [a, b] if size_of::<T>() == 2 => join_words(path, dst, a, b, lanes),
+            [a, b] => join::<_, T, 2>(path, dst, [a, b], lanes),
+            [a, b, c, d] if size_of::<T>() == 4 => join_four(path, dst, [a, b, c, d], lanes),
+            [a, b, c, d] => join::<_, T, 4>(path, dst, [a, b, c, d], lanes),
             _ => {}
         }
     });
@@ -457,6 +473,7 @@ pub(super) unsafe fn interleave<P: Path>(dst: *mut u8, src: &[*const u8], width:
 
 #[inline(always)]
 pub(super) unsafe fn load_tiles<P: Path>(
+    path: P,
     dst: &[*mut u8],
     base: *const u8,
     addresses: &[u64],
@@ -475,7 +492,7 @@ pub(super) unsafe fn load_tiles<P: Path>(
             }
             // SAFETY: the caller's promise.
             unsafe {
-                let rows = if transposed { P::transpose_halves(rows) } else { rows };
+                let rows = if transposed { path.transpose_halves(rows) } else { rows };
                 register.cast::<u32>().add(first).cast::<[[u16; 8]; 8]>().write_unaligned(rows);
             }
         }
@@ -484,6 +501,7 @@ pub(super) unsafe fn load_tiles<P: Path>(
 
 #[inline(always)]
 pub(super) unsafe fn copy_rows<P: Path>(
+    _: P,
     dst: *mut u8,
     width: LaneWidth,
     src: *const u8,

@@ -301,13 +301,13 @@ struct MixedAdd<H, const NEGATE: bool, const SAT: bool>(PhantomData<H>);
 
 impl<H: Half, const NEGATE: bool, const SAT: bool> Kernel for MixedAdd<H, NEGATE, SAT> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: `lanes` halves, `lanes` binary32 numbers; `P` by contract.
+            // SAFETY: `lanes` halves, `lanes` binary32 numbers.
             unsafe {
-                let a = H::widen::<P>(load(args, 0, i));
+                let a = H::widen(path, load(args, 0, i));
                 let add = |a: f32, c: f32| finish::<SAT>(if NEGATE { a - c } else { a + c });
-                store::<P, _>(args, 0, i, apply2(add, a, load(args, 1, i)));
+                store(path, args, 0, i, apply2(add, a, load(args, 1, i)));
             }
         }
     }
@@ -318,13 +318,13 @@ struct MixedFma<H, const SAT: bool>(PhantomData<H>);
 
 impl<H: Half, const SAT: bool> Kernel for MixedFma<H, SAT> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: `lanes` halves, twice, and `lanes` binary32 numbers; `P` by contract.
+            // SAFETY: `lanes` halves, twice, and `lanes` binary32 numbers.
             unsafe {
-                let (a, b) = (H::widen::<P>(load(args, 0, i)), H::widen::<P>(load(args, 1, i)));
+                let (a, b) = (H::widen(path, load(args, 0, i)), H::widen(path, load(args, 1, i)));
                 let fma = |a: f32, b: f32, c: f32| finish::<SAT>(a.mul_add(b, c));
-                store::<P, _>(args, 0, i, apply3(fma, a, b, load(args, 2, i)));
+                store(path, args, 0, i, apply3(fma, a, b, load(args, 2, i)));
             }
         }
     }

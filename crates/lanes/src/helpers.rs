@@ -157,9 +157,9 @@ pub enum Element {
 fn build(path: HostPath) -> Helpers {
     macro_rules! version {
         ($name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?) => {
-            multiversion!(path, [] ($($arg: $ty),*) $(-> $ret)?, P => {
+            multiversion!(path, [] ($($arg: $ty),*) $(-> $ret)?, p => {
                 // SAFETY: the callers keep the contract of `Helpers`.
-                unsafe { $name::<P>($($arg),*) }
+                unsafe { $name(p, $($arg),*) }
             })
         };
     }

@@ -211,7 +211,7 @@ impl<const HALVES: bool> Parametric for Dot<HALVES> {
     type With = DotWith;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, with: &DotWith) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &DotWith) {
         // The value of a part, with its sign.
         let part = |x: u32, shift: u32, mask: u32, sign: u32| {
             let part = x >> shift & mask;
@@ -232,7 +232,7 @@ impl<const HALVES: bool> Parametric for Dot<HALVES> {
                         sum[k] = sum[k].wrapping_add(product);
                     }
                 }
-                store::<P, _>(args, 0, i, sum);
+                store(path, args, 0, i, sum);
             }
         }
     }

@@ -36,7 +36,7 @@ struct Predicates<L, const SOURCES: usize>(PhantomData<L>);
 
 impl<L: Logic, const SOURCES: usize> Kernel for Predicates<L, SOURCES> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(_: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination are predicates of `lanes` bits.
             unsafe {
@@ -73,7 +73,7 @@ struct Lop3;
 
 impl Kernel for Lop3 {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` words.
             unsafe {
@@ -83,7 +83,7 @@ impl Kernel for Lop3 {
                 for k in 0..BLOCK {
                     out[k] = lop3_lane(a[k], b[k], c[k], table[k]);
                 }
-                store::<P, _>(args, 0, i, out);
+                store(path, args, 0, i, out);
             }
         }
     }
@@ -96,9 +96,9 @@ impl Parametric for Lop3With {
     type With = BoolOp;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, &op: &BoolOp) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, &op: &BoolOp) {
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: four sources of `lanes` words and a predicate; the destinations, either of which may be null; `P` by contract.
+            // SAFETY: four sources of `lanes` words and a predicate; the destinations, either of which may be null.
             unsafe {
                 let (a, b) = (load(args, 0, i), load(args, 1, i));
                 let (c, table) = (load(args, 2, i), load(args, 3, i));
@@ -107,9 +107,9 @@ impl Parametric for Lop3With {
                     out[k] = lop3_lane(a[k], b[k], c[k], table[k]);
                     any[k] = u32::from(out[k] != 0).wrapping_neg();
                 }
-                let (any, q) = (P::top_bits32(any), load_mask(args, 4, i));
+                let (any, q) = (path.top_bits32(any), load_mask(args, 4, i));
                 if !args.dst[0].is_null() {
-                    store::<P, _>(args, 0, i, out);
+                    store(path, args, 0, i, out);
                 }
                 let p = match op {
                     BoolOp::And => any & q,
@@ -142,7 +142,7 @@ impl Parametric for PrmtMode {
     type With = [u32; 4];
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, controls: &[u32; 4]) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, controls: &[u32; 4]) {
         let [first, second, third, fourth] = *controls;
         let permute = |a: u32, b: u32, c: u32| {
             let (low, high) = if c & 1 == 0 { (first, third) } else { (second, fourth) };
@@ -151,12 +151,7 @@ impl Parametric for PrmtMode {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` words.
             unsafe {
-                store::<P, _>(
-                    args,
-                    0,
-                    i,
-                    apply3(permute, load(args, 0, i), load(args, 1, i), load(args, 2, i)),
-                )
+                store(path, args, 0, i, apply3(permute, load(args, 0, i), load(args, 1, i), load(args, 2, i)))
             }
         }
     }

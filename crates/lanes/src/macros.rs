@@ -1,30 +1,30 @@
 //! [`multiversion!`]: one body compiled for every path of the host.
 
 /// A pointer to the version of a function for a [`HostPath`](super::HostPath):
-/// `multiversion!(path, [K: Kernel] (x: X) -> R, P => body)`.
+/// `multiversion!(path, [K: Kernel] (x: X) -> R, p => body)`.
 ///
-/// `K` are the generic parameters that `body` uses. In `body`, `P` is the [`Path`](super::path::Path). Functions that
+/// `K` are the generic parameters that `body` uses. In `body`, `p` is the [`Path`](super::path::Path). Functions that
 /// `body` calls must be `#[inline(always)]`, so that they are compiled with the instructions of the path. The caller
 /// of the resulting function promises that the host has these instructions. For a path that this architecture lacks,
 /// the macro gives the portable version.
 macro_rules! multiversion {
     ($path:expr, [$($g:ident : $bound:path),*] ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)?, $p:ident => $body:expr) => {{
         unsafe fn portable<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
-            type $p = $crate::path::Portable;
+            let $p = $crate::path::Portable;
             $body
         }
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn avx2<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
-            type $p = $crate::x86::Avx2;
+            let $p = $crate::x86::Avx2::new();
             $body
         }
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn avx512<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
-            type $p = $crate::x86::Avx512;
+            let $p = $crate::x86::Avx512::new();
             $body
         }
 

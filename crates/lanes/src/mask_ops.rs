@@ -14,7 +14,7 @@ pub(super) fn group(mask: &[u64], group: usize) -> u16 {
 
 /// See [`Helpers`](super::Helpers), also for the following functions.
 #[inline(always)]
-pub(super) unsafe fn fill<P: Path>(dst: *mut u8, width: LaneWidth, value: u64, lanes: usize) {
+pub(super) unsafe fn fill<P: Path>(_: P, dst: *mut u8, width: LaneWidth, value: u64, lanes: usize) {
     /// # Safety
     /// `dst` must be valid for `count` elements.
     #[inline(always)]
@@ -36,7 +36,14 @@ pub(super) unsafe fn fill<P: Path>(dst: *mut u8, width: LaneWidth, value: u64, l
 }
 
 #[inline(always)]
-pub(super) unsafe fn ramp<P: Path>(dst: *mut u8, width: LaneWidth, base: u64, stride: u64, lanes: usize) {
+pub(super) unsafe fn ramp<P: Path>(
+    _: P,
+    dst: *mut u8,
+    width: LaneWidth,
+    base: u64,
+    stride: u64,
+    lanes: usize,
+) {
     macro_rules! ramp {
         ($T:ident) => {{
             // Element by element: with blocks of lanes, the compiler processes several blocks at once and scatters
@@ -58,6 +65,7 @@ pub(super) unsafe fn ramp<P: Path>(dst: *mut u8, width: LaneWidth, base: u64, st
 
 #[inline(always)]
 pub(super) unsafe fn merge<P: Path>(
+    path: P,
     dst: *mut u8,
     src: *const u8,
     width: LaneWidth,
@@ -67,7 +75,13 @@ pub(super) unsafe fn merge<P: Path>(
     /// # Safety
     /// `dst` and `src` must be valid for the groups.
     #[inline(always)]
-    unsafe fn merge<P: Path, T: Select>(dst: *mut u8, src: *const u8, mask: &[u64], groups: Range<usize>) {
+    unsafe fn merge<P: Path, T: Select>(
+        path: P,
+        dst: *mut u8,
+        src: *const u8,
+        mask: &[u64],
+        groups: Range<usize>,
+    ) {
         let (dst, src) = (dst.cast::<Block<T>>(), src.cast::<Block<T>>());
         for i in groups {
             let m = group(mask, i);
@@ -76,7 +90,7 @@ pub(super) unsafe fn merge<P: Path>(
                 match m {
                     0 => {}
                     0xffff => dst.add(i).write(src.add(i).read()),
-                    _ => dst.add(i).write(T::select::<P>(m, src.add(i).read(), dst.add(i).read())),
+                    _ => dst.add(i).write(T::select(path, m, src.add(i).read(), dst.add(i).read())),
                 }
             }
         }
@@ -91,9 +105,9 @@ pub(super) unsafe fn merge<P: Path>(
                     dst.add(i).write(src.add(i).read() & m | dst.add(i).read() & !m);
                 }
             }
-            LaneWidth::B2 => merge::<P, u16>(dst, src, mask, groups),
-            LaneWidth::B4 => merge::<P, u32>(dst, src, mask, groups),
-            LaneWidth::B8 => merge::<P, u64>(dst, src, mask, groups),
+            LaneWidth::B2 => merge::<_, u16>(path, dst, src, mask, groups),
+            LaneWidth::B4 => merge::<_, u32>(path, dst, src, mask, groups),
+            LaneWidth::B8 => merge::<_, u64>(path, dst, src, mask, groups),
         }
     }
 }
@@ -101,26 +115,21 @@ pub(super) unsafe fn merge<P: Path>(
 /// Elements whose masked lanes can be compressed and expanded.
 trait Compress: Select {
     /// See [`Path::compress32`].
-    ///
-    /// # Safety
-    /// As for the methods of [`Path`]; the same holds for `expand`.
-    unsafe fn compress<P: Path>(x: Block<Self>, mask: u16, to: &mut Block<Self>);
+    fn compress<P: Path>(path: P, x: Block<Self>, mask: u16, to: &mut Block<Self>);
     /// See [`Path::expand32`].
-    unsafe fn expand<P: Path>(from: &Block<Self>, mask: u16) -> Block<Self>;
+    fn expand<P: Path>(path: P, from: &Block<Self>, mask: u16) -> Block<Self>;
 }
 
 impl Compress for u16 {
     #[inline(always)]
-    unsafe fn compress<P: Path>(x: Block<u16>, mask: u16, to: &mut Block<u16>) {
+    fn compress<P: Path>(path: P, x: Block<u16>, mask: u16, to: &mut Block<u16>) {
         let mut wide = [0; BLOCK];
-        // SAFETY: the caller's promise.
-        unsafe { P::compress32(x.map(u32::from), mask, &mut wide) }
+        path.compress32(x.map(u32::from), mask, &mut wide);
         *to = wide.map(|x| x as u16);
     }
     #[inline(always)]
-    unsafe fn expand<P: Path>(from: &Block<u16>, mask: u16) -> Block<u16> {
-        // SAFETY: the caller's promise.
-        unsafe { P::expand32(&from.map(u32::from), mask).map(|x| x as u16) }
+    fn expand<P: Path>(path: P, from: &Block<u16>, mask: u16) -> Block<u16> {
+        path.expand32(&from.map(u32::from), mask).map(|x| x as u16)
     }
 }
 
@@ -128,14 +137,12 @@ macro_rules! compress {
     ($($T:ident $compress:ident $expand:ident)*) => {
         $(impl Compress for $T {
             #[inline(always)]
-            unsafe fn compress<P: Path>(x: Block<$T>, mask: u16, to: &mut Block<$T>) {
-                // SAFETY: the caller's promise.
-                unsafe { P::$compress(x, mask, to) }
+            fn compress<P: Path>(path: P, x: Block<$T>, mask: u16, to: &mut Block<$T>) {
+                path.$compress(x, mask, to)
             }
             #[inline(always)]
-            unsafe fn expand<P: Path>(from: &Block<$T>, mask: u16) -> Block<$T> {
-                // SAFETY: the caller's promise.
-                unsafe { P::$expand(from, mask) }
+            fn expand<P: Path>(path: P, from: &Block<$T>, mask: u16) -> Block<$T> {
+                path.$expand(from, mask)
             }
         })*
     };
@@ -151,7 +158,12 @@ const FEW_OF_WORD: u32 = 8;
 /// # Safety
 /// As for [`Helpers`](super::Helpers). The function does not write the side that it reads.
 #[inline(always)]
-unsafe fn repack<P: Path, T: Compress, const BACK: bool>(array: *mut u8, packed: *mut u8, mask: &[u64]) {
+unsafe fn repack<P: Path, T: Compress, const BACK: bool>(
+    path: P,
+    array: *mut u8,
+    packed: *mut u8,
+    mask: &[u64],
+) {
     let (array, mut packed) = (array.cast::<T>(), packed.cast::<T>());
     for (i, &word) in mask.iter().enumerate() {
         let mut rest = word;
@@ -178,10 +190,10 @@ unsafe fn repack<P: Path, T: Compress, const BACK: bool>(array: *mut u8, packed:
                 }
                 let block = array.cast::<Block<T>>().add(group);
                 if BACK {
-                    let elements = T::expand::<P>(&*packed.cast(), lanes);
-                    block.write(T::select::<P>(lanes, elements, block.read()));
+                    let elements = T::expand(path, &*packed.cast(), lanes);
+                    block.write(T::select(path, lanes, elements, block.read()));
                 } else {
-                    T::compress::<P>(block.read(), lanes, &mut *packed.cast());
+                    T::compress(path, block.read(), lanes, &mut *packed.cast());
                 }
                 packed = packed.add(lanes.count_ones() as usize);
             }
@@ -190,27 +202,33 @@ unsafe fn repack<P: Path, T: Compress, const BACK: bool>(array: *mut u8, packed:
 }
 
 #[inline(always)]
-pub(super) unsafe fn compress<P: Path>(dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64]) {
+pub(super) unsafe fn compress<P: Path>(
+    path: P,
+    dst: *mut u8,
+    src: *const u8,
+    width: LaneWidth,
+    mask: &[u64],
+) {
     // SAFETY: the caller's promise.
     unsafe {
         match width {
             LaneWidth::Bit => {}
-            LaneWidth::B2 => repack::<P, u16, false>(src.cast_mut(), dst, mask),
-            LaneWidth::B4 => repack::<P, u32, false>(src.cast_mut(), dst, mask),
-            LaneWidth::B8 => repack::<P, u64, false>(src.cast_mut(), dst, mask),
+            LaneWidth::B2 => repack::<_, u16, false>(path, src.cast_mut(), dst, mask),
+            LaneWidth::B4 => repack::<_, u32, false>(path, src.cast_mut(), dst, mask),
+            LaneWidth::B8 => repack::<_, u64, false>(path, src.cast_mut(), dst, mask),
         }
     }
 }
 
 #[inline(always)]
-pub(super) unsafe fn expand<P: Path>(dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64]) {
+pub(super) unsafe fn expand<P: Path>(path: P, dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64]) {
     // SAFETY: the caller's promise.
     unsafe {
         match width {
             LaneWidth::Bit => {}
-            LaneWidth::B2 => repack::<P, u16, true>(dst, src.cast_mut(), mask),
-            LaneWidth::B4 => repack::<P, u32, true>(dst, src.cast_mut(), mask),
-            LaneWidth::B8 => repack::<P, u64, true>(dst, src.cast_mut(), mask),
+            LaneWidth::B2 => repack::<_, u16, true>(path, dst, src.cast_mut(), mask),
+            LaneWidth::B4 => repack::<_, u32, true>(path, dst, src.cast_mut(), mask),
+            LaneWidth::B8 => repack::<_, u64, true>(path, dst, src.cast_mut(), mask),
         }
     }
 }
@@ -232,6 +250,7 @@ unsafe fn convert<A: Lane, R: Lane>(dst: *mut u8, src: *const u8, lanes: usize, 
 
 #[inline(always)]
 pub(super) unsafe fn extend<P: Path>(
+    _: P,
     dst: *mut u8,
     width: LaneWidth,
     src: *const u8,
@@ -263,6 +282,7 @@ pub(super) unsafe fn extend<P: Path>(
 
 #[inline(always)]
 pub(super) unsafe fn truncate<P: Path>(
+    _: P,
     dst: *mut u8,
     width: LaneWidth,
     src: *const u8,
@@ -284,18 +304,24 @@ pub(super) unsafe fn truncate<P: Path>(
 }
 
 #[inline(always)]
-pub(super) unsafe fn permute_warps<P: Path>(dst: *mut u8, src: *const u8, from: &[u32; WARP], lanes: usize) {
+pub(super) unsafe fn permute_warps<P: Path>(
+    path: P,
+    dst: *mut u8,
+    src: *const u8,
+    from: &[u32; WARP],
+    lanes: usize,
+) {
     let (dst, src) = (dst.cast::<u32>(), src.cast::<u32>());
     for first in (0..lanes).step_by(WARP) {
         // SAFETY: the caller's promise. The last warp may have 16 lanes.
         unsafe {
             if lanes - first >= WARP {
                 let warp = src.add(first).cast::<[u32; WARP]>().read_unaligned();
-                dst.add(first).cast::<[u32; WARP]>().write_unaligned(P::permute(warp, *from));
+                dst.add(first).cast::<[u32; WARP]>().write_unaligned(path.permute(warp, *from));
             } else {
                 let mut warp = [0; WARP];
                 warp[..BLOCK].copy_from_slice(&src.add(first).cast::<Block<u32>>().read_unaligned());
-                let warp = P::permute(warp, *from);
+                let warp = path.permute(warp, *from);
                 dst.add(first).cast::<Block<u32>>().write_unaligned(std::array::from_fn(|i| warp[i]));
             }
         }

@@ -60,23 +60,21 @@ impl MatrixHelpers {
 fn make(path: HostPath) -> MatrixHelpers {
     MatrixHelpers {
         multiply: multiversion!(path, [] (m: usize, n: usize, k: usize, a: &[f32], b: &[f32], d: &mut [f32]),
-            P => { let _ = P::PATH; multiply(m, n, k, a, b, d) }),
+            _p => multiply(m, n, k, a, b, d)),
         multiply_sparse: multiversion!(path, [] (n: usize, k: usize, a: &[f32], columns: &[u16], b: &[f32], d: &mut [f32]),
-            P => { let _ = P::PATH; multiply_gathered(n, k, a, columns, b, d, |a, b, sum| a.mul_add(b, sum)) }),
+            _p => multiply_gathered(n, k, a, columns, b, d, |a, b, sum| a.mul_add(b, sum))),
         multiply_scaled: multiversion!(path, [] (n: usize, k: usize, a: &[f64], columns: &[u16], b: &[f64], d: &mut [f32]),
-            P => { let _ = P::PATH; multiply_gathered(n, k, a, columns, b, d, add_product) }),
-        widen: multiversion!(path, [] (from: &[u16], to: &mut [f32]), P => {
-            // SAFETY: compiled for the path.
-            unsafe { widen::<P>(from, to) }
+            _p => multiply_gathered(n, k, a, columns, b, d, add_product)),
+        widen: multiversion!(path, [] (from: &[u16], to: &mut [f32]), p => {
+            widen(p, from, to)
         }),
         multiply_tiles: multiversion!(path, []
-            (product: &TileProduct, registers: &TileRegisters, warps: &[WarpProduct], scratch: &mut ProductScratch) -> u32, P => {
+            (product: &TileProduct, registers: &TileRegisters, warps: &[WarpProduct], scratch: &mut ProductScratch) -> u32, p => {
             // SAFETY: compiled for the path; the caller's promise.
-            unsafe { product::multiply_tiles::<P>(product, registers, warps, scratch) }
+            unsafe { product::multiply_tiles(p, product, registers, warps, scratch) }
         }),
-        narrow: multiversion!(path, [] (from: &[f32], to: &mut [u16]), P => {
-            // SAFETY: compiled for the path.
-            unsafe { narrow::<P>(from, to) }
+        narrow: multiversion!(path, [] (from: &[f32], to: &mut [u16]), p => {
+            narrow(p, from, to)
         }),
     }
 }
@@ -150,24 +148,18 @@ fn add_product(a: f64, b: f64, sum: f32) -> f32 {
     (a * b + f64::from(sum)) as f32
 }
 
-/// # Safety
-/// The host must have the path's instructions.
 #[inline(always)]
-unsafe fn widen<P: Path>(from: &[u16], to: &mut [f32]) {
+fn widen<P: Path>(path: P, from: &[u16], to: &mut [f32]) {
     let (from, to) = (from.as_chunks::<BLOCK>().0, to.as_chunks_mut::<BLOCK>().0);
     for (from, to) in from.iter().zip(to) {
-        // SAFETY: the caller's promise.
-        *to = unsafe { P::f16_to_f32(*from) };
+        *to = path.f16_to_f32(*from);
     }
 }
 
-/// # Safety
-/// The host must have the path's instructions.
 #[inline(always)]
-unsafe fn narrow<P: Path>(from: &[f32], to: &mut [u16]) {
+fn narrow<P: Path>(path: P, from: &[f32], to: &mut [u16]) {
     let (from, to) = (from.as_chunks::<BLOCK>().0, to.as_chunks_mut::<BLOCK>().0);
     for (from, to) in from.iter().zip(to) {
-        // SAFETY: the caller's promise.
-        *to = unsafe { P::f32_to_f16(*from) };
+        *to = path.f32_to_f16(*from);
     }
 }

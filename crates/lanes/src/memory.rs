@@ -65,16 +65,16 @@ pub(super) fn each_part(size: usize, mut part: impl FnMut(usize, usize)) {
 /// Copies `bytes` bytes. The areas may overlap; the destination receives the source's original contents.
 ///
 /// # Safety
-/// Both areas must have `bytes` bytes; the host must have the instructions of `P`.
+/// Both areas must have `bytes` bytes.
 #[inline(always)]
-pub(super) unsafe fn copy<P: Path>(to: *mut u8, from: *const u8, bytes: usize) {
+pub(super) unsafe fn copy<P: Path>(path: P, to: *mut u8, from: *const u8, bytes: usize) {
     // Copies parts of 128 bytes, and then one part of each power of two in the rest. It starts from the end if
     // otherwise a part would overwrite bytes that a later part reads. Each part is read before it is written.
     macro_rules! part {
         ($size:literal at $at:expr) => {{
             let at = $at;
             // SAFETY: each part is within both.
-            unsafe { P::write(to.wrapping_add(at), P::read::<[u8; $size]>(from.wrapping_add(at))) }
+            unsafe { path.write(to.wrapping_add(at), path.read::<[u8; $size]>(from.wrapping_add(at))) }
         }};
     }
     macro_rules! rest {

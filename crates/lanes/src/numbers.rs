@@ -220,9 +220,9 @@ impl Element {
     /// The numbers of block `i`: exact, or rounded to odd.
     ///
     /// # Safety
-    /// The source must have that block; `P` must be a path of the host.
+    /// The source must have that block.
     #[inline(always)]
-    pub(super) unsafe fn numbers<P: Path>(&self, args: &LaneArgs, i: usize) -> Block<f64> {
+    pub(super) unsafe fn numbers<P: Path>(&self, path: P, args: &LaneArgs, i: usize) -> Block<f64> {
         // SAFETY: the caller's promise.
         let numbers = unsafe {
             match self.numbers {
@@ -246,7 +246,7 @@ impl Element {
                 Numbers::Integer { bits, signed } => {
                     apply1(|x: u32| f64::from(extended(x, bits, signed)), self.bits(args, i))
                 }
-                _ => apply1(f64::from, self.singles::<P>(args, i)),
+                _ => apply1(f64::from, self.singles(path, args, i)),
             }
         };
         let flip = u64::from(self.negated) << 63;
@@ -258,7 +258,7 @@ impl Element {
     /// # Safety
     /// As above.
     #[inline(always)]
-    pub(super) unsafe fn singles<P: Path>(&self, args: &LaneArgs, i: usize) -> Block<f32> {
+    pub(super) unsafe fn singles<P: Path>(&self, path: P, args: &LaneArgs, i: usize) -> Block<f32> {
         // SAFETY: the caller's promise.
         unsafe {
             match self.numbers {
@@ -271,7 +271,7 @@ impl Element {
                     };
                     apply1(flush, self.bits(args, i))
                 }
-                Numbers::F16 => P::f16_to_f32(apply1(|x: u32| x as u16, self.bits(args, i))),
+                Numbers::F16 => path.f16_to_f32(apply1(|x: u32| x as u16, self.bits(args, i))),
                 Numbers::Bf16 => apply1(|x: u32| f32::from_bits(x << 16), self.bits(args, i)),
                 Numbers::Small(format) => {
                     let small = Small::new(format);
@@ -287,7 +287,7 @@ impl Element {
                     apply1(|x: u32| extended(x, bits, signed) as f32, self.bits(args, i))
                 }
                 Numbers::Integer { .. } | Numbers::F64 | Numbers::F64Upper => {
-                    apply1(to_odd_f32, self.numbers::<P>(args, i))
+                    apply1(to_odd_f32, self.numbers(path, args, i))
                 }
             }
         }
@@ -309,6 +309,7 @@ impl Element {
     #[inline(always)]
     pub(super) unsafe fn wide_numbers<P: Path>(
         &self,
+        path: P,
         args: &LaneArgs,
         i: usize,
         direction: Direction,
@@ -316,7 +317,7 @@ impl Element {
         // SAFETY: the caller's promise.
         unsafe {
             let Numbers::Integer { bits: 64, signed } = self.numbers else {
-                return self.numbers::<P>(args, i);
+                return self.numbers(path, args, i);
             };
             let convert = |x: u64| {
                 let (high, low) = halves(x, signed);
@@ -348,12 +349,12 @@ pub(super) unsafe fn load_bits(args: &LaneArgs, n: usize, bytes: usize, i: usize
 /// # Safety
 /// The destination must have that block.
 #[inline(always)]
-pub(super) unsafe fn store_bits<P: Path>(args: &LaneArgs, bytes: usize, i: usize, bits: Block<u32>) {
+pub(super) unsafe fn store_bits<P: Path>(path: P, args: &LaneArgs, bytes: usize, i: usize, bits: Block<u32>) {
     // SAFETY: the caller's promise.
     unsafe {
         match bytes {
-            2 => store::<P, _>(args, 0, i, apply1(|x: u32| x as u16, bits)),
-            _ => store::<P, _>(args, 0, i, bits),
+            2 => store(path, args, 0, i, apply1(|x: u32| x as u16, bits)),
+            _ => store(path, args, 0, i, bits),
         }
     }
 }

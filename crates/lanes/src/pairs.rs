@@ -112,14 +112,14 @@ struct Mul<A, B>(PhantomData<(A, B)>);
 
 impl<A: Half, B: Half> Kernel for Mul<A, B> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         // The product is exact in binary64, but not in binary32, because it may exceed bfloat16's exponent range.
         let mul = |a: f32, b: f32| to_odd_f32(f64::from(a) * f64::from(b));
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the sources and the destination have `lanes` halves; `P` by contract.
+            // SAFETY: the sources and the destination have `lanes` halves.
             unsafe {
-                let (a, b) = (A::widen::<P>(load(args, 0, i)), B::widen::<P>(load(args, 1, i)));
-                store::<P, _>(args, 0, i, A::narrow::<P>(apply2(mul, a, b)));
+                let (a, b) = (A::widen(path, load(args, 0, i)), B::widen(path, load(args, 1, i)));
+                store(path, args, 0, i, A::narrow(path, apply2(mul, a, b)));
             }
         }
     }

@@ -27,10 +27,9 @@ pub(super) struct Aligned<T>(pub(super) T);
 
 /// Operations of a host's instruction set on a block of lanes.
 ///
-/// # Safety
-/// The methods of an implementation may be called only on hosts with its instructions: from a function that
-/// [`version`] made for it.
-pub(super) unsafe trait Path: 'static {
+/// A value is a witness that the host has the instructions: only a function that is compiled for them can make one
+/// ([`multiversion!`]), so the methods are safe to call.
+pub(super) trait Path: Copy + 'static {
     /// The path.
     const PATH: HostPath;
     /// Whether `mul_add` is an instruction instead of a library call.
@@ -42,80 +41,80 @@ pub(super) unsafe trait Path: 'static {
 
     /// Reads a value of plain bits from any address, like [`memory::read`].
     #[inline(always)]
-    unsafe fn read<T: Copy>(from: *const u8) -> T {
+    unsafe fn read<T: Copy>(self, from: *const u8) -> T {
         // SAFETY: the caller promises that `from` is valid for reads of a `T`.
         unsafe { memory::read(from) }
     }
 
     /// Writes a value of plain bits to any address, like [`memory::write`].
     #[inline(always)]
-    unsafe fn write<T: Copy>(to: *mut u8, value: T) {
+    unsafe fn write<T: Copy>(self, to: *mut u8, value: T) {
         // SAFETY: the caller promises that `to` is valid for writes of a `T`.
         unsafe { memory::write(to, value) }
     }
 
     /// The top bit of every element.
-    unsafe fn top_bits16(x: Block<u16>) -> u16 {
+    fn top_bits16(self, x: Block<u16>) -> u16 {
         gather_bits(x.map(|v| v >> 15 != 0))
     }
 
     /// The top bit of every element.
-    unsafe fn top_bits32(x: Block<u32>) -> u16 {
+    fn top_bits32(self, x: Block<u32>) -> u16 {
         gather_bits(x.map(|v| v >> 31 != 0))
     }
 
     /// The top bit of every element.
-    unsafe fn top_bits64(x: Block<u64>) -> u16 {
+    fn top_bits64(self, x: Block<u64>) -> u16 {
         gather_bits(x.map(|v| v >> 63 != 0))
     }
 
     /// `a` where the mask is set, else `b`.
-    unsafe fn select16(mask: u16, a: Block<u16>, b: Block<u16>) -> Block<u16> {
+    fn select16(self, mask: u16, a: Block<u16>, b: Block<u16>) -> Block<u16> {
         select(mask, a, b)
     }
 
     /// `a` where the mask is set, else `b`.
-    unsafe fn select32(mask: u16, a: Block<u32>, b: Block<u32>) -> Block<u32> {
+    fn select32(self, mask: u16, a: Block<u32>, b: Block<u32>) -> Block<u32> {
         select(mask, a, b)
     }
 
     /// `a` where the mask is set, else `b`.
-    unsafe fn select64(mask: u16, a: Block<u64>, b: Block<u64>) -> Block<u64> {
+    fn select64(self, mask: u16, a: Block<u64>, b: Block<u64>) -> Block<u64> {
         select(mask, a, b)
     }
 
     /// Packs the elements whose mask bit is set. The rest of `to` is unspecified.
     #[inline(always)]
-    unsafe fn compress32(x: Block<u32>, mask: u16, to: &mut Block<u32>) {
+    fn compress32(self, x: Block<u32>, mask: u16, to: &mut Block<u32>) {
         compress(x, mask, to);
     }
 
     /// Packs the elements whose mask bit is set. The rest of `to` is unspecified.
     #[inline(always)]
-    unsafe fn compress64(x: Block<u64>, mask: u16, to: &mut Block<u64>) {
+    fn compress64(self, x: Block<u64>, mask: u16, to: &mut Block<u64>) {
         compress(x, mask, to);
     }
 
     /// Places consecutive elements at the set bits of a mask. The other elements are unspecified.
     #[inline(always)]
-    unsafe fn expand32(from: &Block<u32>, mask: u16) -> Block<u32> {
+    fn expand32(self, from: &Block<u32>, mask: u16) -> Block<u32> {
         expand(from, mask)
     }
 
     /// Places consecutive elements at the set bits of a mask. The other elements are unspecified.
     #[inline(always)]
-    unsafe fn expand64(from: &Block<u64>, mask: u16) -> Block<u64> {
+    fn expand64(self, from: &Block<u64>, mask: u16) -> Block<u64> {
         expand(from, mask)
     }
 
     /// `x[from[i] % 32]` for every i.
-    unsafe fn permute(x: [u32; WARP], from: [u32; WARP]) -> [u32; WARP] {
+    fn permute(self, x: [u32; WARP], from: [u32; WARP]) -> [u32; WARP] {
         from.map(|i| x[i as usize % WARP])
     }
 
     /// `table[index[i] % 16]` for every i.
     #[inline(always)]
-    unsafe fn look_up(table: &[f64; 16], index: Block<u64>) -> Block<f64> {
+    fn look_up(self, table: &[f64; 16], index: Block<u64>) -> Block<f64> {
         let mut out = [0.0; BLOCK];
         for (out, index) in out.iter_mut().zip(index) {
             *out = table[index as usize % 16];
@@ -125,13 +124,13 @@ pub(super) unsafe trait Path: 'static {
 
     /// Transposes a matrix.
     #[inline(always)]
-    unsafe fn transpose4(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
+    fn transpose4(self, rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
         std::array::from_fn(|column| rows.map(|row| row[column]))
     }
 
     /// Transposes a matrix.
     #[inline(always)]
-    unsafe fn transpose_halves(mut rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
+    fn transpose_halves(self, mut rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
         // Three rounds of interleaving, for which hosts have instructions.
         for _ in 0..3 {
             let (upper, lower) = rows.split_at(4);
@@ -146,7 +145,7 @@ pub(super) unsafe trait Path: 'static {
     }
 
     /// binary16 to binary32, exactly; a NaN becomes some NaN.
-    unsafe fn f16_to_f32(x: Block<u16>) -> Block<f32> {
+    fn f16_to_f32(self, x: Block<u16>) -> Block<f32> {
         let mut out = [0.0; BLOCK];
         for (out, x) in out.iter_mut().zip(x) {
             *out = widen_f16(x);
@@ -156,7 +155,7 @@ pub(super) unsafe trait Path: 'static {
 
     /// bfloat16 to binary32.
     #[inline(always)]
-    unsafe fn bf16_to_f32(x: Block<u16>) -> Block<f32> {
+    fn bf16_to_f32(self, x: Block<u16>) -> Block<f32> {
         let mut out = [0.0; BLOCK];
         for (out, x) in out.iter_mut().zip(x) {
             *out = f32::from_bits(u32::from(x) << 16);
@@ -166,7 +165,7 @@ pub(super) unsafe trait Path: 'static {
 
     /// binary32 to bfloat16, to nearest even; a NaN becomes 0x7fff.
     #[inline(always)]
-    unsafe fn f32_to_bf16(x: Block<f32>) -> Block<u16> {
+    fn f32_to_bf16(self, x: Block<f32>) -> Block<u16> {
         let mut out = [0; BLOCK];
         for (out, x) in out.iter_mut().zip(x) {
             let bits = x.to_bits();
@@ -178,7 +177,7 @@ pub(super) unsafe trait Path: 'static {
 
     /// `x * y + z` of halves, rounded to odd. An exact zero sum is negative only with `down`.
     #[inline(always)]
-    unsafe fn fma_of_halves(x: Block<f32>, y: Block<f32>, z: Block<f32>, down: bool) -> Block<f32> {
+    fn fma_of_halves(self, x: Block<f32>, y: Block<f32>, z: Block<f32>, down: bool) -> Block<f32> {
         let (flip, mut out) = (u64::from(down) << 63, [0.0; BLOCK]);
         for k in 0..BLOCK {
             out[k] = rounded::fma_of_halves(x[k], y[k], z[k], flip);
@@ -187,7 +186,7 @@ pub(super) unsafe trait Path: 'static {
     }
 
     /// binary32 to binary16, to nearest even; the NaN 0x7fffffff becomes 0x7fff.
-    unsafe fn f32_to_f16(x: Block<f32>) -> Block<u16> {
+    fn f32_to_f16(self, x: Block<f32>) -> Block<u16> {
         let mut out = [0; BLOCK];
         for (out, x) in out.iter_mut().zip(x) {
             *out = narrow_f16(x);
@@ -197,10 +196,10 @@ pub(super) unsafe trait Path: 'static {
 }
 
 /// The instructions that every host has.
+#[derive(Clone, Copy)]
 pub(super) struct Portable;
 
-// SAFETY: the default methods use no particular instructions.
-unsafe impl Path for Portable {
+impl Path for Portable {
     const PATH: HostPath = HostPath::Portable;
     const FUSED: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
     type Singles = [f32; 4];
@@ -285,16 +284,18 @@ pub(super) trait Kernel {
     /// Computes all lanes.
     ///
     /// # Safety
-    /// As for [`LaneFn::call`]; the host must have the instructions of `P`. Implementations must be
-    /// `#[inline(always)]`, so that they are compiled with the instructions that their caller may use.
-    unsafe fn run<P: Path>(args: &LaneArgs);
+    /// As for [`LaneFn::call`].
+    ///
+    /// Implementations must be `#[inline(always)]`, so that they are compiled with the instructions that their caller
+    /// may use.
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs);
 }
 
 /// The kernel compiled for a path.
 pub(super) fn version<K: Kernel>(path: HostPath) -> LaneFn {
-    LaneFn::plain(multiversion!(path, [K: Kernel] (args: &LaneArgs, _told: &LaneFn), P => {
+    LaneFn::plain(multiversion!(path, [K: Kernel] (args: &LaneArgs, _lane_fn: &LaneFn), p => {
         // SAFETY: the caller of a handler keeps the contract of `LaneFn::call`, which is also that of `Kernel::run`.
-        unsafe { K::run::<P>(args) }
+        unsafe { K::run(p, args) }
     }))
 }
 
@@ -307,14 +308,14 @@ pub(super) trait Parametric {
     ///
     /// # Safety
     /// As for [`Kernel::run`].
-    unsafe fn run<P: Path>(args: &LaneArgs, with: &Self::With);
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &Self::With);
 }
 
 /// The kernel compiled for a path, with its parameters.
 pub(super) fn version_with<K: Parametric>(path: HostPath, with: K::With) -> LaneFn {
-    let function = multiversion!(path, [K: Parametric] (args: &LaneArgs, lane_fn: &LaneFn), P => {
+    let function = multiversion!(path, [K: Parametric] (args: &LaneArgs, lane_fn: &LaneFn), p => {
         // SAFETY: as above; the parameters were made below.
-        unsafe { K::run::<P>(args, lane_fn.parameters.get()) }
+        unsafe { K::run(p, args, lane_fn.parameters.get()) }
     });
     LaneFn { function, inner: function, parameters: Parameters::new(with) }
 }

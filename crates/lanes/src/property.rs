@@ -19,7 +19,7 @@ impl<const WIDE: bool> Parametric for InRange<WIDE> {
     type With = InRangeWith;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, with: &InRangeWith) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &InRangeWith) {
         macro_rules! test {
             ($T:ident, $i:expr, $top_bits:ident) => {{
                 let (mask, [[a, b], [c, d]]) =
@@ -30,11 +30,11 @@ impl<const WIDE: bool> Parametric for InRange<WIDE> {
                     let x = numbers[k] & mask;
                     bits[k] = $T::from((x >= a) & (x < b) | (x >= c) & (x < d)).wrapping_neg();
                 }
-                P::$top_bits(bits)
+                path.$top_bits(bits)
             }};
         }
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the source has `lanes` elements, the destination is a predicate; `P` by contract.
+            // SAFETY: the source has `lanes` elements, the destination is a predicate.
             unsafe {
                 let mask = if WIDE { test!(u64, i, top_bits64) } else { test!(u32, i, top_bits32) };
                 store_mask(args, 0, i, mask);

@@ -75,25 +75,25 @@ impl Parametric for FmaOfHalves {
     type With = FmaOfHalvesWith;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, with: &FmaOfHalvesWith) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &FmaOfHalvesWith) {
         let encoder = Encoder::new(&with.encoding);
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the sources and the destination have `lanes` elements; `P` by contract.
+            // SAFETY: the sources and the destination have `lanes` elements.
             unsafe {
                 // A closure might not be inlined.
                 macro_rules! source {
                     ($n:literal) => {
-                        with.sources[$n].singles::<P>(args, i)
+                        with.sources[$n].singles(path, args, i)
                     };
                 }
-                let x = P::fma_of_halves(source!(0), source!(1), source!(2), with.down);
-                let mut out = encoder.encode::<P>(x);
+                let x = path.fma_of_halves(source!(0), source!(1), source!(2), with.down);
+                let mut out = encoder.encode(path, x);
                 if with.out_of_bounds {
                     let inside = |x: u32, a: u32| if a == OUT_OF_BOUNDS { 0 } else { x };
                     out = apply2(inside, out, load_bits(args, 0, 2, i));
                     out = apply2(inside, out, load_bits(args, 1, 2, i));
                 }
-                store_bits::<P>(args, 2, i, out);
+                store_bits(path, args, 2, i, out);
             }
         }
     }
@@ -134,15 +134,15 @@ impl<const OPERATION: u8> Parametric for Rounded<OPERATION> {
     type With = RoundedWith;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, with: &RoundedWith) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &RoundedWith) {
         let flip = u64::from(with.down) << 63;
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the sources and the destination have `lanes` elements; `P` by contract.
+            // SAFETY: the sources and the destination have `lanes` elements.
             unsafe {
                 // A closure might not be inlined.
                 macro_rules! source {
                     ($n:literal) => {
-                        with.sources[$n].numbers::<P>(args, i)
+                        with.sources[$n].numbers(path, args, i)
                     };
                 }
                 let x = match OPERATION {
@@ -156,8 +156,8 @@ impl<const OPERATION: u8> Parametric for Rounded<OPERATION> {
                     _ => apply1(|x: f64| 1.0 / x.sqrt(), source!(0)),
                 };
                 match &with.target {
-                    Target::F32(to) => store::<P, _>(args, 0, i, to.encode(x)),
-                    Target::F64Upper => store::<P, _>(args, 0, i, apply1(upper, x)),
+                    Target::F32(to) => store(path, args, 0, i, to.encode(x)),
+                    Target::F64Upper => store(path, args, 0, i, apply1(upper, x)),
                 }
             }
         }
@@ -233,10 +233,10 @@ impl Parametric for ConvertF32 {
     type With = (Element, ToF32);
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, (source, to): &(Element, ToF32)) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, (source, to): &(Element, ToF32)) {
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
-            unsafe { store::<P, _>(args, 0, i, to.encode(source.numbers::<P>(args, i))) }
+            // SAFETY: the source and the destination have `lanes` elements.
+            unsafe { store(path, args, 0, i, to.encode(source.numbers(path, args, i))) }
         }
     }
 }
@@ -255,19 +255,19 @@ impl Parametric for ConvertWide {
     type With = ConvertWideWith;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, with: &ConvertWideWith) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &ConvertWideWith) {
         /// The NaN of binary32, widened.
         const NAN: f64 = f64::from_bits(0x7fff_ffff_e000_0000);
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
+            // SAFETY: the source and the destination have `lanes` elements.
             unsafe {
-                let x = with.source.wide_numbers::<P>(args, i, with.direction);
+                let x = with.source.wide_numbers(path, args, i, with.direction);
                 let x = apply1(|x: f64| if x.is_nan() { NAN } else { x }, x);
                 let saturate = |x: f64| {
                     let x = if x > 0.0 { x } else { 0.0 };
                     if x < 1.0 { x } else { 1.0 }
                 };
-                store::<P, _>(args, 0, i, if with.sat { apply1(saturate, x) } else { x });
+                store(path, args, 0, i, if with.sat { apply1(saturate, x) } else { x });
             }
         }
     }
@@ -291,18 +291,18 @@ impl Parametric for Convert {
     type With = ConvertWith;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, with: &ConvertWith) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &ConvertWith) {
         let encoder = Encoder::new(&with.encoding);
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the sources and the destination have `lanes` elements; `P` by contract.
+            // SAFETY: the sources and the destination have `lanes` elements.
             unsafe {
                 let mut out = [0; BLOCK];
                 for (k, element) in with.elements.iter().enumerate().take(with.count.into()) {
-                    let encoded = encoder.encode::<P>(element.singles::<P>(args, i));
+                    let encoded = encoder.encode(path, element.singles(path, args, i));
                     let shift = (k as u32 * u32::from(with.width)) & 31;
                     out = apply2(|out: u32, x: u32| out | x << shift, out, encoded);
                 }
-                store_bits::<P>(args, with.bytes.into(), i, out);
+                store_bits(path, args, with.bytes.into(), i, out);
             }
         }
     }
@@ -327,11 +327,11 @@ impl<const COUNT: usize> Parametric for ConvertRandomly<COUNT> {
     type With = ConvertRandomlyWith;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, with: &ConvertRandomlyWith) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &ConvertRandomlyWith) {
         let encoder = Encoder::new(&with.encoding);
         let count = u32::from(with.random_bits) & 31;
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the sources and the destination have `lanes` elements; `P` by contract.
+            // SAFETY: the sources and the destination have `lanes` elements.
             unsafe {
                 let random: Block<u32> = load(args, COUNT, i);
                 let mut out = [0; BLOCK];
@@ -342,7 +342,7 @@ impl<const COUNT: usize> Parametric for ConvertRandomly<COUNT> {
                     let shift = (k as u32 * u32::from(with.width)) & 31;
                     out = apply2(|out: u32, x: u32| out | x << shift, out, encoded);
                 }
-                store_bits::<P>(args, with.bytes.into(), i, out);
+                store_bits(path, args, with.bytes.into(), i, out);
             }
         }
     }

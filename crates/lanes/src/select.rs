@@ -10,19 +10,15 @@ use std::marker::PhantomData;
 /// Unsigned integers that predicates can select.
 pub(super) trait Select: Lane {
     /// `a` where the mask is set, else `b`.
-    ///
-    /// # Safety
-    /// As for the methods of [`Path`].
-    unsafe fn select<P: Path>(mask: u16, a: Block<Self>, b: Block<Self>) -> Block<Self>;
+    fn select<P: Path>(path: P, mask: u16, a: Block<Self>, b: Block<Self>) -> Block<Self>;
 }
 
 macro_rules! select {
     ($($T:ident $select:ident)*) => {
         $(impl Select for $T {
             #[inline(always)]
-            unsafe fn select<P: Path>(mask: u16, a: Block<$T>, b: Block<$T>) -> Block<$T> {
-                // SAFETY: the caller's promise.
-                unsafe { P::$select(mask, a, b) }
+            fn select<P: Path>(path: P, mask: u16, a: Block<$T>, b: Block<$T>) -> Block<$T> {
+                path.$select(mask, a, b)
             }
         })*
     };
@@ -33,12 +29,12 @@ struct Selp<T>(PhantomData<T>);
 
 impl<T: Select> Kernel for Selp<T> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: two sources and the destination of `lanes` elements, and a predicate; `P` by contract.
+            // SAFETY: two sources and the destination of `lanes` elements, and a predicate.
             unsafe {
                 let (a, b): (Block<T>, Block<T>) = (load(args, 0, i), load(args, 1, i));
-                store::<P, _>(args, 0, i, T::select::<P>(load_mask(args, 2, i), a, b));
+                store(path, args, 0, i, T::select(path, load_mask(args, 2, i), a, b));
             }
         }
     }
@@ -50,14 +46,15 @@ struct SelectPair;
 
 impl Kernel for SelectPair {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: two sources and the destination of `lanes` elements, and two predicates; `P` by contract.
+            // SAFETY: two sources and the destination of `lanes` elements, and two predicates.
             unsafe {
                 let (a, b): (Block<u32>, Block<u32>) = (load(args, 0, i), load(args, 1, i));
-                let low = u32::select::<P>(load_mask(args, 2, i), a, b);
-                let high = u32::select::<P>(load_mask(args, 3, i), a, b);
-                store::<P, _>(
+                let low = u32::select(path, load_mask(args, 2, i), a, b);
+                let high = u32::select(path, load_mask(args, 3, i), a, b);
+                store(
+                    path,
                     args,
                     0,
                     i,

@@ -101,6 +101,7 @@ macro_rules! find {
 /// See [`Helpers`](super::Helpers).
 #[inline(always)]
 pub(super) unsafe fn spread<P: Path>(
+    _: P,
     array: *const u8,
     width: LaneWidth,
     mask: &[u64],

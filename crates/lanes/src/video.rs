@@ -177,7 +177,7 @@ impl Parametric for Scalar {
     type With = ScalarWith;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, with: &ScalarWith) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &ScalarWith) {
         let with = *with;
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` words.
@@ -189,7 +189,7 @@ impl Parametric for Scalar {
                     for k in 0..BLOCK {
                         out[k] = with.mad(a[k], b[k], c[k]) as u32;
                     }
-                    store::<P, _>(args, 0, i, out);
+                    store(path, args, 0, i, out);
                     continue;
                 }
                 let x = apply1(|x: u32| with.a.number(x), a);
@@ -206,7 +206,7 @@ impl Parametric for Scalar {
                     Operation::Shr { clamp } => apply2(|x: i64, y| x >> (amount(y, clamp) & 63), x, y),
                     Operation::Average | Operation::Mad => x,
                 };
-                store::<P, _>(args, 0, i, with.finish(result, c));
+                store(path, args, 0, i, with.finish(result, c));
             }
         }
     }
@@ -256,7 +256,7 @@ impl Parametric for Packed {
     type With = PackedWith;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, with: &PackedWith) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &PackedWith) {
         let with = *with;
         let width = u32::from(with.width) & 31;
         let unused = (32 - width) & 31;
@@ -293,7 +293,7 @@ impl Parametric for Packed {
                         false => apply2(|d: u32, x: i32| (x as u32) << place & mask | d & !mask, out, result),
                     };
                 }
-                store::<P, _>(args, 0, i, out);
+                store(path, args, 0, i, out);
             }
         }
     }

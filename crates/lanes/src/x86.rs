@@ -61,11 +61,11 @@ macro_rules! read_write {
     ($($bytes:literal: $read:ident, $write:ident, $vector:ty);+) => {
         #[cfg(not(miri))]
         #[inline(always)]
-        unsafe fn read<T: Copy>(from: *const u8) -> T {
+        unsafe fn read<T: Copy>(self, from: *const u8) -> T {
             let (size, mut at) = (size_of::<T>(), 0);
             let mut value = MaybeUninit::<T>::uninit();
             let to = value.as_mut_ptr().cast::<u8>();
-            // SAFETY: both have the bytes of a `T`; the instructions by the contract of `Path`.
+            // SAFETY: both have the bytes of a `T`; the instructions by the witness.
             unsafe {
                 $(while size - at >= $bytes {
                     to.add(at).cast::<$vector>().write_unaligned($read(from.wrapping_add(at)));
@@ -80,10 +80,10 @@ macro_rules! read_write {
 
         #[cfg(not(miri))]
         #[inline(always)]
-        unsafe fn write<T: Copy>(to: *mut u8, value: T) {
+        unsafe fn write<T: Copy>(self, to: *mut u8, value: T) {
             let (size, mut at) = (size_of::<T>(), 0);
             let from = (&raw const value).cast::<u8>();
-            // SAFETY: both have the bytes of a `T`; the instructions by the contract of `Path`.
+            // SAFETY: both have the bytes of a `T`; the instructions by the witness.
             unsafe {
                 $(while size - at >= $bytes {
                     $write(to.wrapping_add(at), from.add(at).cast::<$vector>().read_unaligned());
@@ -101,7 +101,7 @@ macro_rules! read_write {
 macro_rules! transposes {
     () => {
         #[inline(always)]
-        unsafe fn transpose4(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
+        fn transpose4(self, rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
             // SAFETY: every x86-64 processor has the instructions; arrays and vectors of the same 64 bytes.
             unsafe {
                 let [a, b, c, d]: [__m128; 4] = transmute(rows);
@@ -117,7 +117,7 @@ macro_rules! transposes {
         }
 
         #[inline(always)]
-        unsafe fn transpose_halves(rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
+        fn transpose_halves(self, rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
             // SAFETY: every x86-64 processor has the instructions; arrays and vectors of the same 128 bytes.
             unsafe {
                 let mut rows: [__m128i; 8] = transmute(rows);
@@ -195,14 +195,33 @@ unsafe fn expand<const VECTORS: usize, const WORDS: usize>(
     vectors
 }
 
-/// AVX2, FMA, F16C, BMI2.
-pub(super) struct Avx2;
+/// Proof that the host has AVX2, FMA, F16C and BMI2.
+#[derive(Clone, Copy)]
+pub(super) struct Avx2(());
 
-/// AVX-512 F, BW, DQ, VL.
-pub(super) struct Avx512;
+impl Avx2 {
+    /// Only functions compiled for these instructions can call it safely.
+    #[inline]
+    #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+    pub(super) fn new() -> Avx2 {
+        Avx2(())
+    }
+}
 
-// SAFETY: the callers of the methods promise that the host has AVX2, FMA and F16C.
-unsafe impl Path for Avx2 {
+/// Proof that the host has AVX-512 F, BW, DQ and VL, and what [`Avx2`] proves.
+#[derive(Clone, Copy)]
+pub(super) struct Avx512(());
+
+impl Avx512 {
+    /// Only functions compiled for these instructions can call it safely.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+    pub(super) fn new() -> Avx512 {
+        Avx512(())
+    }
+}
+
+impl Path for Avx2 {
     const PATH: HostPath = HostPath::Avx2;
     const FUSED: bool = true;
     type Singles = __m256;
@@ -212,8 +231,8 @@ unsafe impl Path for Avx2 {
     transposes!();
 
     #[inline(always)]
-    unsafe fn top_bits16(x: Block<u16>) -> u16 {
-        // SAFETY: AVX2 by the contract of `Path`; arrays and vectors of the same 32 bytes.
+    fn top_bits16(self, x: Block<u16>) -> u16 {
+        // SAFETY: AVX2 by the witness; arrays and vectors of the same 32 bytes.
         unsafe {
             let x: __m256i = transmute(x);
             // Saturation preserves the sign bit.
@@ -223,7 +242,7 @@ unsafe impl Path for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn top_bits32(x: Block<u32>) -> u16 {
+    fn top_bits32(self, x: Block<u32>) -> u16 {
         // SAFETY: as above, 64 bytes.
         unsafe {
             let [low, high]: [__m256; 2] = transmute(x);
@@ -232,7 +251,7 @@ unsafe impl Path for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn top_bits64(x: Block<u64>) -> u16 {
+    fn top_bits64(self, x: Block<u64>) -> u16 {
         // SAFETY: as above, 128 bytes.
         unsafe {
             let [a, b, c, d]: [__m256d; 4] = transmute(x);
@@ -243,7 +262,7 @@ unsafe impl Path for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn select16(mask: u16, a: Block<u16>, b: Block<u16>) -> Block<u16> {
+    fn select16(self, mask: u16, a: Block<u16>, b: Block<u16>) -> Block<u16> {
         // SAFETY: as above, 32 bytes.
         unsafe {
             let (a, b): (__m256i, __m256i) = (transmute(a), transmute(b));
@@ -257,7 +276,7 @@ unsafe impl Path for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn select32(mask: u16, a: Block<u32>, b: Block<u32>) -> Block<u32> {
+    fn select32(self, mask: u16, a: Block<u32>, b: Block<u32>) -> Block<u32> {
         // SAFETY: as above, 64 bytes.
         unsafe {
             let (a, b): ([__m256; 2], [__m256; 2]) = (transmute(a), transmute(b));
@@ -272,7 +291,7 @@ unsafe impl Path for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn select64(mask: u16, a: Block<u64>, b: Block<u64>) -> Block<u64> {
+    fn select64(self, mask: u16, a: Block<u64>, b: Block<u64>) -> Block<u64> {
         // SAFETY: as above, 128 bytes.
         unsafe {
             let (a, mut b): ([__m256d; 4], [__m256d; 4]) = (transmute(a), transmute(b));
@@ -288,31 +307,31 @@ unsafe impl Path for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn compress32(x: Block<u32>, mask: u16, to: &mut Block<u32>) {
+    fn compress32(self, x: Block<u32>, mask: u16, to: &mut Block<u32>) {
         // SAFETY: AVX2 and BMI2; arrays and vectors of the same 64 bytes.
         unsafe { compress::<1>(&transmute::<_, [__m256i; 2]>(x), mask, to.as_mut_ptr()) }
     }
 
     #[inline(always)]
-    unsafe fn compress64(x: Block<u64>, mask: u16, to: &mut Block<u64>) {
+    fn compress64(self, x: Block<u64>, mask: u16, to: &mut Block<u64>) {
         // SAFETY: as above, 128 bytes.
         unsafe { compress::<2>(&transmute::<_, [__m256i; 4]>(x), mask, to.as_mut_ptr().cast()) }
     }
 
     #[inline(always)]
-    unsafe fn expand32(from: &Block<u32>, mask: u16) -> Block<u32> {
+    fn expand32(self, from: &Block<u32>, mask: u16) -> Block<u32> {
         // SAFETY: as above, 64 bytes.
         unsafe { transmute(expand::<2, 1>(from.as_ptr(), mask)) }
     }
 
     #[inline(always)]
-    unsafe fn expand64(from: &Block<u64>, mask: u16) -> Block<u64> {
+    fn expand64(self, from: &Block<u64>, mask: u16) -> Block<u64> {
         // SAFETY: as above, 128 bytes.
         unsafe { transmute(expand::<4, 2>(from.as_ptr().cast(), mask)) }
     }
 
     #[inline(always)]
-    unsafe fn permute(x: [u32; WARP], from: [u32; WARP]) -> [u32; WARP] {
+    fn permute(self, x: [u32; WARP], from: [u32; WARP]) -> [u32; WARP] {
         // SAFETY: AVX2; arrays and vectors of the same 128 bytes.
         unsafe {
             let x: [__m256i; 4] = transmute(x);
@@ -337,8 +356,8 @@ unsafe impl Path for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn f16_to_f32(x: Block<u16>) -> Block<f32> {
-        // SAFETY: F16C by the contract of `Path`; arrays and vectors of the same size.
+    fn f16_to_f32(self, x: Block<u16>) -> Block<f32> {
+        // SAFETY: F16C by the witness; arrays and vectors of the same size.
         unsafe {
             let [low, high]: [__m128i; 2] = transmute(x);
             transmute([_mm256_cvtph_ps(low), _mm256_cvtph_ps(high)])
@@ -346,7 +365,7 @@ unsafe impl Path for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn f32_to_f16(x: Block<f32>) -> Block<u16> {
+    fn f32_to_f16(self, x: Block<f32>) -> Block<u16> {
         // SAFETY: as above.
         unsafe {
             let [low, high]: [__m256; 2] = transmute(x);
@@ -358,7 +377,7 @@ unsafe impl Path for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn bf16_to_f32(x: Block<u16>) -> Block<f32> {
+    fn bf16_to_f32(self, x: Block<u16>) -> Block<f32> {
         // SAFETY: as above, AVX2.
         unsafe {
             let [low, high]: [__m128i; 2] = transmute(x);
@@ -368,7 +387,7 @@ unsafe impl Path for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn f32_to_bf16(x: Block<f32>) -> Block<u16> {
+    fn f32_to_bf16(self, x: Block<f32>) -> Block<u16> {
         // SAFETY: as above, AVX2.
         unsafe {
             let mut words: [__m256i; 2] = transmute(x);
@@ -385,8 +404,7 @@ unsafe impl Path for Avx2 {
     }
 }
 
-// SAFETY: the callers of the methods promise that the host has AVX-512 F, BW, DQ and VL.
-unsafe impl Path for Avx512 {
+impl Path for Avx512 {
     const PATH: HostPath = HostPath::Avx512;
     const FUSED: bool = true;
     type Singles = __m512;
@@ -396,19 +414,19 @@ unsafe impl Path for Avx512 {
     transposes!();
 
     #[inline(always)]
-    unsafe fn top_bits16(x: Block<u16>) -> u16 {
-        // SAFETY: AVX-512 BW and VL by the contract of `Path`; arrays and vectors of the same size.
+    fn top_bits16(self, x: Block<u16>) -> u16 {
+        // SAFETY: AVX-512 BW and VL by the witness; arrays and vectors of the same size.
         unsafe { _mm256_movepi16_mask(transmute::<Block<u16>, __m256i>(x)) }
     }
 
     #[inline(always)]
-    unsafe fn top_bits32(x: Block<u32>) -> u16 {
+    fn top_bits32(self, x: Block<u32>) -> u16 {
         // SAFETY: as above, DQ.
         unsafe { _mm512_movepi32_mask(transmute::<Block<u32>, __m512i>(x)) }
     }
 
     #[inline(always)]
-    unsafe fn top_bits64(x: Block<u64>) -> u16 {
+    fn top_bits64(self, x: Block<u64>) -> u16 {
         // SAFETY: as above, DQ.
         unsafe {
             let [low, high]: [__m512i; 2] = transmute(x);
@@ -417,19 +435,19 @@ unsafe impl Path for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn select16(mask: u16, a: Block<u16>, b: Block<u16>) -> Block<u16> {
+    fn select16(self, mask: u16, a: Block<u16>, b: Block<u16>) -> Block<u16> {
         // SAFETY: as above, BW and VL.
         unsafe { transmute(_mm256_mask_mov_epi16(transmute::<Block<u16>, __m256i>(b), mask, transmute(a))) }
     }
 
     #[inline(always)]
-    unsafe fn select32(mask: u16, a: Block<u32>, b: Block<u32>) -> Block<u32> {
+    fn select32(self, mask: u16, a: Block<u32>, b: Block<u32>) -> Block<u32> {
         // SAFETY: as above, F.
         unsafe { transmute(_mm512_mask_mov_epi32(transmute::<Block<u32>, __m512i>(b), mask, transmute(a))) }
     }
 
     #[inline(always)]
-    unsafe fn select64(mask: u16, a: Block<u64>, b: Block<u64>) -> Block<u64> {
+    fn select64(self, mask: u16, a: Block<u64>, b: Block<u64>) -> Block<u64> {
         // SAFETY: as above, F.
         unsafe {
             let (a, b): ([__m512i; 2], [__m512i; 2]) = (transmute(a), transmute(b));
@@ -441,13 +459,13 @@ unsafe impl Path for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn compress32(x: Block<u32>, mask: u16, to: &mut Block<u32>) {
+    fn compress32(self, x: Block<u32>, mask: u16, to: &mut Block<u32>) {
         // SAFETY: as above, F.
         unsafe { *to = transmute(_mm512_maskz_compress_epi32(mask, transmute(x))) }
     }
 
     #[inline(always)]
-    unsafe fn compress64(x: Block<u64>, mask: u16, to: &mut Block<u64>) {
+    fn compress64(self, x: Block<u64>, mask: u16, to: &mut Block<u64>) {
         // SAFETY: as above, F. The low half has at most 8 elements, so there is room for the high half after them.
         unsafe {
             let [low, high]: [__m512i; 2] = transmute(x);
@@ -459,13 +477,13 @@ unsafe impl Path for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn expand32(from: &Block<u32>, mask: u16) -> Block<u32> {
+    fn expand32(self, from: &Block<u32>, mask: u16) -> Block<u32> {
         // SAFETY: as above.
         unsafe { transmute(_mm512_maskz_expand_epi32(mask, transmute(*from))) }
     }
 
     #[inline(always)]
-    unsafe fn expand64(from: &Block<u64>, mask: u16) -> Block<u64> {
+    fn expand64(self, from: &Block<u64>, mask: u16) -> Block<u64> {
         // SAFETY: as above. After the elements of the low half, `from` has as many as the high half may need.
         unsafe {
             let at = (mask & 0xff).count_ones() as usize;
@@ -477,7 +495,7 @@ unsafe impl Path for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn permute(x: [u32; WARP], from: [u32; WARP]) -> [u32; WARP] {
+    fn permute(self, x: [u32; WARP], from: [u32; WARP]) -> [u32; WARP] {
         // SAFETY: F; arrays and vectors of the same 128 bytes.
         unsafe {
             let x: [__m512i; 2] = transmute(x);
@@ -488,7 +506,7 @@ unsafe impl Path for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn look_up(table: &[f64; 16], index: Block<u64>) -> Block<f64> {
+    fn look_up(self, table: &[f64; 16], index: Block<u64>) -> Block<f64> {
         // SAFETY: F; arrays and vectors of the same 128 bytes.
         unsafe {
             let table: [__m512d; 2] = transmute(*table);
@@ -499,13 +517,13 @@ unsafe impl Path for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn f16_to_f32(x: Block<u16>) -> Block<f32> {
+    fn f16_to_f32(self, x: Block<u16>) -> Block<f32> {
         // SAFETY: as above, F.
         unsafe { transmute(_mm512_cvtph_ps(transmute::<Block<u16>, __m256i>(x))) }
     }
 
     #[inline(always)]
-    unsafe fn fma_of_halves(x: Block<f32>, y: Block<f32>, z: Block<f32>, down: bool) -> Block<f32> {
+    fn fma_of_halves(self, x: Block<f32>, y: Block<f32>, z: Block<f32>, down: bool) -> Block<f32> {
         const NO_EXC: i32 = _MM_FROUND_NO_EXC;
         // SAFETY: as above, F.
         unsafe {
@@ -522,13 +540,13 @@ unsafe impl Path for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn f32_to_f16(x: Block<f32>) -> Block<u16> {
+    fn f32_to_f16(self, x: Block<f32>) -> Block<u16> {
         // SAFETY: as above, F.
         unsafe { transmute(_mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(transmute::<Block<f32>, __m512>(x))) }
     }
 
     #[inline(always)]
-    unsafe fn bf16_to_f32(x: Block<u16>) -> Block<f32> {
+    fn bf16_to_f32(self, x: Block<u16>) -> Block<f32> {
         // SAFETY: as above, F.
         unsafe {
             let words = _mm512_cvtepu16_epi32(transmute::<Block<u16>, __m256i>(x));
@@ -537,7 +555,7 @@ unsafe impl Path for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn f32_to_bf16(x: Block<f32>) -> Block<u16> {
+    fn f32_to_bf16(self, x: Block<f32>) -> Block<u16> {
         // SAFETY: as above, F.
         unsafe {
             let x: __m512 = transmute(x);

@@ -100,10 +100,7 @@ trait Function: 'static {
     fn unusual(x: f64) -> f64;
 
     /// The values of a block of usual operands.
-    ///
-    /// # Safety
-    /// As for the methods of [`Path`].
-    unsafe fn values<P: Path>(x: &Block<f64>) -> Results;
+    fn values<P: Path>(path: P, x: &Block<f64>) -> Results;
 
     /// The function of `sem`.
     const SEM: fn(&Format, Mode, u64) -> u64;
@@ -116,12 +113,12 @@ const CHUNK: usize = 16;
 
 impl<F: Function> Kernel for Rounded<F> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         let blocks = args.lanes / BLOCK;
         for first in (0..blocks).step_by(CHUNK) {
             let chunk = first..(first + CHUNK).min(blocks);
             let mut usual = [u16::MAX; CHUNK];
-            // SAFETY: the source and the destination have `lanes` elements of 8 bytes; `P` by contract.
+            // SAFETY: the source and the destination have `lanes` elements of 8 bytes.
             unsafe {
                 for i in chunk.clone() {
                     let x: Block<f64> = load(args, 0, i);
@@ -129,14 +126,14 @@ impl<F: Function> Kernel for Rounded<F> {
                     for k in 0..BLOCK {
                         others[k] = if F::is_usual(x[k]) { 0 } else { u64::MAX };
                     }
-                    usual[i - first] = !P::top_bits64(others);
+                    usual[i - first] = !path.top_bits64(others);
                 }
                 if usual == [u16::MAX; CHUNK] {
                     for i in chunk {
-                        store::<P, _>(args, 0, i, rounded::<F, P>(load(args, 0, i)));
+                        store(path, args, 0, i, rounded::<F, _>(path, load(args, 0, i)));
                     }
                 } else {
-                    mixed::<F, P>(args, chunk, usual);
+                    mixed::<F, _>(path, args, chunk, usual);
                 }
             }
         }
@@ -149,7 +146,7 @@ impl<F: Function> Kernel for Rounded<F> {
 /// # Safety
 /// As for [`Kernel::run`], of the blocks of the chunk.
 #[inline(always)]
-unsafe fn mixed<F: Function, P: Path>(args: &LaneArgs, chunk: Range<usize>, usual: [u16; CHUNK]) {
+unsafe fn mixed<F: Function, P: Path>(path: P, args: &LaneArgs, chunk: Range<usize>, usual: [u16; CHUNK]) {
     const ONE: u64 = 1f64.to_bits();
     // A spare block after the last operands leaves room for whole-block writes.
     let mut packed = Aligned([ONE; (CHUNK + 1) * BLOCK]);
@@ -159,43 +156,37 @@ unsafe fn mixed<F: Function, P: Path>(args: &LaneArgs, chunk: Range<usize>, usua
     unsafe {
         for (i, mask) in chunk.clone().zip(usual) {
             let to = packed[count..].first_chunk_mut().expect("room");
-            P::compress64(load(args, 0, i), mask, to);
+            path.compress64(load(args, 0, i), mask, to);
             count += mask.count_ones() as usize;
         }
         // Ones fill the last block: they never need `sem`.
         packed[count..][..BLOCK].fill(ONE);
         for block in packed[..count.next_multiple_of(BLOCK)].as_chunks_mut().0 {
-            *block = rounded::<F, P>(block.map(f64::from_bits)).map(f64::to_bits);
+            *block = rounded::<F, _>(path, block.map(f64::from_bits)).map(f64::to_bits);
         }
         let mut count = 0;
         for (i, mask) in chunk.zip(usual) {
             let x: Block<f64> = load(args, 0, i);
-            let values = P::expand64(packed[count..].first_chunk().expect("room"), mask);
+            let values = path.expand64(packed[count..].first_chunk().expect("room"), mask);
             count += mask.count_ones() as usize;
             let magnitudes = x.map(|x| x.to_bits() & !(1 << 63));
-            let nan = P::top_bits64(magnitudes.map(|bits| f64::INFINITY.to_bits().wrapping_sub(bits)));
+            let nan = path.top_bits64(magnitudes.map(|bits| f64::INFINITY.to_bits().wrapping_sub(bits)));
             let others = apply1(|x| F::unusual(x).to_bits(), x);
-            let others = P::select64(nan, x.map(|x| x.to_bits() | 1 << 51), others);
-            store::<P, _>(args, 0, i, P::select64(mask, values, others));
+            let others = path.select64(nan, x.map(|x| x.to_bits() | 1 << 51), others);
+            store(path, args, 0, i, path.select64(mask, values, others));
         }
     }
 }
 
 /// The results of usual operands.
-///
-/// # Safety
-/// As for the methods of [`Path`].
 #[inline(always)]
-unsafe fn rounded<F: Function, P: Path>(x: Block<f64>) -> Block<f64> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let (values, doubts) = F::values::<P>(&x);
-        let (mut out, doubts) = (Aligned(values), Aligned(doubts));
-        if P::top_bits64(doubts.0) != 0 {
-            ask_sem::<F>(&Aligned(x), &doubts, &mut out);
-        }
-        out.0
+fn rounded<F: Function, P: Path>(path: P, x: Block<f64>) -> Block<f64> {
+    let (values, doubts) = F::values(path, &x);
+    let (mut out, doubts) = (Aligned(values), Aligned(doubts));
+    if path.top_bits64(doubts.0) != 0 {
+        ask_sem::<F>(&Aligned(x), &doubts, &mut out);
     }
+    out.0
 }
 
 /// Computes the lanes in doubt by `sem`.
@@ -244,7 +235,7 @@ impl Function for Ex2 {
     }
 
     #[inline(always)]
-    unsafe fn values<P: Path>(x: &Block<f64>) -> Results {
+    fn values<P: Path>(path: P, x: &Block<f64>) -> Results {
         /// Terms of e^t = 1 + t + t^2 (1/2! + t/3! + ...) for |t| <= ln 2 / 32. The neglected terms are below 2^-68.
         const TERMS: [f64; 7] = inverse_factorials(2, 1, false);
         // x = n/16 + rest
@@ -254,8 +245,7 @@ impl Function for Ex2 {
             (sixteenths, index[k]) = nearest::<P>(x[k], 16.0);
             rests[k] = fused::<P>(sixteenths, -1.0 / 16.0, x[k]);
         }
-        // SAFETY: the caller's promise.
-        let (power, power_low) = unsafe { (P::look_up(&POWERS.high, index), P::look_up(&POWERS.low, index)) };
+        let (power, power_low) = (path.look_up(&POWERS.high, index), path.look_up(&POWERS.low, index));
         let (mut out, mut doubts) = ([0.0; BLOCK], [0; BLOCK]);
         for k in 0..BLOCK {
             let (t, t_low) = two_product::<P>(rests[k], LN_2.0);
@@ -298,7 +288,7 @@ impl Function for Lg2 {
     }
 
     #[inline(always)]
-    unsafe fn values<P: Path>(x: &Block<f64>) -> Results {
+    fn values<P: Path>(path: P, x: &Block<f64>) -> Results {
         /// 2^64, a factor that makes subnormal numbers normal.
         const UP: f64 = (1u128 << 64) as f64;
         /// Terms of log(1 + r) = r - r^2/2 + r^3 (1/3 - r/4 + ...) for |r| < 0.035. The neglected terms are below
@@ -323,10 +313,9 @@ impl Function for Lg2 {
             let bias = if small { INTEGER + (1023.0 + 64.0) } else { INTEGER + 1023.0 };
             exponents[k] = f64::from_bits(INTEGER.to_bits() + biased) - bias;
         }
-        // SAFETY: the caller's promise.
-        let (inverse, logarithm, logarithm_low) = unsafe {
-            let logarithms = (P::look_up(&LOGARITHMS.high, index), P::look_up(&LOGARITHMS.low, index));
-            (P::look_up(&INVERSES, index), logarithms.0, logarithms.1)
+        let (inverse, logarithm, logarithm_low) = {
+            let logarithms = (path.look_up(&LOGARITHMS.high, index), path.look_up(&LOGARITHMS.low, index));
+            (path.look_up(&INVERSES, index), logarithms.0, logarithms.1)
         };
         let (mut out, mut doubts) = ([0.0; BLOCK], [0; BLOCK]);
         for k in 0..BLOCK {

@@ -74,11 +74,8 @@ fn modulo_8(x: f64) -> f64 {
 }
 
 /// Reduces positive numbers from [`TINY`] on by a multiple of pi/2.
-///
-/// # Safety
-/// As for the methods of [`Path`].
 #[inline(always)]
-unsafe fn reduce_large<P: Path>(x: &Block<f64>) -> Angles {
+fn reduce_large<P: Path>(path: P, x: &Block<f64>) -> Angles {
     /// Bound of the error of what follows the last piece, and of sums of low parts.
     const ERROR: f64 = 1.0 / (1u128 << 89) as f64;
     // x = factor * 2^(FIRST + SHARED index), with a factor from 1 to 2^SHARED.
@@ -91,15 +88,12 @@ unsafe fn reduce_large<P: Path>(x: &Block<f64>) -> Angles {
         let scale = (index[k] * SHARED as u64).wrapping_add(FIRST as u64);
         factors[k] = f64::from_bits(bits.wrapping_sub(scale << 52));
     }
-    // SAFETY: the caller's promise.
-    let turns = unsafe {
-        [
-            P::look_up(&TURNS[0], index),
-            P::look_up(&TURNS[1], index),
-            P::look_up(&TURNS[2], index),
-            P::look_up(&TURNS[3], index),
-        ]
-    };
+    let turns = [
+        path.look_up(&TURNS[0], index),
+        path.look_up(&TURNS[1], index),
+        path.look_up(&TURNS[2], index),
+        path.look_up(&TURNS[3], index),
+    ];
     let mut angles = Angles { quarters: [0; BLOCK], high: [0.0; BLOCK], low: [0.0; BLOCK], error: ERROR };
     for k in 0..BLOCK {
         // The product itself is a multiple of 4, so only its error term counts.
@@ -120,13 +114,9 @@ unsafe fn reduce_large<P: Path>(x: &Block<f64>) -> Angles {
 }
 
 /// `a` where the mask is set, else `b`.
-///
-/// # Safety
-/// As for the methods of [`Path`].
 #[inline(always)]
-unsafe fn select<P: Path>(mask: u16, a: Block<f64>, b: Block<f64>) -> Block<f64> {
-    // SAFETY: the caller's promise.
-    unsafe { P::select64(mask, a.map(f64::to_bits), b.map(f64::to_bits)).map(f64::from_bits) }
+fn select<P: Path>(path: P, mask: u16, a: Block<f64>, b: Block<f64>) -> Block<f64> {
+    path.select64(mask, a.map(f64::to_bits), b.map(f64::to_bits)).map(f64::from_bits)
 }
 
 /// Rescales the terms of a series for use with half of its variable; the first term is multiplied by `scale`.
@@ -160,7 +150,7 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
     }
 
     #[inline(always)]
-    unsafe fn values<P: Path>(x: &Block<f64>) -> Results {
+    fn values<P: Path>(path: P, x: &Block<f64>) -> Results {
         /// Terms of sin d = d - d h (2/3! - 4h/5! + ...), with h = d^2/2, for |d| < 0.032. The neglected terms are
         /// below 2^-74 of the sum.
         const SINE_REST: [f64; 4] = of_halves(inverse_factorials(3, 2, true), 2.0);
@@ -170,9 +160,10 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
         for k in 0..BLOCK {
             large[k] = (LARGE.to_bits() - 1).wrapping_sub(magnitudes[k].to_bits());
         }
-        // SAFETY: the caller's promise.
-        let angles = unsafe {
-            if P::top_bits64(large) != 0 { reduce_large::<P>(&magnitudes) } else { reduce::<P>(&magnitudes) }
+        let angles = if path.top_bits64(large) != 0 {
+            reduce_large(path, &magnitudes)
+        } else {
+            reduce::<P>(&magnitudes)
         };
         // |angle| = index/16 + d
         let (mut index, mut rests, mut odd) = ([0; BLOCK], [0.0; BLOCK], [0; BLOCK]);
@@ -184,13 +175,12 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
             odd[k] = angles.quarters[k].wrapping_add(u64::from(COSINE)) << 63;
         }
         // The value is a cos d + b sin d, up to the sign of d.
-        // SAFETY: the caller's promise.
-        let (a, a_low, b, b_low) = unsafe {
-            let odd = P::top_bits64(odd);
-            let sines = (P::look_up(&SINES.high, index), P::look_up(&SINES.low, index));
-            let cosines = (P::look_up(&COSINES.high, index), P::look_up(&COSINES.low, index));
-            let a = (select::<P>(odd, cosines.0, sines.0), select::<P>(odd, cosines.1, sines.1));
-            let b = (select::<P>(odd, sines.0, cosines.0), select::<P>(odd, sines.1, cosines.1));
+        let (a, a_low, b, b_low) = {
+            let odd = path.top_bits64(odd);
+            let sines = (path.look_up(&SINES.high, index), path.look_up(&SINES.low, index));
+            let cosines = (path.look_up(&COSINES.high, index), path.look_up(&COSINES.low, index));
+            let a = (select(path, odd, cosines.0, sines.0), select(path, odd, cosines.1, sines.1));
+            let b = (select(path, odd, sines.0, cosines.0), select(path, odd, sines.1, cosines.1));
             (a.0, a.1, b.0, b.1)
         };
         let (mut out, mut doubts) = ([0.0; BLOCK], [0; BLOCK]);

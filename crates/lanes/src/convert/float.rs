@@ -12,27 +12,22 @@ use std::marker::PhantomData;
 pub(super) trait Single: 'static {
     type Lane: Lane;
 
-    /// # Safety
-    /// As for the methods of [`Path`].
-    unsafe fn widen<P: Path>(x: Block<Self::Lane>) -> Block<f32>;
+    fn widen<P: Path>(path: P, x: Block<Self::Lane>) -> Block<f32>;
 
     /// Rounds to nearest even; NaNs become the canonical NaN.
-    ///
-    /// # Safety
-    /// As for the methods of [`Path`].
-    unsafe fn narrow<P: Path>(x: Block<f32>) -> Block<Self::Lane>;
+    fn narrow<P: Path>(path: P, x: Block<f32>) -> Block<Self::Lane>;
 }
 
 impl Single for f32 {
     type Lane = f32;
 
     #[inline(always)]
-    unsafe fn widen<P: Path>(x: Block<f32>) -> Block<f32> {
+    fn widen<P: Path>(_: P, x: Block<f32>) -> Block<f32> {
         x
     }
 
     #[inline(always)]
-    unsafe fn narrow<P: Path>(x: Block<f32>) -> Block<f32> {
+    fn narrow<P: Path>(_: P, x: Block<f32>) -> Block<f32> {
         apply1(finish::<false>, x)
     }
 }
@@ -43,15 +38,13 @@ macro_rules! single {
             type Lane = u16;
 
             #[inline(always)]
-            unsafe fn widen<P: Path>(x: Block<u16>) -> Block<f32> {
-                // SAFETY: the caller's promise.
-                unsafe { <$H as Half>::widen::<P>(x) }
+            fn widen<P: Path>(path: P, x: Block<u16>) -> Block<f32> {
+                <$H as Half>::widen(path, x)
             }
 
             #[inline(always)]
-            unsafe fn narrow<P: Path>(x: Block<f32>) -> Block<u16> {
-                // SAFETY: the caller's promise.
-                unsafe { <$H as Half>::narrow::<P>(x) }
+            fn narrow<P: Path>(path: P, x: Block<f32>) -> Block<u16> {
+                <$H as Half>::narrow(path, x)
             }
         })*
     };
@@ -90,13 +83,13 @@ fn clamp<const CLAMP: u8>(x: f32) -> f32 {
 
 impl<S: Single, D: Single, const FTZ: bool, const CLAMP: u8> Kernel for Reformat<S, D, FTZ, CLAMP> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         let convert = |x: f32| clamp::<CLAMP>(flush::<FTZ>(x));
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
+            // SAFETY: the source and the destination have `lanes` elements.
             unsafe {
-                let x = apply1(convert, S::widen::<P>(load(args, 0, i)));
-                store::<P, _>(args, 0, i, D::narrow::<P>(x));
+                let x = apply1(convert, S::widen(path, load(args, 0, i)));
+                store(path, args, 0, i, D::narrow(path, x));
             }
         }
     }
@@ -120,13 +113,13 @@ impl<S: Single, const R: u8, const FTZ: bool, const SATURATE: bool> Kernel
     for ToIntegral<S, R, FTZ, SATURATE>
 {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         let convert = |x: f32| finish::<SATURATE>(round32::<R>(flush::<FTZ>(x)));
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
+            // SAFETY: the source and the destination have `lanes` elements.
             unsafe {
-                let x = apply1(convert, S::widen::<P>(load(args, 0, i)));
-                store::<P, _>(args, 0, i, S::narrow::<P>(x));
+                let x = apply1(convert, S::widen(path, load(args, 0, i)));
+                store(path, args, 0, i, S::narrow(path, x));
             }
         }
     }
@@ -156,15 +149,15 @@ struct Pack<H, const RECTIFY: bool>(PhantomData<H>);
 
 impl<H: Half, const RECTIFY: bool> Kernel for Pack<H, RECTIFY> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         let convert = |x: f32| if RECTIFY { clamp::<RELU>(x) } else { x };
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the sources and the destination have `lanes` words; `P` by contract.
+            // SAFETY: the sources and the destination have `lanes` words.
             unsafe {
-                let high = H::narrow::<P>(apply1(convert, load(args, 0, i)));
-                let low = H::narrow::<P>(apply1(convert, load(args, 1, i)));
+                let high = H::narrow(path, apply1(convert, load(args, 0, i)));
+                let low = H::narrow(path, apply1(convert, load(args, 1, i)));
                 let pack = |high: u16, low: u16| u32::from(high) << 16 | u32::from(low);
-                store::<P, _>(args, 0, i, apply2(pack, high, low));
+                store(path, args, 0, i, apply2(pack, high, low));
             }
         }
     }

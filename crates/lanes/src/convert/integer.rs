@@ -196,7 +196,7 @@ impl Parametric for PackIntegers {
     type With = PackIntegersWith;
 
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs, with: &PackIntegersWith) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &PackIntegersWith) {
         let &PackIntegersWith { least, most, width, has_c } = with;
         let (width, mask) = (width & 31, (1u32 << (width & 31)) - 1);
         for i in 0..args.lanes / BLOCK {
@@ -209,7 +209,7 @@ impl Parametric for PackIntegers {
                     let above = |out: u32, c: u32| out | c << ((2 * width) & 31);
                     out = apply2(above, out, load(args, 2, i));
                 }
-                store::<P, _>(args, 0, i, out);
+                store(path, args, 0, i, out);
             }
         }
     }

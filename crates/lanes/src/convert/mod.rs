@@ -56,15 +56,15 @@ struct ToInteger<S, D, const R: u8, const FTZ: bool>(PhantomData<(S, D)>);
 
 impl<S: Single, D: Integer, const R: u8, const FTZ: bool> Kernel for ToInteger<S, D, R, FTZ> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         let convert = |x: f32| {
             // Numbers out of range are clamped. A NaN becomes 0, except with a destination of 64 bits.
             let number = D::from_f32(round32::<R>(flush::<FTZ>(x)));
             if size_of::<D>() == 8 && x.is_nan() { D::of_nan().to_lane() } else { number.to_lane() }
         };
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
-            unsafe { store::<P, _>(args, 0, i, apply1(convert, S::widen::<P>(load(args, 0, i)))) }
+            // SAFETY: the source and the destination have `lanes` elements.
+            unsafe { store(path, args, 0, i, apply1(convert, S::widen(path, load(args, 0, i)))) }
         }
     }
 }
@@ -143,7 +143,7 @@ struct FromInteger<A, D>(PhantomData<(A, D)>);
 
 impl<A: Integer, D: Single> Kernel for FromInteger<A, D> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
+    unsafe fn run<P: Path>(path: P, args: &LaneArgs) {
         // Integers that binary32 rounds exceed binary16's range, so their rounding does not matter. bfloat16 supports
         // sources of at most 32 bits, which binary64 represents exactly.
         let convert = |a: A::Lane| match size_of::<A>() == 4 {
@@ -152,11 +152,11 @@ impl<A: Integer, D: Single> Kernel for FromInteger<A, D> {
         };
         let single = |a: A::Lane| A::from_lane(a).to_f32();
         for i in 0..args.lanes / BLOCK {
-            // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
+            // SAFETY: the source and the destination have `lanes` elements.
             unsafe {
                 let a = load(args, 0, i);
                 let x = if size_of::<D::Lane>() == 2 { apply1(convert, a) } else { apply1(single, a) };
-                store::<P, _>(args, 0, i, D::narrow::<P>(x));
+                store(path, args, 0, i, D::narrow(path, x));
             }
         }
     }

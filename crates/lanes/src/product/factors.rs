@@ -138,16 +138,17 @@ pub(super) trait Number: Copy + Default + Neg<Output = Self> {
     type Vector<P: Path>: Quads<Number = Self>;
 
     /// Copies the parts of registers, from lane `first` on, to the positions that `factor` gives.
-    unsafe fn take<P: Path>(registers: &[*const u8], first: usize, factor: &Factor, to: *mut Self);
+    unsafe fn take<P: Path>(path: P, registers: &[*const u8], first: usize, factor: &Factor, to: *mut Self);
 
     /// Transposes a matrix.
-    unsafe fn transpose<P: Path>(rows: [[Self; 4]; 4]) -> [[Self; 4]; 4];
+    fn transpose<P: Path>(path: P, rows: [[Self; 4]; 4]) -> [[Self; 4]; 4];
 
     /// Reorders B from tiles whose lines are columns.
     ///
     /// # Safety
     /// As for [`multiply_tiles`](super::multiply_tiles).
     unsafe fn take_columns<P: Path>(
+        path: P,
         product: &TileProduct,
         registers: &[*const u8],
         first: usize,
@@ -166,6 +167,7 @@ pub(super) trait Number: Copy + Default + Neg<Output = Self> {
     /// As for [`multiply_tiles`](super::multiply_tiles); `a` has room for all of A.
     #[inline(always)]
     unsafe fn take_a<P: Path>(
+        path: P,
         product: &TileProduct,
         registers: &[*const u8],
         first: usize,
@@ -175,11 +177,11 @@ pub(super) trait Number: Copy + Default + Neg<Output = Self> {
         // SAFETY: the caller's promise; the parts have room for all elements of all registers.
         unsafe {
             if product.a.order == Order::InPlace {
-                return Self::take::<P>(registers, first, &product.a, a.as_mut_ptr());
+                return Self::take(path, registers, first, &product.a, a.as_mut_ptr());
             }
             parts.resize(product.m * product.k, Self::default());
-            Self::take::<P>(registers, first, &product.a, parts.as_mut_ptr());
-            transpose_a::<P, Self>(&product.a, parts, product.m, a);
+            Self::take(path, registers, first, &product.a, parts.as_mut_ptr());
+            transpose_a::<_, Self>(path, &product.a, parts, product.m, a);
         }
     }
 
@@ -189,6 +191,7 @@ pub(super) trait Number: Copy + Default + Neg<Output = Self> {
     /// As for [`multiply_tiles`](super::multiply_tiles); `b` has room for all of B.
     #[inline(always)]
     unsafe fn take_b<P: Path>(
+        path: P,
         product: &TileProduct,
         registers: &[*const u8],
         first: usize,
@@ -198,10 +201,10 @@ pub(super) trait Number: Copy + Default + Neg<Output = Self> {
         // SAFETY: as above.
         unsafe {
             if product.b.order == Order::Transposed {
-                return Self::take_columns::<P>(product, registers, first, b);
+                return Self::take_columns(path, product, registers, first, b);
             }
             parts.resize(product.k * product.n, Self::default());
-            Self::take::<P>(registers, first, &product.b, parts.as_mut_ptr());
+            Self::take(path, registers, first, &product.b, parts.as_mut_ptr());
             sort_b(product, parts, b);
         }
     }
@@ -211,18 +214,17 @@ impl Number for f32 {
     type Vector<P: Path> = P::Singles;
 
     #[inline(always)]
-    unsafe fn take<P: Path>(registers: &[*const u8], first: usize, factor: &Factor, to: *mut f32) {
+    unsafe fn take<P: Path>(path: P, registers: &[*const u8], first: usize, factor: &Factor, to: *mut f32) {
         let parts = factor.element.in_word();
         macro_rules! each {
             ($element:expr) => {
                 for (register, &offset) in registers.iter().zip(&factor.offsets) {
                     for part in 0..parts {
                         for half in 0..WARP / BLOCK {
-                            // SAFETY: the register has the words of the warp, and the destination has room; the host
-                            // has the path's instructions.
+                            // SAFETY: the register has the words of the warp, and the destination has room.
                             unsafe {
                                 let from = register.cast::<u32>().add(first + half * BLOCK);
-                                let values = part_of_words::<P>(from, $element, part);
+                                let values = part_of_words(path, from, $element, part);
                                 let to = to.add(offset + part * factor.part_stride + half * BLOCK);
                                 to.cast::<[f32; BLOCK]>().write_unaligned(values);
                             }
@@ -235,16 +237,17 @@ impl Number for f32 {
     }
 
     #[inline(always)]
-    unsafe fn transpose<P: Path>(rows: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
-        // SAFETY: the host has the path's instructions; the arrays have the same size, and any bits are a number.
+    fn transpose<P: Path>(path: P, rows: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
+        // SAFETY: the arrays have the same size, and any bits are a number.
         unsafe {
             let rows = std::mem::transmute::<[[f32; 4]; 4], [[u32; 4]; 4]>(rows);
-            std::mem::transmute(P::transpose4(rows))
+            std::mem::transmute(path.transpose4(rows))
         }
     }
 
     #[inline(always)]
     unsafe fn take_columns<P: Path>(
+        path: P,
         &TileProduct { k, ref b, a_parts, .. }: &TileProduct,
         registers: &[*const u8],
         first: usize,
@@ -257,13 +260,13 @@ impl Number for f32 {
             ($element:expr) => {
                 for (register, &(row, column)) in registers.iter().zip(&b.starts) {
                     let to = &mut to[column * k..][..COLUMNS * k];
-                    // SAFETY: the register has the words of the warp; the host has the path's instructions.
+                    // SAFETY: the register has the words of the warp.
                     unsafe {
                         let words = register.cast::<u32>().add(first).cast::<[u32; WARP]>();
-                        let words = P::permute(words.read_unaligned(), BY_LANE);
+                        let words = path.permute(words.read_unaligned(), BY_LANE);
                         for part in 0..parts {
                             for (half, words) in words.as_chunks::<BLOCK>().0.iter().enumerate() {
-                                let values = part_of_words::<P>(words.as_ptr(), $element, part);
+                                let values = part_of_words(path, words.as_ptr(), $element, part);
                                 for (i, values) in values.as_chunks::<COLUMNS>().0.iter().enumerate() {
                                     let row = row + (2 * half + i) * lane_stride + part * part_stride;
                                     to[row * COLUMNS..][..COLUMNS].copy_from_slice(values);
@@ -318,7 +321,7 @@ impl Number for f64 {
     type Vector<P: Path> = P::Doubles;
 
     #[inline(always)]
-    unsafe fn take<P: Path>(registers: &[*const u8], first: usize, factor: &Factor, to: *mut f64) {
+    unsafe fn take<P: Path>(_: P, registers: &[*const u8], first: usize, factor: &Factor, to: *mut f64) {
         for (register, &offset) in registers.iter().zip(&factor.offsets) {
             // SAFETY: the register has the numbers of the warp, and the destination has room.
             unsafe {
@@ -329,7 +332,7 @@ impl Number for f64 {
     }
 
     #[inline(always)]
-    unsafe fn transpose<P: Path>(rows: [[f64; 4]; 4]) -> [[f64; 4]; 4] {
+    fn transpose<P: Path>(_: P, rows: [[f64; 4]; 4]) -> [[f64; 4]; 4] {
         let mut out = rows;
         for (i, out) in out.iter_mut().enumerate() {
             for (out, row) in out.iter_mut().zip(&rows) {
@@ -341,6 +344,7 @@ impl Number for f64 {
 
     #[inline(always)]
     unsafe fn take_columns<P: Path>(
+        _: P,
         &TileProduct { k, ref b, .. }: &TileProduct,
         registers: &[*const u8],
         first: usize,
@@ -374,17 +378,13 @@ macro_rules! write_quad {
 }
 
 /// Reorders A from tiles whose lines are columns: four columns become one plane.
-///
-/// # Safety
-/// The host must have the path's instructions.
 #[inline(always)]
-unsafe fn transpose_a<P: Path, T: Number>(factor: &Factor, parts: &[T], m: usize, a: &mut [T]) {
+fn transpose_a<P: Path, T: Number>(path: P, factor: &Factor, parts: &[T], m: usize, a: &mut [T]) {
     let in_word = factor.element.in_word();
     for (&(row, column), register) in factor.starts.iter().zip(parts.chunks_exact(WARP * in_word)) {
         for (part, values) in register.as_chunks::<WARP>().0.iter().enumerate() {
             for (i, lines) in values.as_chunks::<LINE_LANES>().0.as_chunks::<4>().0.iter().enumerate() {
-                // SAFETY: the caller's promise.
-                let rows = unsafe { T::transpose::<P>(*lines) };
+                let rows = T::transpose(path, *lines);
                 for (lane, quad) in rows.into_iter().enumerate() {
                     let at = (column / LINE_LANES + i) * LINE_LANES * m
                         + (row + lane * in_word + part) * LINE_LANES;

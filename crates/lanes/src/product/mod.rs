@@ -160,6 +160,7 @@ impl Accumulator {
 /// See [`MatrixHelpers`](super::MatrixHelpers).
 #[inline(always)]
 pub(super) unsafe fn multiply_tiles<P: Path>(
+    path: P,
     product: &TileProduct,
     registers: &TileRegisters,
     warps: &[WarpProduct],
@@ -171,17 +172,17 @@ pub(super) unsafe fn multiply_tiles<P: Path>(
     let mut odd = 0;
     // A separate loop for each number type.
     macro_rules! each {
-        ($number:ty, $of:ident) => {{
+        ($of:ident) => {{
             for (index, warp) in warps.iter().enumerate() {
                 // SAFETY: the caller's promise.
-                let done = unsafe { multiply::<P, $number>(product, registers, *warp, &mut scratch.$of) };
+                let done = unsafe { multiply(path, product, registers, *warp, &mut scratch.$of) };
                 odd |= u32::from(!done) << index;
             }
         }};
     }
     match product.is_double() {
-        true => each!(f64, double),
-        false => each!(f32, single),
+        true => each!(double),
+        false => each!(single),
     }
     odd
 }
@@ -190,6 +191,7 @@ pub(super) unsafe fn multiply_tiles<P: Path>(
 /// As for [`multiply_tiles`]; the number of registers must be that of the product.
 #[inline(always)]
 unsafe fn multiply<P: Path, T: Number>(
+    path: P,
     product: &TileProduct,
     registers: &TileRegisters,
     warp: WarpProduct,
@@ -205,7 +207,7 @@ unsafe fn multiply<P: Path, T: Number>(
     unsafe {
         if let Some(first) = warp.b_first {
             b.resize(k * n, T::default());
-            T::take_b::<P>(product, &registers.b, first, parts, b);
+            T::take_b(path, product, &registers.b, first, parts, b);
         }
         let c = Registers::new(&registers.c, &product.c.order, warp.first, m);
         let start = match warp.accumulates && product.integers.is_none() {
@@ -253,7 +255,7 @@ unsafe fn multiply<P: Path, T: Number>(
             }
             None => {
                 a.resize(m * k, T::default());
-                T::take_a::<P>(product, &registers.a, warp.a_first, parts, a);
+                T::take_a(path, product, &registers.a, warp.a_first, parts, a);
                 if warp.negated {
                     a.iter_mut().for_each(|x| *x = -*x);
                 }
