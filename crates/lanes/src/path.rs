@@ -35,9 +35,9 @@ pub(super) trait Path: Copy + 'static {
     /// Whether `mul_add` is an instruction instead of a library call.
     const FUSED: bool;
     /// Vectors of binary32.
-    type Singles: Quads<Number = f32>;
+    type Singles: Quads<Number = f32, Path = Self>;
     /// Vectors of binary64.
-    type Doubles: Quads<Number = f64>;
+    type Doubles: Quads<Number = f64, Path = Self>;
 
     /// Reads a value of plain bits from any address, like [`memory::read`].
     #[inline(always)]

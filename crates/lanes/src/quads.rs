@@ -3,40 +3,43 @@
 
 use std::array::from_fn;
 
-use super::path::{narrow_f16, widen_f16};
+use super::path::{Path, Portable, narrow_f16, widen_f16};
 
-/// A vector of one or more whole quads of numbers.
-///
-/// # Safety
-/// An implementation may be used only on hosts with its instructions.
-pub(super) unsafe trait Quads: Copy {
+/// A vector of one or more whole quads of numbers. It can be made only with a witness that the host has its
+/// instructions.
+pub(super) trait Quads: Copy {
     /// The type of its numbers.
     type Number: Copy;
+    /// The witness.
+    type Path: Path;
     /// The number of its quads.
     const COUNT: usize;
 
     /// Loads a vector.
-    unsafe fn load(from: *const Self::Number) -> Self;
+    ///
+    /// # Safety
+    /// For the methods with pointers: they must be valid for the vector.
+    unsafe fn load(path: Self::Path, from: *const Self::Number) -> Self;
     /// Stores the vector.
     unsafe fn store(self, to: *mut Self::Number);
     /// Loads four numbers into every quad.
-    unsafe fn repeat(from: *const Self::Number) -> Self;
+    unsafe fn repeat(path: Self::Path, from: *const Self::Number) -> Self;
     /// Copies one number of each quad to all of its lanes. `SELECT` holds the number's index four times, in two bits
     /// each.
-    unsafe fn broadcast<const SELECT: i32>(self) -> Self;
+    fn broadcast<const SELECT: i32>(self) -> Self;
     /// `self * factor + sum`, rounded once.
-    unsafe fn multiply_add(self, factor: Self, sum: Self) -> Self;
+    fn multiply_add(self, factor: Self, sum: Self) -> Self;
     /// Zeros.
-    unsafe fn zero() -> Self;
+    fn zero(path: Self::Path) -> Self;
 
     // The following methods are for binary32 only.
 
     /// Applies the mask to every word.
-    unsafe fn masked(self, mask: u32) -> Self;
+    fn masked(self, mask: u32) -> Self;
     /// Replaces every NaN by the NaN 0x7fffffff.
-    unsafe fn with_one_nan(self) -> Self;
+    fn with_one_nan(self) -> Self;
     /// Loads words and widens their lower and their upper halves, which are bfloat16 or binary16.
-    unsafe fn widen<const BF16: bool>(from: *const u32) -> [Self; 2];
+    unsafe fn widen<const BF16: bool>(path: Self::Path, from: *const u32) -> [Self; 2];
     /// Rounds numbers to binary16, to nearest even, and stores them as the lower and the upper halves of words.
     unsafe fn narrow(numbers: [Self; 2], to: *mut u32);
 }
@@ -44,15 +47,15 @@ pub(super) unsafe trait Quads: Copy {
 /// The binary32 methods, which are unused for binary64.
 macro_rules! not_of_doubles {
     () => {
-        unsafe fn masked(self, _: u32) -> Self {
+        fn masked(self, _: u32) -> Self {
             self
         }
 
-        unsafe fn with_one_nan(self) -> Self {
+        fn with_one_nan(self) -> Self {
             unreachable!("sums of binary64 with NaNs are made by others")
         }
 
-        unsafe fn widen<const BF16: bool>(_: *const u32) -> [Self; 2] {
+        unsafe fn widen<const BF16: bool>(_: Self::Path, _: *const u32) -> [Self; 2] {
             unreachable!("products of binary64 have no halves")
         }
 
@@ -64,13 +67,13 @@ macro_rules! not_of_doubles {
 
 macro_rules! portable {
     ($number:ty, $($of_singles:tt)*) => {
-        // SAFETY: it uses no particular instructions.
-        unsafe impl Quads for [$number; 4] {
+        impl Quads for [$number; 4] {
             type Number = $number;
+            type Path = Portable;
             const COUNT: usize = 1;
 
             #[inline(always)]
-            unsafe fn load(from: *const $number) -> Self {
+            unsafe fn load(_: Portable, from: *const $number) -> Self {
                 // SAFETY: the caller's promise.
                 unsafe { from.cast::<Self>().read_unaligned() }
             }
@@ -82,23 +85,23 @@ macro_rules! portable {
             }
 
             #[inline(always)]
-            unsafe fn repeat(from: *const $number) -> Self {
+            unsafe fn repeat(path: Portable, from: *const $number) -> Self {
                 // SAFETY: the caller's promise.
-                unsafe { Self::load(from) }
+                unsafe { Self::load(path, from) }
             }
 
             #[inline(always)]
-            unsafe fn broadcast<const SELECT: i32>(self) -> Self {
+            fn broadcast<const SELECT: i32>(self) -> Self {
                 [self[SELECT as usize % 4]; 4]
             }
 
             #[inline(always)]
-            unsafe fn multiply_add(self, factor: Self, sum: Self) -> Self {
+            fn multiply_add(self, factor: Self, sum: Self) -> Self {
                 from_fn(|i| self[i].mul_add(factor[i], sum[i]))
             }
 
             #[inline(always)]
-            unsafe fn zero() -> Self {
+            fn zero(_: Portable) -> Self {
                 [0.0; 4]
             }
 
@@ -109,17 +112,17 @@ macro_rules! portable {
 portable! {
     f32,
     #[inline(always)]
-    unsafe fn masked(self, mask: u32) -> Self {
+    fn masked(self, mask: u32) -> Self {
         self.map(|x| f32::from_bits(x.to_bits() & mask))
     }
 
     #[inline(always)]
-    unsafe fn with_one_nan(self) -> Self {
+    fn with_one_nan(self) -> Self {
         self.map(|x| if x.is_nan() { f32::from_bits(0x7fff_ffff) } else { x })
     }
 
     #[inline(always)]
-    unsafe fn widen<const BF16: bool>(from: *const u32) -> [Self; 2] {
+    unsafe fn widen<const BF16: bool>(_: Portable, from: *const u32) -> [Self; 2] {
         // SAFETY: the caller's promise.
         let words = unsafe { from.cast::<[u32; 4]>().read_unaligned() };
         [0, 16].map(|shift| words.map(|word| {
@@ -139,8 +142,12 @@ portable! {
 portable! { f64, not_of_doubles!(); }
 
 #[cfg(target_arch = "x86_64")]
+pub(super) use x86::Vector;
+
+#[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::Quads;
+    use crate::x86::{Avx2, Avx512};
     use std::arch::x86_64::*;
     use std::mem::transmute;
 
@@ -155,47 +162,51 @@ mod x86 {
         from
     };
 
+    /// A vector of the host, with the witness that the host has its instructions.
+    #[derive(Clone, Copy)]
+    pub struct Vector<V, P>(V, P);
+
     macro_rules! vector {
-        ($vector:ty, $number:ty, $count:literal, $load:ident, $store:ident, |$from:ident| $repeat:expr, $broadcast:ident, $fma:ident, $zero:ident, $($of_singles:tt)*) => {
-            // SAFETY: the instructions are those of AVX2, F16C and FMA, or, for vectors of 512 bits, of AVX-512.
-            unsafe impl Quads for $vector {
+        ($path:ident, $vector:ty, $number:ty, $count:literal, $load:ident, $store:ident, |$from:ident| $repeat:expr, $broadcast:ident, $fma:ident, $zero:ident, $($of_singles:tt)*) => {
+            impl Quads for Vector<$vector, $path> {
                 type Number = $number;
+                type Path = $path;
                 const COUNT: usize = $count;
 
                 #[inline(always)]
-                unsafe fn load(from: *const $number) -> Self {
-                    // SAFETY: the caller's promise.
-                    unsafe { $load(from) }
+                unsafe fn load(path: $path, from: *const $number) -> Self {
+                    // SAFETY: `path` is the witness of the instructions; the caller's promise.
+                    Vector(unsafe { $load(from) }, path)
                 }
 
                 #[inline(always)]
                 unsafe fn store(self, to: *mut $number) {
-                    // SAFETY: the caller's promise.
-                    unsafe { $store(to, self) }
+                    // SAFETY: the vector has the witness; the caller's promise.
+                    unsafe { $store(to, self.0) }
                 }
 
                 #[inline(always)]
-                unsafe fn repeat($from: *const $number) -> Self {
-                    // SAFETY: the caller's promise.
-                    unsafe { $repeat }
+                unsafe fn repeat(path: $path, $from: *const $number) -> Self {
+                    // SAFETY: `path` is the witness of the instructions; the caller's promise.
+                    Vector(unsafe { $repeat }, path)
                 }
 
                 #[inline(always)]
-                unsafe fn broadcast<const SELECT: i32>(self) -> Self {
-                    // SAFETY: the caller's promise.
-                    unsafe { $broadcast::<SELECT>(self) }
+                fn broadcast<const SELECT: i32>(self) -> Self {
+                    // SAFETY: the vector has the witness.
+                    Vector(unsafe { $broadcast::<SELECT>(self.0) }, self.1)
                 }
 
                 #[inline(always)]
-                unsafe fn multiply_add(self, factor: Self, sum: Self) -> Self {
-                    // SAFETY: the caller's promise.
-                    unsafe { $fma(self, factor, sum) }
+                fn multiply_add(self, factor: Self, sum: Self) -> Self {
+                    // SAFETY: the vector has the witness.
+                    Vector(unsafe { $fma(self.0, factor.0, sum.0) }, self.1)
                 }
 
                 #[inline(always)]
-                unsafe fn zero() -> Self {
-                    // SAFETY: the caller's promise.
-                    unsafe { $zero() }
+                fn zero(path: $path) -> Self {
+                    // SAFETY: `path` is the witness of the instructions.
+                    Vector(unsafe { $zero() }, path)
                 }
 
                 $($of_singles)*
@@ -204,6 +215,7 @@ mod x86 {
     }
 
     vector! {
+        Avx2,
         __m256,
         f32,
         2,
@@ -217,29 +229,32 @@ mod x86 {
         _mm256_fmadd_ps,
         _mm256_setzero_ps,
         #[inline(always)]
-        unsafe fn masked(self, mask: u32) -> Self {
-            // SAFETY: the caller's promise.
-            unsafe { _mm256_and_ps(self, _mm256_castsi256_ps(_mm256_set1_epi32(mask as i32))) }
+        fn masked(self, mask: u32) -> Self {
+            // SAFETY: the vector has the witness.
+            let masked = unsafe { _mm256_and_ps(self.0, _mm256_castsi256_ps(_mm256_set1_epi32(mask as i32))) };
+            Vector(masked, self.1)
         }
 
         #[inline(always)]
-        unsafe fn with_one_nan(self) -> Self {
-            // SAFETY: the caller's promise.
-            unsafe {
+        fn with_one_nan(self) -> Self {
+            let Vector(x, path) = self;
+            // SAFETY: the vector has the witness.
+            let canonical = unsafe {
                 let nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fff_ffff));
-                _mm256_blendv_ps(self, nan, _mm256_cmp_ps::<_CMP_UNORD_Q>(self, self))
-            }
+                _mm256_blendv_ps(x, nan, _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x))
+            };
+            Vector(canonical, path)
         }
 
         #[inline(always)]
-        unsafe fn widen<const BF16: bool>(from: *const u32) -> [Self; 2] {
-            // SAFETY: the caller's promise.
+        unsafe fn widen<const BF16: bool>(path: Self::Path, from: *const u32) -> [Self; 2] {
+            // SAFETY: `path` is the witness of the instructions; the caller's promise.
             unsafe {
                 let words = _mm256_loadu_si256(from.cast());
                 let upper = _mm256_and_si256(words, _mm256_set1_epi32(0xffff_0000u32 as i32));
                 let lower = _mm256_slli_epi32::<16>(words);
                 if BF16 {
-                    return [_mm256_castsi256_ps(lower), _mm256_castsi256_ps(upper)];
+                    return [Vector(_mm256_castsi256_ps(lower), path), Vector(_mm256_castsi256_ps(upper), path)];
                 }
                 // Sorts the halves of four words at a time, the lower halves first, then those of all words.
                 let sort = _mm256_setr_epi8(
@@ -248,23 +263,24 @@ mod x86 {
                 );
                 let sorted = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_shuffle_epi8(words, sort));
                 [
-                    _mm256_cvtph_ps(_mm256_castsi256_si128(sorted)),
-                    _mm256_cvtph_ps(_mm256_extracti128_si256::<1>(sorted)),
+                    Vector(_mm256_cvtph_ps(_mm256_castsi256_si128(sorted)), path),
+                    Vector(_mm256_cvtph_ps(_mm256_extracti128_si256::<1>(sorted)), path),
                 ]
             }
         }
 
         #[inline(always)]
         unsafe fn narrow([lower, upper]: [Self; 2], to: *mut u32) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the vectors have the witness; the caller's promise.
             unsafe {
-                let lower = _mm256_cvtepu16_epi32(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(lower));
-                let upper = _mm256_cvtepu16_epi32(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(upper));
+                let lower = _mm256_cvtepu16_epi32(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(lower.0));
+                let upper = _mm256_cvtepu16_epi32(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(upper.0));
                 _mm256_storeu_si256(to.cast(), _mm256_or_si256(lower, _mm256_slli_epi32::<16>(upper)));
             }
         }
     }
     vector! {
+        Avx2,
         __m256d,
         f64,
         1,
@@ -277,6 +293,7 @@ mod x86 {
         not_of_doubles!();
     }
     vector! {
+        Avx512,
         __m512,
         f32,
         4,
@@ -287,55 +304,59 @@ mod x86 {
         _mm512_fmadd_ps,
         _mm512_setzero_ps,
         #[inline(always)]
-        unsafe fn masked(self, mask: u32) -> Self {
-            // SAFETY: the caller's promise.
-            unsafe {
-                let words = _mm512_castps_si512(self);
+        fn masked(self, mask: u32) -> Self {
+            // SAFETY: the vector has the witness.
+            let masked = unsafe {
+                let words = _mm512_castps_si512(self.0);
                 _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32(mask as i32)))
-            }
+            };
+            Vector(masked, self.1)
         }
 
         #[inline(always)]
-        unsafe fn with_one_nan(self) -> Self {
-            // SAFETY: the caller's promise.
-            unsafe {
+        fn with_one_nan(self) -> Self {
+            let Vector(x, path) = self;
+            // SAFETY: the vector has the witness.
+            let canonical = unsafe {
                 let nan = _mm512_castsi512_ps(_mm512_set1_epi32(0x7fff_ffff));
-                _mm512_mask_mov_ps(self, _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(self, self), nan)
-            }
+                _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x), nan)
+            };
+            Vector(canonical, path)
         }
 
         #[inline(always)]
-        unsafe fn widen<const BF16: bool>(from: *const u32) -> [Self; 2] {
-            // SAFETY: the caller's promise.
+        unsafe fn widen<const BF16: bool>(path: Self::Path, from: *const u32) -> [Self; 2] {
+            // SAFETY: `path` is the witness of the instructions; the caller's promise.
             unsafe {
                 let words = _mm512_loadu_si512(from.cast());
                 if BF16 {
                     let upper = _mm512_and_si512(words, _mm512_set1_epi32(0xffff_0000u32 as i32));
                     return [
-                        _mm512_castsi512_ps(_mm512_slli_epi32::<16>(words)),
-                        _mm512_castsi512_ps(upper),
+                        Vector(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(words)), path),
+                        Vector(_mm512_castsi512_ps(upper), path),
                     ];
                 }
                 // All lower halves, then all upper halves.
                 let sorted = _mm512_permutexvar_epi16(transmute::<[u16; 32], __m512i>(SORTED), words);
                 [
-                    _mm512_cvtph_ps(_mm512_castsi512_si256(sorted)),
-                    _mm512_cvtph_ps(_mm512_extracti64x4_epi64::<1>(sorted)),
+                    Vector(_mm512_cvtph_ps(_mm512_castsi512_si256(sorted)), path),
+                    Vector(_mm512_cvtph_ps(_mm512_extracti64x4_epi64::<1>(sorted)), path),
                 ]
             }
         }
 
         #[inline(always)]
         unsafe fn narrow([lower, upper]: [Self; 2], to: *mut u32) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the vectors have the witness; the caller's promise.
             unsafe {
-                let lower = _mm512_cvtepu16_epi32(_mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(lower));
-                let upper = _mm512_cvtepu16_epi32(_mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(upper));
+                let lower = _mm512_cvtepu16_epi32(_mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(lower.0));
+                let upper = _mm512_cvtepu16_epi32(_mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(upper.0));
                 _mm512_storeu_si512(to.cast(), _mm512_or_si512(lower, _mm512_slli_epi32::<16>(upper)));
             }
         }
     }
     vector! {
+        Avx512,
         __m512d,
         f64,
         2,

@@ -6,6 +6,7 @@
 use super::HostPath;
 use super::memory;
 use super::path::{Block, Path, WARP};
+use super::quads::Vector;
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::{MaybeUninit, transmute};
@@ -224,8 +225,8 @@ impl Avx512 {
 impl Path for Avx2 {
     const PATH: HostPath = HostPath::Avx2;
     const FUSED: bool = true;
-    type Singles = __m256;
-    type Doubles = __m256d;
+    type Singles = Vector<__m256, Avx2>;
+    type Doubles = Vector<__m256d, Avx2>;
 
     read_write!(32: read256, write256, __m256i; 16: read128, write128, __m128i);
     transposes!();
@@ -407,8 +408,8 @@ impl Path for Avx2 {
 impl Path for Avx512 {
     const PATH: HostPath = HostPath::Avx512;
     const FUSED: bool = true;
-    type Singles = __m512;
-    type Doubles = __m512d;
+    type Singles = Vector<__m512, Avx512>;
+    type Doubles = Vector<__m512d, Avx512>;
 
     read_write!(64: read512, write512, __m512i; 32: read256, write256, __m256i; 16: read128, write128, __m128i);
     transposes!();

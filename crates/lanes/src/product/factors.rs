@@ -135,7 +135,7 @@ macro_rules! each_element {
 /// The number types that products are computed in.
 pub(super) trait Number: Copy + Default + Neg<Output = Self> {
     /// Vectors of them.
-    type Vector<P: Path>: Quads<Number = Self>;
+    type Vector<P: Path>: Quads<Number = Self, Path = P>;
 
     /// Copies the parts of registers, from lane `first` on, to the positions that `factor` gives.
     unsafe fn take<P: Path>(path: P, registers: &[*const u8], first: usize, factor: &Factor, to: *mut Self);

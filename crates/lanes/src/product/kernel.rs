@@ -7,16 +7,16 @@ use super::{COLUMNS, TileProduct};
 /// The rows of A, of which `N` vectors are multiplied at a time.
 ///
 /// # Safety
-/// For the methods: the rows must exist, and the host must have the vectors' instructions.
+/// For the methods: the rows must exist.
 pub(super) trait Rows<V: Quads, const N: usize>: Copy {
     /// The rows' elements in the columns of a group.
     type Group: Copy;
     /// Elements along k in each lane. A group has four times as many columns.
     fn parts(self) -> usize;
     /// A group of columns, in the rows from `row` on.
-    unsafe fn group(self, group: usize, row: usize) -> Self::Group;
+    unsafe fn group(self, path: V::Path, group: usize, row: usize) -> Self::Group;
     /// Element `part` of each lane, in the `i`th vector of rows.
-    unsafe fn columns(self, group: Self::Group, part: usize, i: usize) -> V;
+    unsafe fn columns(self, path: V::Path, group: Self::Group, part: usize, i: usize) -> V;
 }
 
 /// A in planes of four columns, `parts` planes per group. The four elements of a row are contiguous.
@@ -37,15 +37,15 @@ impl<V: Quads, const N: usize> Rows<V, N> for Planes<V::Number> {
     }
 
     #[inline(always)]
-    unsafe fn group(self, group: usize, row: usize) -> *const V::Number {
+    unsafe fn group(self, _: V::Path, group: usize, row: usize) -> *const V::Number {
         // SAFETY: the caller's promise.
         unsafe { self.a.add(group * self.parts * self.plane + row * LINE_LANES) }
     }
 
     #[inline(always)]
-    unsafe fn columns(self, group: *const V::Number, part: usize, i: usize) -> V {
+    unsafe fn columns(self, path: V::Path, group: *const V::Number, part: usize, i: usize) -> V {
         // SAFETY: the caller's promise.
-        unsafe { V::load(group.add(part * self.plane + i * V::COUNT * LINE_LANES)) }
+        unsafe { V::load(path, group.add(part * self.plane + i * V::COUNT * LINE_LANES)) }
     }
 }
 
@@ -113,19 +113,19 @@ impl<V: Quads, const N: usize> Rows<V, N> for Words<'_, V::Number> {
     }
 
     #[inline(always)]
-    unsafe fn group(self, group: usize, row: usize) -> [V; N] {
+    unsafe fn group(self, path: V::Path, group: usize, row: usize) -> [V; N] {
         // SAFETY: the caller's promise.
         unsafe {
-            let mut vectors = [V::zero(); N];
+            let mut vectors = [V::zero(path); N];
             for (i, vector) in vectors.iter_mut().enumerate() {
-                *vector = V::load(self.registers.row(group, row, i * V::COUNT)).masked(self.mask);
+                *vector = V::load(path, self.registers.row(group, row, i * V::COUNT)).masked(self.mask);
             }
             vectors
         }
     }
 
     #[inline(always)]
-    unsafe fn columns(self, group: [V; N], _: usize, i: usize) -> V {
+    unsafe fn columns(self, _: V::Path, group: [V; N], _: usize, i: usize) -> V {
         group[i]
     }
 }
@@ -143,19 +143,19 @@ impl<V: Quads, const N: usize, const BF16: bool> Rows<V, N> for Halves<'_, BF16>
     }
 
     #[inline(always)]
-    unsafe fn group(self, group: usize, row: usize) -> [[V; 2]; N] {
+    unsafe fn group(self, path: V::Path, group: usize, row: usize) -> [[V; 2]; N] {
         // SAFETY: the caller's promise.
         unsafe {
-            let mut vectors = [[V::zero(); 2]; N];
+            let mut vectors = [[V::zero(path); 2]; N];
             for (i, vector) in vectors.iter_mut().enumerate() {
-                *vector = V::widen::<BF16>(self.0.row(group, row, i * V::COUNT));
+                *vector = V::widen::<BF16>(path, self.0.row(group, row, i * V::COUNT));
             }
             vectors
         }
     }
 
     #[inline(always)]
-    unsafe fn columns(self, group: [[V; 2]; N], part: usize, i: usize) -> V {
+    unsafe fn columns(self, _: V::Path, group: [[V; 2]; N], part: usize, i: usize) -> V {
         group[i][part]
     }
 }
@@ -192,23 +192,28 @@ pub(super) struct Sums<'a, T> {
 impl<T: Copy> Sums<'_, T> {
     /// The initial sums of the even and odd columns of a strip, in the rows from `row` on.
     #[inline(always)]
-    unsafe fn start<V: Quads<Number = T>, const N: usize>(self, strip: usize, row: usize) -> [[V; N]; 2] {
+    unsafe fn start<V: Quads<Number = T>, const N: usize>(
+        self,
+        path: V::Path,
+        strip: usize,
+        row: usize,
+    ) -> [[V; N]; 2] {
         // SAFETY: the caller's promise.
         unsafe {
-            let mut sums = [[V::zero(); N]; 2];
+            let mut sums = [[V::zero(path); N]; 2];
             match self.start {
                 Start::Zero => {}
                 Start::Numbers(registers) => {
                     for (parity, sums) in sums.iter_mut().enumerate() {
                         for (i, sum) in sums.iter_mut().enumerate() {
-                            *sum = V::load(registers.row(2 * strip + parity, row, i * V::COUNT));
+                            *sum = V::load(path, registers.row(2 * strip + parity, row, i * V::COUNT));
                         }
                     }
                 }
                 Start::Halves(registers) => {
                     let [even, odd] = &mut sums;
                     for (i, (even, odd)) in even.iter_mut().zip(odd).enumerate() {
-                        [*even, *odd] = V::widen::<false>(registers.row(strip, row, i * V::COUNT));
+                        [*even, *odd] = V::widen::<false>(path, registers.row(strip, row, i * V::COUNT));
                     }
                 }
             }
@@ -268,6 +273,7 @@ impl<T: Copy> Sums<'_, T> {
 /// vectors.
 #[inline(always)]
 pub(super) unsafe fn add_products<V: Quads, A: Rows<V, N>, const N: usize>(
+    path: V::Path,
     &TileProduct { m, n, k, .. }: &TileProduct,
     rows: A,
     b: &[V::Number],
@@ -281,16 +287,16 @@ pub(super) unsafe fn add_products<V: Quads, A: Rows<V, N>, const N: usize>(
             unsafe {
                 let mut b = b.as_ptr().add(strip * k * COLUMNS);
                 // No closures: they would not be compiled for the host's instructions.
-                let [mut even_sums, mut odd_sums] = sums.start::<V, N>(strip, row);
+                let [mut even_sums, mut odd_sums] = sums.start::<V, N>(path, strip, row);
                 for group in 0..k / (LINE_LANES * parts) {
-                    let a = rows.group(group, row);
+                    let a = rows.group(path, group, row);
                     macro_rules! lane {
                         ($lane:literal, $select:literal) => {
                             for part in 0..parts {
                                 let b = b.add((part * LINE_LANES + $lane) * COLUMNS);
-                                let (even, odd) = (V::repeat(b), V::repeat(b.add(LINE_LANES)));
+                                let (even, odd) = (V::repeat(path, b), V::repeat(path, b.add(LINE_LANES)));
                                 for i in 0..N {
-                                    let a = rows.columns(a, part, i).broadcast::<$select>();
+                                    let a = rows.columns(path, a, part, i).broadcast::<$select>();
                                     even_sums[i] = a.multiply_add(even, even_sums[i]);
                                     odd_sums[i] = a.multiply_add(odd, odd_sums[i]);
                                 }

@@ -238,8 +238,8 @@ unsafe fn multiply<P: Path, T: Number>(
         macro_rules! products {
             ($rows:expr) => {
                 match m.is_multiple_of(4 * T::Vector::<P>::COUNT) {
-                    true => add_products::<T::Vector<P>, _, 4>(product, $rows, b, between),
-                    false => add_products::<T::Vector<P>, _, 2>(product, $rows, b, between),
+                    true => add_products::<T::Vector<P>, _, 4>(path, product, $rows, b, between),
+                    false => add_products::<T::Vector<P>, _, 2>(path, product, $rows, b, between),
                 }
             };
         }
