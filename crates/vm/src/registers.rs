@@ -207,18 +207,12 @@ impl Registers {
 
     #[inline]
     fn state(&self, w: Window, slot: SlotRef) -> &State {
-        let index = w.index + slot.index;
-        debug_assert!((index as usize) < self.states.len());
-        // SAFETY: windows are within the file (`grow`), and slots within their window.
-        unsafe { self.states.get_unchecked(index as usize) }
+        &self.states[(w.index + slot.index) as usize]
     }
 
     #[inline]
     fn state_mut(&mut self, w: Window, slot: SlotRef) -> &mut State {
-        let index = w.index + slot.index;
-        debug_assert!((index as usize) < self.states.len());
-        // SAFETY: as above.
-        unsafe { self.states.get_unchecked_mut(index as usize) }
+        &mut self.states[(w.index + slot.index) as usize]
     }
 
     /// The affine form, if the slot has one.
@@ -247,19 +241,25 @@ impl Registers {
         (state.forms & form::AFFINE != 0).then_some(&state.affine)
     }
 
-    /// The forms of the slot with this index in the file. A slot of some window must have this index.
+    /// The forms of the slot with this index in the file.
+    ///
+    /// # Safety
+    /// A slot of some window must have this index.
     #[inline]
-    pub fn forms_at(&self, place: u32) -> u8 {
+    pub unsafe fn forms_at(&self, place: u32) -> u8 {
         debug_assert!((place as usize) < self.states.len());
-        // SAFETY: as in `state`.
+        // SAFETY: the caller's promise; windows are within the file (`grow`).
         unsafe { self.states.get_unchecked(place as usize).forms }
     }
 
     /// Notes that the array of the slot with this index in the file has just been written.
+    ///
+    /// # Safety
+    /// As for [`Registers::forms_at`].
     #[inline]
-    pub fn set_array(&mut self, place: u32) {
+    pub unsafe fn set_array(&mut self, place: u32) {
         debug_assert!((place as usize) < self.states.len());
-        // SAFETY: as in `state`.
+        // SAFETY: as in `forms_at`.
         unsafe { self.states.get_unchecked_mut(place as usize).forms = form::ARRAY }
     }
 

@@ -321,13 +321,15 @@ impl Gang<'_> {
             self.find_memory(op, active);
         }
         let cached = &self.caches.pure[op.cached];
+        let [first, second] = cached.dst;
         // SAFETY: as when the inline cache was filled: the forms and places of the operands are the same, the
         // register file has not moved since (moving it clears all inline caches), and `find_memory` updated the
-        // sources that are in memory.
-        unsafe { cached.handler.call(&cached.args) }
-        let [first, second] = cached.dst;
-        self.registers.set_array(first);
-        self.registers.set_array(second);
+        // sources that are in memory. The destinations are slots of the window.
+        unsafe {
+            cached.handler.call(&cached.args);
+            self.registers.set_array(first);
+            self.registers.set_array(second);
+        }
         true
     }
 
@@ -340,7 +342,8 @@ impl Gang<'_> {
         }
         let mut differs = 0;
         for i in 0..4 {
-            differs |= self.registers.forms_at(cached.src[i]) ^ cached.forms[i];
+            // SAFETY: the sources were slots of this window when the inline cache was filled, and the file never shrinks.
+            differs |= unsafe { self.registers.forms_at(cached.src[i]) } ^ cached.forms[i];
         }
         without_pattern(differs) == 0
     }
