@@ -4,8 +4,7 @@ use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 
 use cudarc::driver::sys::{
-    CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY_MEMORY_REQUIREMENTS, CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUdevice,
-    CUdeviceptr, CUmipmappedArray, CUstream,
+    CUDA_ARRAY_MEMORY_REQUIREMENTS, CUarray, CUdevice, CUdeviceptr, CUmipmappedArray, CUstream,
 };
 use ptxvm::{Channel, Geometry, Image, ImageDescriptor, TexelFormat};
 
@@ -16,7 +15,7 @@ use crate::copy::{Copy, Place, Side, copy_later, copy_now, device_place, host_pl
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
 use crate::memory::Kind;
-use crate::pointers::write;
+use crate::pointers::{In, Out};
 use crate::stream::Default as DefaultStream;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
@@ -29,7 +28,8 @@ const LAYERED: u32 = 1;
 const CUBEMAP: u32 = 4;
 const FLAGS: u32 = 0x3f;
 
-/// A description from a program. Its format may be any value, so it is a number.
+/// A description from a program (`CUDA_ARRAY3D_DESCRIPTOR`). Its format may be any value, so it is a number.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
     pub width: usize,
@@ -38,6 +38,28 @@ pub struct Description {
     pub format: u32,
     pub channels: u32,
     pub flags: u32,
+}
+
+/// A description of one or two dimensions (`CUDA_ARRAY_DESCRIPTOR`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PlaneDescription {
+    pub width: usize,
+    pub height: usize,
+    pub format: u32,
+    pub channels: u32,
+}
+
+impl From<PlaneDescription> for Description {
+    fn from(PlaneDescription { width, height, format, channels }: PlaneDescription) -> Description {
+        Description { width, height, depth: 0, format, channels, flags: 0 }
+    }
+}
+
+impl From<Description> for PlaneDescription {
+    fn from(Description { width, height, format, channels, .. }: Description) -> PlaneDescription {
+        PlaneDescription { width, height, format, channels }
+    }
 }
 
 /// An array, or one with mipmap levels.
@@ -100,44 +122,6 @@ impl Description {
         };
         let image = ImageDescriptor::new(geometry, format(self.format, self.channels)?, extents);
         Ok(ImageDescriptor { layers, levels, ..image })
-    }
-
-    /// # Safety
-    /// A non-null pointer must point to a description.
-    unsafe fn of(description: *const CUDA_ARRAY3D_DESCRIPTOR) -> Result<Description, Status> {
-        if description.is_null() {
-            return Err(INVALID);
-        }
-        // SAFETY: the caller's promise; the format is read as a number.
-        unsafe {
-            Ok(Description {
-                width: (&raw const (*description).Width).read(),
-                height: (&raw const (*description).Height).read(),
-                depth: (&raw const (*description).Depth).read(),
-                format: (&raw const (*description).Format).cast::<u32>().read(),
-                channels: (&raw const (*description).NumChannels).read(),
-                flags: (&raw const (*description).Flags).read(),
-            })
-        }
-    }
-
-    /// # Safety
-    /// A non-null pointer must point to a description of a plane.
-    pub unsafe fn of_plane(description: *const CUDA_ARRAY_DESCRIPTOR) -> Result<Description, Status> {
-        if description.is_null() {
-            return Err(INVALID);
-        }
-        // SAFETY: the caller's promise; the format is read as a number.
-        unsafe {
-            Ok(Description {
-                width: (&raw const (*description).Width).read(),
-                height: (&raw const (*description).Height).read(),
-                depth: 0,
-                format: (&raw const (*description).Format).cast::<u32>().read(),
-                channels: (&raw const (*description).NumChannels).read(),
-                flags: 0,
-            })
-        }
     }
 }
 
@@ -231,13 +215,12 @@ pub fn mipmapped(handle: CUmipmappedArray) -> Result<Arc<Array>, Status> {
     MIPMAPPED.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
 }
 
-fn create(result: *mut CUarray, description: Description) -> Result<(), Status> {
+fn create(result: Out<CUarray>, description: Description) -> Result<(), Status> {
     if result.is_null() {
         return Err(INVALID);
     }
     let array = Array::new(description, 1)?;
-    // SAFETY: the caller's promise.
-    unsafe { write(result, handle_of(&array)) }?;
+    result.write(handle_of(&array))?;
     ARRAYS.insert::<()>(array);
     Ok(())
 }
@@ -258,53 +241,32 @@ fn copy_line(default: DefaultStream, to: Place, from: Place, bytes: usize) -> Re
     copy_now(&*default.stream(std::ptr::null_mut())?, Copy::linear(to, from, bytes as u64))
 }
 
-/// # Safety
-/// As for `cuArrayGetMemoryRequirements`.
-unsafe fn requirements(result: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS, array: &Array) -> Result<(), Status> {
+fn requirements(result: Out<CUDA_ARRAY_MEMORY_REQUIREMENTS>, array: &Array) -> Result<(), Status> {
     let bytes = array.image.bytes() as usize;
-    // SAFETY: the caller's promise.
-    unsafe { write(result, CUDA_ARRAY_MEMORY_REQUIREMENTS { size: bytes, alignment: 512, reserved: [0; 4] }) }
+    result.write(CUDA_ARRAY_MEMORY_REQUIREMENTS { size: bytes, alignment: 512, reserved: [0; 4] })
 }
 
 api! { API:
     /// Makes an array of one or two dimensions.
-    cuArrayCreate 3020 "cuArrayCreate_v2" (result: *mut CUarray, description: *const CUDA_ARRAY_DESCRIPTOR) {
+    cuArrayCreate 3020 "cuArrayCreate_v2" (result: Out<CUarray>, description: In<PlaneDescription>) {
         Context::current()?;
-        create(result, Description::of_plane(description)?)
+        create(result, description.read()?.into())
     }
     /// Makes an array: with slices, layers or the faces of a cube, too.
-    cuArray3DCreate 3020 "cuArray3DCreate_v2" (result: *mut CUarray, description: *const CUDA_ARRAY3D_DESCRIPTOR) {
+    cuArray3DCreate 3020 "cuArray3DCreate_v2" (result: Out<CUarray>, description: In<Description>) {
         Context::current()?;
-        create(result, Description::of(description)?)
+        create(result, description.read()?)
     }
     /// What an array was made as.
-    cuArrayGetDescriptor 3020 "cuArrayGetDescriptor_v2" (result: *mut CUDA_ARRAY_DESCRIPTOR, of: CUarray) {
-        let description = array(of)?.description;
-        if result.is_null() {
-            return Err(INVALID);
-        }
-        (&raw mut (*result).Width).write(description.width);
-        (&raw mut (*result).Height).write(description.height);
-        (&raw mut (*result).Format).cast::<u32>().write(description.format);
-        (&raw mut (*result).NumChannels).write(description.channels);
-        Ok(())
+    cuArrayGetDescriptor 3020 "cuArrayGetDescriptor_v2" (result: Out<PlaneDescription>, of: CUarray) {
+        result.write(array(of)?.description.into())
     }
     /// What an array was made as.
-    cuArray3DGetDescriptor 3020 "cuArray3DGetDescriptor_v2" (result: *mut CUDA_ARRAY3D_DESCRIPTOR, of: CUarray) {
-        let description = array(of)?.description;
-        if result.is_null() {
-            return Err(INVALID);
-        }
-        (&raw mut (*result).Width).write(description.width);
-        (&raw mut (*result).Height).write(description.height);
-        (&raw mut (*result).Depth).write(description.depth);
-        (&raw mut (*result).Format).cast::<u32>().write(description.format);
-        (&raw mut (*result).NumChannels).write(description.channels);
-        (&raw mut (*result).Flags).write(description.flags);
-        Ok(())
+    cuArray3DGetDescriptor 3020 "cuArray3DGetDescriptor_v2" (result: Out<Description>, of: CUarray) {
+        result.write(array(of)?.description)
     }
     /// Bytes that an array takes.
-    cuArrayGetMemoryRequirements 11060 "cuArrayGetMemoryRequirements" (result: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS, of: CUarray, device: CUdevice) {
+    cuArrayGetMemoryRequirements 11060 "cuArrayGetMemoryRequirements" (result: Out<CUDA_ARRAY_MEMORY_REQUIREMENTS>, of: CUarray, device: CUdevice) {
         driver()?.ordinal(device)?;
         requirements(result, &*array(of)?)
     }
@@ -313,25 +275,25 @@ api! { API:
         destroy(&ARRAYS, of)
     }
     /// Makes an array with mipmap levels.
-    cuMipmappedArrayCreate 5000 "cuMipmappedArrayCreate" (result: *mut CUmipmappedArray, description: *const CUDA_ARRAY3D_DESCRIPTOR, levels: c_uint) {
+    cuMipmappedArrayCreate 5000 "cuMipmappedArrayCreate" (result: Out<CUmipmappedArray>, description: In<Description>, levels: c_uint) {
         Context::current()?;
         if result.is_null() || levels == 0 {
             return Err(INVALID);
         }
-        let description = Description::of(description)?;
+        let description = description.read()?;
         let largest = description.width.max(description.height).max(if description.flags & (LAYERED | CUBEMAP) == 0 { description.depth } else { 0 });
         let most = usize::BITS - largest.leading_zeros();
         let array = Array::new(description, levels.min(most.max(1)))?;
-        write(result, handle_of(&array))?;
+        result.write(handle_of(&array))?;
         MIPMAPPED.insert::<()>(array);
         Ok(())
     }
     /// A mipmap level of an array.
-    cuMipmappedArrayGetLevel 5000 "cuMipmappedArrayGetLevel" (result: *mut CUarray, of: CUmipmappedArray, level: c_uint) {
-        write(result, handle_of(&mipmapped(of)?.level(level)?))
+    cuMipmappedArrayGetLevel 5000 "cuMipmappedArrayGetLevel" (result: Out<CUarray>, of: CUmipmappedArray, level: c_uint) {
+        result.write(handle_of(&mipmapped(of)?.level(level)?))
     }
     /// Bytes that an array with mipmap levels takes.
-    cuMipmappedArrayGetMemoryRequirements 11060 "cuMipmappedArrayGetMemoryRequirements" (result: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS, of: CUmipmappedArray, device: CUdevice) {
+    cuMipmappedArrayGetMemoryRequirements 11060 "cuMipmappedArrayGetMemoryRequirements" (result: Out<CUDA_ARRAY_MEMORY_REQUIREMENTS>, of: CUmipmappedArray, device: CUdevice) {
         driver()?.ordinal(device)?;
         requirements(result, &*mipmapped(of)?)
     }

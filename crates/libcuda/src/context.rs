@@ -13,7 +13,7 @@ use crate::Status;
 use crate::api::api;
 use crate::driver::{Driver, driver};
 use crate::handles::{Handles, handle_of};
-use crate::pointers::write;
+use crate::pointers::Out;
 use crate::stream::{self, Stream};
 
 /// The contexts that have not been destroyed.
@@ -286,13 +286,12 @@ pub fn context(handle: CUcontext) -> Result<Arc<Context>, Status> {
 }
 
 /// Creates a context and pushes it.
-fn create(result: *mut CUcontext, flags: c_uint, device: CUdevice, api_version: u32) -> Result<(), Status> {
+fn create(result: Out<CUcontext>, flags: c_uint, device: CUdevice, api_version: u32) -> Result<(), Status> {
     let driver = driver()?;
     let ordinal = driver.ordinal(device)?;
     check_flags(flags)?;
     let context = Context::new(ordinal, flags, api_version);
-    // SAFETY: the caller's promise.
-    unsafe { write(result, handle_of(&context)) }?;
+    result.write(handle_of(&context))?;
     CONTEXTS.insert::<()>(Arc::clone(&context));
     push(context);
     Ok(())
@@ -307,11 +306,11 @@ fn destroy(handle: CUcontext) -> Result<(), Status> {
 }
 
 /// Pops the current context, and returns its handle if the program wants it.
-fn pop_current(result: *mut CUcontext) -> Result<(), Status> {
+fn pop_current(result: Out<CUcontext>) -> Result<(), Status> {
     driver()?;
     let context = pop()?;
-    // SAFETY: the caller's promise.
-    if result.is_null() { Ok(()) } else { unsafe { write(result, handle_of(&context)) } }
+    result.write_if_wanted(handle_of(&context));
+    Ok(())
 }
 
 /// Checks flags: scheduling (0, 1, 2 or 4), mapping host memory, local memory, core dumps, synchronous copies.
@@ -324,19 +323,19 @@ fn check_flags(flags: c_uint) -> Result<(), Status> {
 
 api! { API:
     /// Makes a context for a device and pushes it.
-    cuCtxCreate 2000 "cuCtxCreate" (result: *mut CUcontext, flags: c_uint, device: CUdevice) {
+    cuCtxCreate 2000 "cuCtxCreate" (result: Out<CUcontext>, flags: c_uint, device: CUdevice) {
         create(result, flags, device, 3010)
     }
     /// Makes a context for a device and pushes it.
-    cuCtxCreate 3020 "cuCtxCreate_v2" (result: *mut CUcontext, flags: c_uint, device: CUdevice) {
+    cuCtxCreate 3020 "cuCtxCreate_v2" (result: Out<CUcontext>, flags: c_uint, device: CUdevice) {
         create(result, flags, device, 3020)
     }
     /// Makes a context with limits of its execution resources, which have no effect here.
-    cuCtxCreate 11040 "cuCtxCreate_v3" (result: *mut CUcontext, _affinity: *const (), _count: c_int, flags: c_uint, device: CUdevice) {
+    cuCtxCreate 11040 "cuCtxCreate_v3" (result: Out<CUcontext>, _affinity: *const (), _count: c_int, flags: c_uint, device: CUdevice) {
         create(result, flags, device, 11040)
     }
     /// Makes a context with parameters, of which none has an effect here.
-    cuCtxCreate 12050 "cuCtxCreate_v4" (result: *mut CUcontext, _params: *const CUctxCreateParams, flags: c_uint, device: CUdevice) {
+    cuCtxCreate 12050 "cuCtxCreate_v4" (result: Out<CUcontext>, _params: *const CUctxCreateParams, flags: c_uint, device: CUdevice) {
         create(result, flags, device, 12050)
     }
     /// Destroys a context and all that belongs to it.
@@ -353,7 +352,7 @@ api! { API:
         Ok(())
     }
     /// Takes the current context away from this thread.
-    cuCtxPopCurrent 2000 "cuCtxPopCurrent" (result: *mut CUcontext) {
+    cuCtxPopCurrent 2000 "cuCtxPopCurrent" (result: Out<CUcontext>) {
         pop_current(result)
     }
     /// Makes a context the current one of this thread, on top of those that are.
@@ -362,7 +361,7 @@ api! { API:
         Ok(())
     }
     /// Takes the current context away from this thread.
-    cuCtxPopCurrent 4000 "cuCtxPopCurrent_v2" (result: *mut CUcontext) {
+    cuCtxPopCurrent 4000 "cuCtxPopCurrent_v2" (result: Out<CUcontext>) {
         pop_current(result)
     }
     /// Makes a context the current one of this thread instead of that which is.
@@ -372,23 +371,23 @@ api! { API:
         Ok(())
     }
     /// The current context, or null.
-    cuCtxGetCurrent 4000 "cuCtxGetCurrent" (result: *mut CUcontext) {
+    cuCtxGetCurrent 4000 "cuCtxGetCurrent" (result: Out<CUcontext>) {
         driver()?;
-        write(result, top().map_or(std::ptr::null_mut(), |context| handle_of(&context)))
+        result.write(top().map_or(std::ptr::null_mut(), |context| handle_of(&context)))
     }
     /// The device of the current context.
-    cuCtxGetDevice 2000 "cuCtxGetDevice" (device: *mut CUdevice) {
+    cuCtxGetDevice 2000 "cuCtxGetDevice" (device: Out<CUdevice>) {
         driver()?;
         let context = top().ok_or(Status::CUDA_ERROR_INVALID_CONTEXT)?;
-        write(device, context.device as CUdevice)
+        device.write(context.device as CUdevice)
     }
     /// The device of a context.
-    cuCtxGetDevice 13000 "cuCtxGetDevice_v2" (device: *mut CUdevice, handle: CUcontext) {
-        write(device, loosely(handle)?.device as CUdevice)
+    cuCtxGetDevice 13000 "cuCtxGetDevice_v2" (device: Out<CUdevice>, handle: CUcontext) {
+        device.write(loosely(handle)?.device as CUdevice)
     }
     /// The flags of the current context.
-    cuCtxGetFlags 7000 "cuCtxGetFlags" (flags: *mut c_uint) {
-        write(flags, Context::current()?.flags.load(Ordering::Relaxed))
+    cuCtxGetFlags 7000 "cuCtxGetFlags" (flags: Out<c_uint>) {
+        flags.write(Context::current()?.flags.load(Ordering::Relaxed))
     }
     /// Changes the flags of the current context.
     cuCtxSetFlags 12010 "cuCtxSetFlags" (flags: c_uint) {
@@ -397,8 +396,8 @@ api! { API:
         Ok(())
     }
     /// A number that no other context has.
-    cuCtxGetId 12000 "cuCtxGetId" (handle: CUcontext, id: *mut u64) {
-        write(id, context_or_current(handle)?.id)
+    cuCtxGetId 12000 "cuCtxGetId" (handle: CUcontext, id: Out<u64>) {
+        id.write(context_or_current(handle)?.id)
     }
     /// Waits until all work of the current context is done.
     cuCtxSynchronize 2000 "cuCtxSynchronize" () {
@@ -409,9 +408,9 @@ api! { API:
         loosely(handle)?.synchronize()
     }
     /// A limit of the current context.
-    cuCtxGetLimit 3010 "cuCtxGetLimit" (value: *mut usize, limit: c_uint) {
+    cuCtxGetLimit 3010 "cuCtxGetLimit" (value: Out<usize>, limit: c_uint) {
         let value_of = Context::current()?.limit(limit).ok_or(Status::CUDA_ERROR_UNSUPPORTED_LIMIT)?;
-        write(value, value_of)
+        value.write(value_of)
     }
     /// Changes a limit of the current context: the heap of device `malloc` has an effect.
     cuCtxSetLimit 3010 "cuCtxSetLimit" (limit: c_uint, value: usize) {
@@ -424,8 +423,8 @@ api! { API:
         Ok(())
     }
     /// What the current context prefers of L1 cache and shared memory, which has no effect here.
-    cuCtxGetCacheConfig 3020 "cuCtxGetCacheConfig" (config: *mut c_uint) {
-        write(config, Context::current()?.cache_config.load(Ordering::Relaxed))
+    cuCtxGetCacheConfig 3020 "cuCtxGetCacheConfig" (config: Out<c_uint>) {
+        config.write(Context::current()?.cache_config.load(Ordering::Relaxed))
     }
     /// Sets what the current context prefers of L1 cache and shared memory.
     cuCtxSetCacheConfig 3020 "cuCtxSetCacheConfig" (config: c_uint) {
@@ -436,8 +435,8 @@ api! { API:
         Ok(())
     }
     /// The width of banks of shared memory, which has no effect here.
-    cuCtxGetSharedMemConfig 4020 "cuCtxGetSharedMemConfig" (config: *mut c_uint) {
-        write(config, Context::current()?.shared_config.load(Ordering::Relaxed))
+    cuCtxGetSharedMemConfig 4020 "cuCtxGetSharedMemConfig" (config: Out<c_uint>) {
+        config.write(Context::current()?.shared_config.load(Ordering::Relaxed))
     }
     /// Sets the width of banks of shared memory.
     cuCtxSetSharedMemConfig 4020 "cuCtxSetSharedMemConfig" (config: c_uint) {
@@ -448,18 +447,14 @@ api! { API:
         Ok(())
     }
     /// The API version that a context was made with.
-    cuCtxGetApiVersion 3020 "cuCtxGetApiVersion" (handle: CUcontext, version: *mut c_uint) {
-        write(version, context_or_current(handle)?.api_version)
+    cuCtxGetApiVersion 3020 "cuCtxGetApiVersion" (handle: CUcontext, version: Out<c_uint>) {
+        version.write(context_or_current(handle)?.api_version)
     }
     /// The range of priorities of streams.
-    cuCtxGetStreamPriorityRange 5050 "cuCtxGetStreamPriorityRange" (least: *mut c_int, greatest: *mut c_int) {
+    cuCtxGetStreamPriorityRange 5050 "cuCtxGetStreamPriorityRange" (least: Out<c_int>, greatest: Out<c_int>) {
         Context::current()?;
-        if !least.is_null() {
-            write(least, 0)?;
-        }
-        if !greatest.is_null() {
-            write(greatest, stream::GREATEST_PRIORITY)?;
-        }
+        least.write_if_wanted(0);
+        greatest.write_if_wanted(stream::GREATEST_PRIORITY);
         Ok(())
     }
     /// Gives persisting lines of the L2 cache back, of which there are none.
@@ -467,11 +462,11 @@ api! { API:
         Context::current().map(drop)
     }
     /// Counts one more user of a context: the old way to share one.
-    cuCtxAttach 2000 "cuCtxAttach" (result: *mut CUcontext, flags: c_uint) {
+    cuCtxAttach 2000 "cuCtxAttach" (result: Out<CUcontext>, flags: c_uint) {
         if flags != 0 {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
-        write(result, handle_of(&Context::current()?))
+        result.write(handle_of(&Context::current()?))
     }
     /// Counts one user less of a context: the old way to destroy one.
     cuCtxDetach 2000 "cuCtxDetach" (handle: CUcontext) {
@@ -502,12 +497,12 @@ api! { API:
         context(peer).map(drop)
     }
     /// Makes the primary context of a device active, or counts one more user of it.
-    cuDevicePrimaryCtxRetain 7000 "cuDevicePrimaryCtxRetain" (result: *mut CUcontext, device: CUdevice) {
+    cuDevicePrimaryCtxRetain 7000 "cuDevicePrimaryCtxRetain" (result: Out<CUcontext>, device: CUdevice) {
         let primary = driver()?.primary(device)?;
         if result.is_null() {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
-        write(result, handle_of(&primary.retain()))
+        result.write(handle_of(&primary.retain()))
     }
     /// Counts one user less of the primary context of a device; without users it ends.
     cuDevicePrimaryCtxRelease 7000 "cuDevicePrimaryCtxRelease" (device: CUdevice) {
@@ -540,9 +535,9 @@ api! { API:
         Ok(())
     }
     /// The flags of the primary context of a device, and whether it is active.
-    cuDevicePrimaryCtxGetState 7000 "cuDevicePrimaryCtxGetState" (device: CUdevice, flags: *mut c_uint, active: *mut c_int) {
+    cuDevicePrimaryCtxGetState 7000 "cuDevicePrimaryCtxGetState" (device: CUdevice, flags: Out<c_uint>, active: Out<c_int>) {
         let state = driver()?.primary(device)?.state();
-        write(flags, state.flags)?;
-        write(active, state.context.is_some().into())
+        flags.write(state.flags)?;
+        active.write(state.context.is_some().into())
     }
 }

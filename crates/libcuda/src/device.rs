@@ -7,7 +7,7 @@ use cudarc::driver::sys::{CUdevice, CUdevprop, CUuuid};
 use crate::Status;
 use crate::api::api;
 use crate::driver::{driver, start};
-use crate::pointers::{text, write};
+use crate::pointers::{Out, Text};
 
 /// The UUID of a device. No real device has it.
 fn uuid(ordinal: u32) -> [u8; 16] {
@@ -53,16 +53,16 @@ api! { API:
         start().map(drop)
     }
     /// The CUDA version of the driver.
-    cuDriverGetVersion 2020 "cuDriverGetVersion" (version: *mut c_int) {
-        write(version, crate::DRIVER_VERSION)
+    cuDriverGetVersion 2020 "cuDriverGetVersion" (version: Out<c_int>) {
+        version.write(crate::DRIVER_VERSION)
     }
     /// The device of a number.
-    cuDeviceGet 2000 "cuDeviceGet" (result: *mut CUdevice, ordinal: c_int) {
-        write(result, driver()?.ordinal(ordinal)? as CUdevice)
+    cuDeviceGet 2000 "cuDeviceGet" (result: Out<CUdevice>, ordinal: c_int) {
+        result.write(driver()?.ordinal(ordinal)? as CUdevice)
     }
     /// How many devices there are.
-    cuDeviceGetCount 2000 "cuDeviceGetCount" (count: *mut c_int) {
-        write(count, driver()?.config.count as c_int)
+    cuDeviceGetCount 2000 "cuDeviceGetCount" (count: Out<c_int>) {
+        count.write(driver()?.config.count as c_int)
     }
     /// The name of a device.
     cuDeviceGetName 2000 "cuDeviceGetName" (name: *mut c_char, length: c_int, device: CUdevice) {
@@ -70,37 +70,37 @@ api! { API:
         write_text(name, length, &driver()?.config.name)
     }
     /// What tells a device from others.
-    cuDeviceGetUuid 9020 "cuDeviceGetUuid" (result: *mut CUuuid, device: CUdevice) {
-        write(result.cast::<[u8; 16]>(), uuid(driver()?.ordinal(device)?))
+    cuDeviceGetUuid 9020 "cuDeviceGetUuid" (result: Out<CUuuid>, device: CUdevice) {
+        result.write(CUuuid { bytes: uuid(driver()?.ordinal(device)?).map(|byte| byte as c_char) })
     }
     /// What tells a device, or a part of one, from others.
-    cuDeviceGetUuid 11040 "cuDeviceGetUuid_v2" (result: *mut CUuuid, device: CUdevice) {
-        write(result.cast::<[u8; 16]>(), uuid(driver()?.ordinal(device)?))
+    cuDeviceGetUuid 11040 "cuDeviceGetUuid_v2" (result: Out<CUuuid>, device: CUdevice) {
+        result.write(CUuuid { bytes: uuid(driver()?.ordinal(device)?).map(|byte| byte as c_char) })
     }
     /// Bytes of memory of a device.
-    cuDeviceTotalMem 3020 "cuDeviceTotalMem_v2" (bytes: *mut usize, device: CUdevice) {
+    cuDeviceTotalMem 3020 "cuDeviceTotalMem_v2" (bytes: Out<usize>, device: CUdevice) {
         driver()?.ordinal(device)?;
-        write(bytes, driver()?.config.memory as usize)
+        bytes.write(driver()?.config.memory as usize)
     }
     /// An attribute of a device.
-    cuDeviceGetAttribute 2000 "cuDeviceGetAttribute" (result: *mut c_int, attribute: c_uint, device: CUdevice) {
+    cuDeviceGetAttribute 2000 "cuDeviceGetAttribute" (result: Out<c_int>, attribute: c_uint, device: CUdevice) {
         let ordinal = driver()?.ordinal(device)?;
         let value = driver()?.config.chip.attribute(attribute, ordinal);
-        write(result, value.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?)
+        result.write(value.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?)
     }
     /// The compute capability of a device: the old way to ask.
-    cuDeviceComputeCapability 2000 "cuDeviceComputeCapability" (major: *mut c_int, minor: *mut c_int, device: CUdevice) {
+    cuDeviceComputeCapability 2000 "cuDeviceComputeCapability" (major: Out<c_int>, minor: Out<c_int>, device: CUdevice) {
         driver()?.ordinal(device)?;
         let chip = &driver()?.config.chip;
-        write(major, chip.major() as c_int)?;
-        write(minor, chip.minor() as c_int)
+        major.write(chip.major() as c_int)?;
+        minor.write(chip.minor() as c_int)
     }
     /// Properties of a device: the old way to ask.
-    cuDeviceGetProperties 2000 "cuDeviceGetProperties" (result: *mut CUdevprop, device: CUdevice) {
+    cuDeviceGetProperties 2000 "cuDeviceGetProperties" (result: Out<CUdevprop>, device: CUdevice) {
         let ordinal = driver()?.ordinal(device)?;
         let chip = &driver()?.config.chip;
         let attribute = |number| chip.attribute(number, ordinal).unwrap_or(0);
-        write(result, CUdevprop {
+        result.write(CUdevprop {
             maxThreadsPerBlock: attribute(1),
             maxThreadsDim: [2, 3, 4].map(attribute),
             maxGridSize: [5, 6, 7].map(attribute),
@@ -118,36 +118,36 @@ api! { API:
         write_text(buffer, length, &bus_id(driver()?.ordinal(device)?))
     }
     /// The device at a place on the bus.
-    cuDeviceGetByPCIBusId 4010 "cuDeviceGetByPCIBusId" (result: *mut CUdevice, id: *const c_char) {
-        let id = text(id)?;
+    cuDeviceGetByPCIBusId 4010 "cuDeviceGetByPCIBusId" (result: Out<CUdevice>, id: Text) {
+        let id = id.bytes()?;
         let of = |ordinal: &u32| bus_id(*ordinal).as_bytes().eq_ignore_ascii_case(id);
         let ordinal = (0..driver()?.config.count).find(of).ok_or(Status::CUDA_ERROR_INVALID_DEVICE)?;
-        write(result, ordinal as CUdevice)
+        result.write(ordinal as CUdevice)
     }
     /// The locally unique number of a device: of Windows only.
     cuDeviceGetLuid 10000 "cuDeviceGetLuid" (_luid: *mut c_char, _mask: *mut c_uint, _device: CUdevice) {
         Err(Status::CUDA_ERROR_NOT_SUPPORTED)
     }
     /// Whether a device reaches the memory of another one: they share it.
-    cuDeviceCanAccessPeer 4000 "cuDeviceCanAccessPeer" (result: *mut c_int, device: CUdevice, peer: CUdevice) {
+    cuDeviceCanAccessPeer 4000 "cuDeviceCanAccessPeer" (result: Out<c_int>, device: CUdevice, peer: CUdevice) {
         let (device, peer) = (driver()?.ordinal(device)?, driver()?.ordinal(peer)?);
-        write(result, (device != peer).into())
+        result.write((device != peer).into())
     }
     /// What is known of the way between two devices.
-    cuDeviceGetP2PAttribute 8000 "cuDeviceGetP2PAttribute" (result: *mut c_int, attribute: c_uint, device: CUdevice, peer: CUdevice) {
+    cuDeviceGetP2PAttribute 8000 "cuDeviceGetP2PAttribute" (result: Out<c_int>, attribute: c_uint, device: CUdevice, peer: CUdevice) {
         if driver()?.ordinal(device)? == driver()?.ordinal(peer)? {
             return Err(Status::CUDA_ERROR_INVALID_DEVICE);
         }
         match attribute {
-            1 => write(result, 0),
-            2..=4 => write(result, 1),
+            1 => result.write(0),
+            2..=4 => result.write(1),
             _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
         }
     }
     /// Whether contexts may be limited in their execution resources: not here.
-    cuDeviceGetExecAffinitySupport 11040 "cuDeviceGetExecAffinitySupport" (result: *mut c_int, _kind: c_uint, device: CUdevice) {
+    cuDeviceGetExecAffinitySupport 11040 "cuDeviceGetExecAffinitySupport" (result: Out<c_int>, _kind: c_uint, device: CUdevice) {
         driver()?.ordinal(device)?;
-        write(result, 0)
+        result.write(0)
     }
     /// Lets writes of other devices become visible, which they are.
     cuFlushGPUDirectRDMAWrites 11030 "cuFlushGPUDirectRDMAWrites" (_target: c_uint, _scope: c_uint) {
@@ -162,15 +162,15 @@ api! { API:
         crate::context::Context::current().map(drop)
     }
     /// The name of a status.
-    cuGetErrorName 6000 "cuGetErrorName" (status: c_uint, result: *mut *const c_char) {
+    cuGetErrorName 6000 "cuGetErrorName" (status: c_uint, result: Out<*const c_char>) {
         let found = crate::status::describe(status);
-        write(result, found.map_or(std::ptr::null(), |(name, _)| name.as_ptr()))?;
+        result.write(found.map_or(std::ptr::null(), |(name, _)| name.as_ptr()))?;
         found.map(drop).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
     }
     /// What a status means.
-    cuGetErrorString 6000 "cuGetErrorString" (status: c_uint, result: *mut *const c_char) {
+    cuGetErrorString 6000 "cuGetErrorString" (status: c_uint, result: Out<*const c_char>) {
         let found = crate::status::describe(status);
-        write(result, found.map_or(std::ptr::null(), |(_, text)| text.as_ptr()))?;
+        result.write(found.map_or(std::ptr::null(), |(_, text)| text.as_ptr()))?;
         found.map(drop).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
     }
 }

@@ -13,7 +13,7 @@ use crate::driver::driver;
 use crate::graph::{Body, Captured};
 use crate::handles::{Handles, handle_of};
 use crate::operation::Operation;
-use crate::pointers::write;
+use crate::pointers::Out;
 use crate::queue::Point;
 use crate::stream::Stream;
 use crate::stream_order::{self, Position};
@@ -139,26 +139,25 @@ pub fn event(handle: CUevent) -> Result<Arc<Event>, Status> {
 }
 
 /// Milliseconds between two events.
-fn elapsed(result: *mut f32, start: CUevent, end: CUevent) -> Result<(), Status> {
+fn elapsed(result: Out<f32>, start: CUevent, end: CUevent) -> Result<(), Status> {
     let (start, end) = (event(start)?.time()?, event(end)?.time()?);
     let milliseconds = match end.checked_duration_since(start) {
         Some(duration) => duration.as_secs_f64() * 1e3,
         None => -(start.duration_since(end).as_secs_f64() * 1e3),
     };
-    // SAFETY: the caller's promise.
-    unsafe { write(result, milliseconds as f32) }
+    result.write(milliseconds as f32)
 }
 
 api! { API:
     /// Makes an event.
-    cuEventCreate 2000 "cuEventCreate" (result: *mut CUevent, flags: c_uint) {
+    cuEventCreate 2000 "cuEventCreate" (result: Out<CUevent>, flags: c_uint) {
         let context = Context::current()?;
         // An interprocess event must not have timing.
         if flags > 7 || flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
         let event = Arc::new(Event { context: context.id, timing: flags & DISABLE_TIMING == 0, last: Mutex::default() });
-        write(result, handle_of(&event))?;
+        result.write(handle_of(&event))?;
         EVENTS.insert::<()>(event);
         Ok(())
     }
@@ -203,11 +202,11 @@ api! { API:
         Context::current_or(Some(event.context)).map(drop)
     }
     /// Milliseconds between two events.
-    cuEventElapsedTime 2000 "cuEventElapsedTime" (result: *mut f32, start: CUevent, end: CUevent) {
+    cuEventElapsedTime 2000 "cuEventElapsedTime" (result: Out<f32>, start: CUevent, end: CUevent) {
         elapsed(result, start, end)
     }
     /// Milliseconds between two events.
-    cuEventElapsedTime 12080 "cuEventElapsedTime_v2" (result: *mut f32, start: CUevent, end: CUevent) {
+    cuEventElapsedTime 12080 "cuEventElapsedTime_v2" (result: Out<f32>, start: CUevent, end: CUevent) {
         elapsed(result, start, end)
     }
 }

@@ -15,7 +15,7 @@ use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
 use crate::launch::clusters;
 use crate::module::Module;
-use crate::pointers::{read, write};
+use crate::pointers::{In, Out};
 
 /// The kernels for which the program has handles.
 pub static FUNCTIONS: Handles<Function> = Handles::new();
@@ -169,22 +169,21 @@ pub fn function_in(
 }
 
 /// Writes the number of blocks that a multiprocessor runs at a time.
-fn occupancy(result: *mut c_int, handle: CUfunction, block: c_int, dynamic: usize) -> Result<(), Status> {
+fn occupancy(result: Out<c_int>, handle: CUfunction, block: c_int, dynamic: usize) -> Result<(), Status> {
     Context::current()?;
     let block =
         u32::try_from(block).ok().filter(|&block| block > 0).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
     let blocks = function(handle)?.active_blocks(&driver()?.config.chip, block, dynamic as u64);
-    // SAFETY: the caller's promise.
-    unsafe { write(result, blocks as c_int) }
+    result.write(blocks as c_int)
 }
 
 /// Finds the block size that keeps the most threads running.
 ///
 /// # Safety
-/// As for `cuOccupancyMaxPotentialBlockSize`.
+/// `dynamic_of` must be a function that may be called.
 unsafe fn best_block(
-    grid: *mut c_int,
-    block: *mut c_int,
+    grid: Out<c_int>,
+    block: Out<c_int>,
     handle: CUfunction,
     dynamic_of: CUoccupancyB2DSize,
     dynamic: usize,
@@ -197,7 +196,7 @@ unsafe fn best_block(
     let most = if limit == 0 { most } else { most.min(limit) };
     let sizes = (1..=most.div_ceil(32)).rev().map(|warps| (warps * 32).min(most));
     let threads = |&size: &u32| {
-        // SAFETY: the program passed the function for this call.
+        // SAFETY: the caller's promise.
         let dynamic = dynamic_of.map_or(dynamic, |of| unsafe { of(size as c_int) });
         let blocks = function.active_blocks(chip, size, dynamic as u64);
         (blocks * size, blocks)
@@ -210,18 +209,15 @@ unsafe fn best_block(
             best = (count, size, blocks);
         }
     }
-    // SAFETY: the caller's promise.
-    unsafe {
-        write(grid, (best.2 * chip.multiprocessors) as c_int)?;
-        write(block, best.1 as c_int)
-    }
+    grid.write((best.2 * chip.multiprocessors) as c_int)?;
+    block.write(best.1 as c_int)
 }
 
 api! { API:
     /// An attribute of a kernel.
-    cuFuncGetAttribute 2020 "cuFuncGetAttribute" (result: *mut c_int, attribute: c_uint, handle: CUfunction) {
+    cuFuncGetAttribute 2020 "cuFuncGetAttribute" (result: Out<c_int>, attribute: c_uint, handle: CUfunction) {
         Context::current()?;
-        write(result, function(handle)?.attribute(attribute, &driver()?.config.chip)?)
+        result.write(function(handle)?.attribute(attribute, &driver()?.config.chip)?)
     }
     /// Changes an attribute of a kernel.
     cuFuncSetAttribute 9000 "cuFuncSetAttribute" (handle: CUfunction, attribute: c_uint, value: c_int) {
@@ -241,81 +237,82 @@ api! { API:
         if config > 2 { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
     }
     /// The module of a kernel.
-    cuFuncGetModule 11000 "cuFuncGetModule" (result: *mut CUmodule, handle: CUfunction) {
+    cuFuncGetModule 11000 "cuFuncGetModule" (result: Out<CUmodule>, handle: CUfunction) {
         Context::current()?;
-        write(result, handle_of(&function(handle)?.module))
+        result.write(handle_of(&function(handle)?.module))
     }
     /// The name of a kernel.
-    cuFuncGetName 12030 "cuFuncGetName" (result: *mut *const c_char, handle: CUfunction) {
-        write(result, function(handle)?.name.as_ptr())
+    cuFuncGetName 12030 "cuFuncGetName" (result: Out<*const c_char>, handle: CUfunction) {
+        result.write(function(handle)?.name.as_ptr())
     }
     /// Offset and size of a parameter of a kernel.
-    cuFuncGetParamInfo 12040 "cuFuncGetParamInfo" (handle: CUfunction, index: usize, offset: *mut usize, bytes: *mut usize) {
+    cuFuncGetParamInfo 12040 "cuFuncGetParamInfo" (handle: CUfunction, index: usize, offset: Out<usize>, bytes: Out<usize>) {
         let function = function(handle)?;
         let (at, size) = function.params.get(index).copied().ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
-        write(offset, at as usize)?;
-        if bytes.is_null() { Ok(()) } else { write(bytes, size as usize) }
+        offset.write(at as usize)?;
+        bytes.write_if_wanted(size as usize);
+        Ok(())
     }
     /// How many parameters a kernel has.
-    cuFuncGetParamCount 13020 "cuFuncGetParamCount" (handle: CUfunction, count: *mut usize) {
-        write(count, function(handle)?.params.len())
+    cuFuncGetParamCount 13020 "cuFuncGetParamCount" (handle: CUfunction, count: Out<usize>) {
+        count.write(function(handle)?.params.len())
     }
     /// Whether a kernel is loaded: it is.
-    cuFuncIsLoaded 12040 "cuFuncIsLoaded" (state: *mut c_uint, handle: CUfunction) {
+    cuFuncIsLoaded 12040 "cuFuncIsLoaded" (state: Out<c_uint>, handle: CUfunction) {
         function(handle)?;
-        write(state, 1)
+        state.write(1)
     }
     /// Loads a kernel, which it is already.
     cuFuncLoad 12040 "cuFuncLoad" (handle: CUfunction) {
         function(handle).map(drop)
     }
     /// How many blocks of a kernel run on a multiprocessor at a time.
-    cuOccupancyMaxActiveBlocksPerMultiprocessor 6050 "cuOccupancyMaxActiveBlocksPerMultiprocessor" (result: *mut c_int, handle: CUfunction, block: c_int, dynamic: usize) {
+    cuOccupancyMaxActiveBlocksPerMultiprocessor 6050 "cuOccupancyMaxActiveBlocksPerMultiprocessor" (result: Out<c_int>, handle: CUfunction, block: c_int, dynamic: usize) {
         occupancy(result, handle, block, dynamic)
     }
     /// How many blocks of a kernel run on a multiprocessor at a time, with flags, which have no effect here.
-    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags 7000 "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags" (result: *mut c_int, handle: CUfunction, block: c_int, dynamic: usize, flags: c_uint) {
+    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags 7000 "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags" (result: Out<c_int>, handle: CUfunction, block: c_int, dynamic: usize, flags: c_uint) {
         if flags > 1 {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
         occupancy(result, handle, block, dynamic)
     }
     /// The block size with the most threads at a time, and the grid that fills the device.
-    cuOccupancyMaxPotentialBlockSize 6050 "cuOccupancyMaxPotentialBlockSize" (grid: *mut c_int, block: *mut c_int, handle: CUfunction, dynamic_of: CUoccupancyB2DSize, dynamic: usize, limit: c_int) {
+    cuOccupancyMaxPotentialBlockSize 6050 "cuOccupancyMaxPotentialBlockSize" (grid: Out<c_int>, block: Out<c_int>, handle: CUfunction, dynamic_of: CUoccupancyB2DSize, dynamic: usize, limit: c_int) {
         best_block(grid, block, handle, dynamic_of, dynamic, limit)
     }
     /// The block size with the most threads at a time, with flags, which have no effect here.
-    cuOccupancyMaxPotentialBlockSizeWithFlags 7000 "cuOccupancyMaxPotentialBlockSizeWithFlags" (grid: *mut c_int, block: *mut c_int, handle: CUfunction, dynamic_of: CUoccupancyB2DSize, dynamic: usize, limit: c_int, flags: c_uint) {
+    cuOccupancyMaxPotentialBlockSizeWithFlags 7000 "cuOccupancyMaxPotentialBlockSizeWithFlags" (grid: Out<c_int>, block: Out<c_int>, handle: CUfunction, dynamic_of: CUoccupancyB2DSize, dynamic: usize, limit: c_int, flags: c_uint) {
         if flags > 1 {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
         best_block(grid, block, handle, dynamic_of, dynamic, limit)
     }
     /// Bytes of dynamic shared memory that let so many blocks run at a time.
-    cuOccupancyAvailableDynamicSMemPerBlock 10020 "cuOccupancyAvailableDynamicSMemPerBlock" (result: *mut usize, handle: CUfunction, blocks: c_int, block: c_int) {
+    cuOccupancyAvailableDynamicSMemPerBlock 10020 "cuOccupancyAvailableDynamicSMemPerBlock" (result: Out<usize>, handle: CUfunction, blocks: c_int, block: c_int) {
         Context::current()?;
         let (function, chip) = (function(handle)?, &driver()?.config.chip);
         let blocks = u64::try_from(blocks).ok().filter(|&blocks| blocks > 0 && block > 0);
         let share = u64::from(chip.shared_of_multiprocessor) * 1024 / blocks.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
         let reserved = if chip.capability >= 80 { 1024 } else { 0 };
         let share = (share / 128 * 128).min(u64::from(chip.shared_opt_in) * 1024 + reserved);
-        write(result, share.saturating_sub(reserved + function.attributes.shared_bytes) as usize)
+        result.write(share.saturating_sub(reserved + function.attributes.shared_bytes) as usize)
     }
     /// How many clusters of a kernel run at a time.
-    cuOccupancyMaxActiveClusters 11070 "cuOccupancyMaxActiveClusters" (result: *mut c_int, handle: CUfunction, config: *const CUlaunchConfig) {
+    cuOccupancyMaxActiveClusters 11070 "cuOccupancyMaxActiveClusters" (result: Out<c_int>, handle: CUfunction, config: In<CUlaunchConfig>) {
         Context::current()?;
-        let (function, config, chip) = (function(handle)?, read(config)?, &driver()?.config.chip);
+        let (function, config, chip) = (function(handle)?, config.read()?, &driver()?.config.chip);
         let threads = [config.blockDimX, config.blockDimY, config.blockDimZ].iter().fold(1u32, |n, &d| n.saturating_mul(d));
         let blocks = function.active_blocks(chip, threads, config.sharedMemBytes.into()) * chip.multiprocessors;
         let cluster: u32 = clusters(&config).map_or(1, |[x, y, z]| x.saturating_mul(y).saturating_mul(z));
-        write(result, if chip.capability >= 90 { (blocks / cluster.max(1)) as c_int } else { 0 })
+        result.write(if chip.capability >= 90 { (blocks / cluster.max(1)) as c_int } else { 0 })
     }
     /// The largest cluster of a kernel.
-    cuOccupancyMaxPotentialClusterSize 11070 "cuOccupancyMaxPotentialClusterSize" (result: *mut c_int, handle: CUfunction, config: *const CUlaunchConfig) {
+    cuOccupancyMaxPotentialClusterSize 11070 "cuOccupancyMaxPotentialClusterSize" (result: Out<c_int>, handle: CUfunction, config: In<CUlaunchConfig>) {
         Context::current()?;
         let function = function(handle)?;
-        read(config)?;
+        config.read()?;
         let most = if function.allows_large_clusters() { 16 } else { 8 };
-        write(result, if driver()?.config.chip.capability >= 90 { most } else { 1 })
+        result.write(if driver()?.config.chip.capability >= 90 { most } else { 1 })
     }
 }

@@ -14,7 +14,7 @@ use crate::driver::driver;
 use crate::function::{Function, function_in};
 use crate::log::log;
 use crate::operation::Operation;
-use crate::pointers::read_all;
+use crate::pointers::{In, read_all};
 use crate::stream::{Default, Stream};
 
 /// A launch of a kernel, with a copy of its parameters.
@@ -226,7 +226,7 @@ pub unsafe fn clusters(config: &CUlaunchConfig) -> Option<[u32; 3]> {
 /// # Safety
 /// As for `cuLaunchKernelEx`.
 unsafe fn launch_ex(
-    config: *const CUlaunchConfig,
+    config: In<CUlaunchConfig>,
     handle: CUfunction,
     pointers: *mut *mut c_void,
     extra: *mut *mut c_void,
@@ -234,7 +234,7 @@ unsafe fn launch_ex(
 ) -> Result<(), Status> {
     // SAFETY: the caller's promise.
     unsafe {
-        let config = crate::pointers::read(config)?;
+        let config = config.read()?;
         let stream = default.stream(config.hStream)?;
         let function = function_in(handle, || stream.context())?;
         let mut launch = KernelLaunch {
@@ -287,7 +287,7 @@ api! { API:
     }
     /// Launches a kernel with attributes.
     cuLaunchKernelEx 11060 "cuLaunchKernelEx" / 11060 "cuLaunchKernelEx_ptsz" (
-        config: *const CUlaunchConfig, handle: CUfunction, pointers: *mut *mut c_void, extra: *mut *mut c_void
+        config: In<CUlaunchConfig>, handle: CUfunction, pointers: *mut *mut c_void, extra: *mut *mut c_void
     ) |default| {
         launch_ex(config, handle, pointers, extra, default)
     }

@@ -14,8 +14,8 @@ use crate::function::Function;
 use crate::handles::{Handles, handle_of};
 use crate::image::{Refusal, Source, compile, sources};
 use crate::jit::Options;
-use crate::module::{MODULES, Module, name};
-use crate::pointers::{text, write};
+use crate::module::{MODULES, Module};
+use crate::pointers::{Out, Text, write};
 
 /// The libraries that have not been unloaded, and their kernels.
 static LIBRARIES: Handles<Library> = Handles::new();
@@ -112,9 +112,9 @@ pub fn kernel(handle: CUkernel) -> Result<Arc<Kernel>, Status> {
 }
 
 /// # Safety
-/// As for `cuLibraryLoadData`.
+/// As for [`Options::report`].
 unsafe fn load(
-    result: *mut CUlibrary,
+    result: Out<CUlibrary>,
     sources: Result<Vec<Source>, Refusal>,
     options: &Options,
 ) -> Result<(), Status> {
@@ -123,28 +123,26 @@ unsafe fn load(
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
     }
     // SAFETY: the caller's promise.
-    unsafe {
-        let library = options.report(sources.and_then(Library::new))?;
-        write(result, handle_of(&library))?;
-        LIBRARIES.insert::<()>(library);
-    }
+    let library = unsafe { options.report(sources.and_then(Library::new)) }?;
+    result.write(handle_of(&library))?;
+    LIBRARIES.insert::<()>(library);
     Ok(())
 }
 
 api! { API:
     /// Loads a library from PTX text or a fat binary in memory.
     cuLibraryLoadData 12000 "cuLibraryLoadData" (
-        result: *mut CUlibrary, code: *const c_void, jit: *mut c_uint, jit_values: *mut *mut c_void, jit_count: c_uint,
+        result: Out<CUlibrary>, code: *const c_void, jit: *mut c_uint, jit_values: *mut *mut c_void, jit_count: c_uint,
         _options: *mut c_uint, _values: *mut *mut c_void, _count: c_uint
     ) {
         load(result, sources(code, "<library>"), &Options::read(jit_count, jit, jit_values)?)
     }
     /// Loads a library from a file.
     cuLibraryLoadFromFile 12000 "cuLibraryLoadFromFile" (
-        result: *mut CUlibrary, path: *const c_char, jit: *mut c_uint, jit_values: *mut *mut c_void, jit_count: c_uint,
+        result: Out<CUlibrary>, path: Text, jit: *mut c_uint, jit_values: *mut *mut c_void, jit_count: c_uint,
         _options: *mut c_uint, _values: *mut *mut c_void, _count: c_uint
     ) {
-        let path = std::str::from_utf8(text(path)?).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
+        let path = std::str::from_utf8(path.bytes()?).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
         let bytes = std::fs::read(path).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
         load(result, crate::image::sources_of_bytes(&bytes, path), &Options::read(jit_count, jit, jit_values)?)
     }
@@ -163,13 +161,13 @@ api! { API:
         Ok(())
     }
     /// A kernel of a library.
-    cuLibraryGetKernel 12000 "cuLibraryGetKernel" (result: *mut CUkernel, of: CUlibrary, kernel: *const c_char) {
-        let kernel = library(of)?.kernel(name(kernel)?)?;
-        write(result, handle_of(&kernel))
+    cuLibraryGetKernel 12000 "cuLibraryGetKernel" (result: Out<CUkernel>, of: CUlibrary, kernel: Text) {
+        let kernel = library(of)?.kernel(kernel.name()?)?;
+        result.write(handle_of(&kernel))
     }
     /// How many kernels a library has.
-    cuLibraryGetKernelCount 12040 "cuLibraryGetKernelCount" (count: *mut c_uint, of: CUlibrary) {
-        write(count, library(of)?.names.len() as c_uint)
+    cuLibraryGetKernelCount 12040 "cuLibraryGetKernelCount" (count: Out<c_uint>, of: CUlibrary) {
+        count.write(library(of)?.names.len() as c_uint)
     }
     /// The kernels of a library.
     cuLibraryEnumerateKernels 12040 "cuLibraryEnumerateKernels" (result: *mut CUkernel, count: c_uint, of: CUlibrary) {
@@ -180,44 +178,42 @@ api! { API:
         Ok(())
     }
     /// The module of a library in the current context.
-    cuLibraryGetModule 12000 "cuLibraryGetModule" (result: *mut CUmodule, of: CUlibrary) {
+    cuLibraryGetModule 12000 "cuLibraryGetModule" (result: Out<CUmodule>, of: CUlibrary) {
         let module = library(of)?.module(&*Context::current()?)?;
-        write(result, handle_of(&module))
+        result.write(handle_of(&module))
     }
     /// Address and size of a variable of a library in the current context.
-    cuLibraryGetGlobal 12000 "cuLibraryGetGlobal" (address: *mut CUdeviceptr, bytes: *mut usize, of: CUlibrary, variable: *const c_char) {
-        let (at, size) = library(of)?.module(&*Context::current()?)?.variable(name(variable)?)?;
-        if !address.is_null() {
-            write(address, at)?;
-        }
-        if bytes.is_null() { Ok(()) } else { write(bytes, size as usize) }
+    cuLibraryGetGlobal 12000 "cuLibraryGetGlobal" (address: Out<CUdeviceptr>, bytes: Out<usize>, of: CUlibrary, variable: Text) {
+        let (at, size) = library(of)?.module(&*Context::current()?)?.variable(variable.name()?)?;
+        address.write_if_wanted(at);
+        bytes.write_if_wanted(size as usize);
+        Ok(())
     }
     /// Address and size of a managed variable of a library.
-    cuLibraryGetManaged 12000 "cuLibraryGetManaged" (address: *mut CUdeviceptr, bytes: *mut usize, of: CUlibrary, variable: *const c_char) {
-        let (at, size) = library(of)?.module(&*Context::current()?)?.variable(name(variable)?)?;
-        if !address.is_null() {
-            write(address, at)?;
-        }
-        if bytes.is_null() { Ok(()) } else { write(bytes, size as usize) }
+    cuLibraryGetManaged 12000 "cuLibraryGetManaged" (address: Out<CUdeviceptr>, bytes: Out<usize>, of: CUlibrary, variable: Text) {
+        let (at, size) = library(of)?.module(&*Context::current()?)?.variable(variable.name()?)?;
+        address.write_if_wanted(at);
+        bytes.write_if_wanted(size as usize);
+        Ok(())
     }
     /// The function of a kernel in the current context.
-    cuKernelGetFunction 12000 "cuKernelGetFunction" (result: *mut CUfunction, handle: CUkernel) {
+    cuKernelGetFunction 12000 "cuKernelGetFunction" (result: Out<CUfunction>, handle: CUkernel) {
         let function = kernel(handle)?.function(&*Context::current()?)?;
-        write(result, handle_of(&function))
+        result.write(handle_of(&function))
     }
     /// The library of a kernel.
-    cuKernelGetLibrary 12050 "cuKernelGetLibrary" (result: *mut CUlibrary, handle: CUkernel) {
-        write(result, handle_of(&kernel(handle)?.library))
+    cuKernelGetLibrary 12050 "cuKernelGetLibrary" (result: Out<CUlibrary>, handle: CUkernel) {
+        result.write(handle_of(&kernel(handle)?.library))
     }
     /// The name of a kernel.
-    cuKernelGetName 12030 "cuKernelGetName" (result: *mut *const c_char, handle: CUkernel) {
-        write(result, kernel(handle)?.name.as_ptr())
+    cuKernelGetName 12030 "cuKernelGetName" (result: Out<*const c_char>, handle: CUkernel) {
+        result.write(kernel(handle)?.name.as_ptr())
     }
     /// An attribute of a kernel.
-    cuKernelGetAttribute 12000 "cuKernelGetAttribute" (result: *mut c_int, attribute: c_uint, handle: CUkernel, device: CUdevice) {
+    cuKernelGetAttribute 12000 "cuKernelGetAttribute" (result: Out<c_int>, attribute: c_uint, handle: CUkernel, device: CUdevice) {
         driver()?.ordinal(device)?;
         let function = kernel(handle)?.function(&*Context::current()?)?;
-        write(result, function.attribute(attribute, &driver()?.config.chip)?)
+        result.write(function.attribute(attribute, &driver()?.config.chip)?)
     }
     /// Changes an attribute of a kernel.
     cuKernelSetAttribute 12000 "cuKernelSetAttribute" (attribute: c_uint, value: c_int, handle: CUkernel, device: CUdevice) {
@@ -238,14 +234,15 @@ api! { API:
         if config > 3 { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
     }
     /// Offset and size of a parameter of a kernel.
-    cuKernelGetParamInfo 12040 "cuKernelGetParamInfo" (handle: CUkernel, index: usize, offset: *mut usize, bytes: *mut usize) {
+    cuKernelGetParamInfo 12040 "cuKernelGetParamInfo" (handle: CUkernel, index: usize, offset: Out<usize>, bytes: Out<usize>) {
         let function = kernel(handle)?.function(&*Context::current()?)?;
         let (at, size) = function.params.get(index).copied().ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
-        write(offset, at as usize)?;
-        if bytes.is_null() { Ok(()) } else { write(bytes, size as usize) }
+        offset.write(at as usize)?;
+        bytes.write_if_wanted(size as usize);
+        Ok(())
     }
     /// How many parameters a kernel has.
-    cuKernelGetParamCount 13020 "cuKernelGetParamCount" (handle: CUkernel, count: *mut usize) {
-        write(count, kernel(handle)?.function(&*Context::current()?)?.params.len())
+    cuKernelGetParamCount 13020 "cuKernelGetParamCount" (handle: CUkernel, count: Out<usize>) {
+        count.write(kernel(handle)?.function(&*Context::current()?)?.params.len())
     }
 }

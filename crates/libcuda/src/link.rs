@@ -1,6 +1,6 @@
 //! The linker: combines PTX and fat binaries into one image.
 
-use std::ffi::{c_char, c_uint, c_void};
+use std::ffi::{c_uint, c_void};
 use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::sys::CUlinkState;
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::handles::{Handles, handle_of};
 use crate::image::{Refusal, Source, compile, pack, sources_of_bytes};
 use crate::jit::Options;
-use crate::pointers::{text, write};
+use crate::pointers::{Out, Text};
 
 static LINKERS: Handles<Linker> = Handles::new();
 
@@ -56,37 +56,37 @@ fn is_library(path: &str) -> bool {
 
 api! { API:
     /// Makes a linker.
-    cuLinkCreate 6050 "cuLinkCreate_v2" (count: c_uint, options: *mut c_uint, values: *mut *mut c_void, result: *mut CUlinkState) {
+    cuLinkCreate 6050 "cuLinkCreate_v2" (count: c_uint, options: *mut c_uint, values: *mut *mut c_void, result: Out<CUlinkState>) {
         Context::current()?;
         let options = Options::read(count, options, values)?;
         let linker = std::sync::Arc::new(Linker { options, inputs: Mutex::default(), image: Mutex::default() });
-        write(result, handle_of(&linker))?;
+        result.write(handle_of(&linker))?;
         LINKERS.insert::<()>(linker);
         Ok(())
     }
     /// Adds PTX or a fat binary.
     cuLinkAddData 6050 "cuLinkAddData_v2" (
-        handle: CUlinkState, _kind: c_uint, data: *mut c_void, bytes: usize, label: *const c_char, _count: c_uint,
+        handle: CUlinkState, _kind: c_uint, data: *mut c_void, bytes: usize, label: Text, _count: c_uint,
         _options: *mut c_uint, _values: *mut *mut c_void
     ) {
         let linker = linker(handle)?;
         if data.is_null() || bytes == 0 {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
-        let label = if label.is_null() { "<link>".into() } else { String::from_utf8_lossy(text(label)?) };
+        let label = if label.is_null() { "<link>".into() } else { String::from_utf8_lossy(label.bytes()?) };
         linker.add(std::slice::from_raw_parts(data.cast(), bytes), &label)
     }
     /// Adds a file of PTX or a fat binary.
     cuLinkAddFile 6050 "cuLinkAddFile_v2" (
-        handle: CUlinkState, _kind: c_uint, path: *const c_char, _count: c_uint, _options: *mut c_uint, _values: *mut *mut c_void
+        handle: CUlinkState, _kind: c_uint, path: Text, _count: c_uint, _options: *mut c_uint, _values: *mut *mut c_void
     ) {
         let linker = linker(handle)?;
-        let path = std::str::from_utf8(text(path)?).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
+        let path = std::str::from_utf8(path.bytes()?).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
         let bytes = std::fs::read(path).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
         if is_library(path) { Ok(()) } else { linker.add(&bytes, path) }
     }
     /// Links what was added. What it returns can be loaded as a module.
-    cuLinkComplete 5050 "cuLinkComplete" (handle: CUlinkState, image: *mut *mut c_void, bytes: *mut usize) {
+    cuLinkComplete 5050 "cuLinkComplete" (handle: CUlinkState, image: Out<*mut c_void>, bytes: Out<usize>) {
         let linker = linker(handle)?;
         let inputs = linker.inputs.lock().unwrap_or_else(PoisonError::into_inner);
         let linked = match &inputs[..] {
@@ -95,10 +95,8 @@ api! { API:
         };
         let mut linked = linker.options.report(linked)?;
         let mut made = linker.image.lock().unwrap_or_else(PoisonError::into_inner);
-        write(image, linked.as_mut_ptr().cast())?;
-        if !bytes.is_null() {
-            write(bytes, linked.len())?;
-        }
+        image.write(linked.as_mut_ptr().cast())?;
+        bytes.write_if_wanted(linked.len());
         *made = Some(linked);
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::api::api;
 use crate::context::Context;
 use crate::driver::{Driver, driver};
 use crate::operation::Operation;
-use crate::pointers::{read_all, write};
+use crate::pointers::{Out, read_all, write};
 
 /// Addresses from here on belong to the device alone; lower ones are host pointers.
 pub const DEVICE_BASE: u64 = 1 << 48;
@@ -259,14 +259,13 @@ const HOST_FLAGS: c_uint = 7;
 const READ_ONLY: c_uint = 8;
 
 /// Allocates pinned memory.
-fn allocate_host(result: *mut *mut c_void, bytes: usize, flags: c_uint) -> Result<(), Status> {
+fn allocate_host(result: Out<*mut c_void>, bytes: usize, flags: c_uint) -> Result<(), Status> {
     let context = Context::current()?;
     if result.is_null() || flags & !HOST_FLAGS != 0 {
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
     }
     let address = allocate(&context, bytes, Kind::Host(flags), "cuMemHostAlloc")?;
-    // SAFETY: the caller's promise.
-    unsafe { write(result, std::ptr::with_exposed_provenance_mut(address as usize)) }
+    result.write(std::ptr::with_exposed_provenance_mut(address as usize))
 }
 
 /// The allocation of host memory that contains a pointer.
@@ -414,31 +413,31 @@ api! { API:
         Ok(())
     }
     /// Allocates device memory.
-    cuMemAlloc 3020 "cuMemAlloc_v2" (result: *mut CUdeviceptr, bytes: usize) {
+    cuMemAlloc 3020 "cuMemAlloc_v2" (result: Out<CUdeviceptr>, bytes: usize) {
         let context = Context::current()?;
         if result.is_null() {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
-        write(result, allocate(&context, bytes, Kind::Device, "cuMemAlloc")?)
+        result.write(allocate(&context, bytes, Kind::Device, "cuMemAlloc")?)
     }
     /// Allocates device memory for rows that begin at aligned addresses.
-    cuMemAllocPitch 3020 "cuMemAllocPitch_v2" (result: *mut CUdeviceptr, pitch: *mut usize, width: usize, height: usize, element: c_uint) {
+    cuMemAllocPitch 3020 "cuMemAllocPitch_v2" (result: Out<CUdeviceptr>, pitch: Out<usize>, width: usize, height: usize, element: c_uint) {
         let context = Context::current()?;
         if result.is_null() || pitch.is_null() || !matches!(element, 4 | 8 | 16) {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
         let row = width.checked_next_multiple_of(PITCH).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
         let bytes = row.checked_mul(height).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
-        write(result, allocate(&context, bytes, Kind::Device, "cuMemAllocPitch")?)?;
-        write(pitch, row)
+        result.write(allocate(&context, bytes, Kind::Device, "cuMemAllocPitch")?)?;
+        pitch.write(row)
     }
     /// Allocates memory that host and device reach at one address.
-    cuMemAllocManaged 6000 "cuMemAllocManaged" (result: *mut CUdeviceptr, bytes: usize, flags: c_uint) {
+    cuMemAllocManaged 6000 "cuMemAllocManaged" (result: Out<CUdeviceptr>, bytes: usize, flags: c_uint) {
         let context = Context::current()?;
         if result.is_null() || !matches!(flags, 1 | 2) {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
-        write(result, allocate(&context, bytes, Kind::Managed, "cuMemAllocManaged")?)
+        result.write(allocate(&context, bytes, Kind::Managed, "cuMemAllocManaged")?)
     }
     /// Gives device memory back when all work that may use it is done.
     cuMemFree 3020 "cuMemFree_v2" (address: CUdeviceptr) {
@@ -450,11 +449,11 @@ api! { API:
         free(address)
     }
     /// Allocates pinned memory of the host.
-    cuMemAllocHost 3020 "cuMemAllocHost_v2" (result: *mut *mut c_void, bytes: usize) {
+    cuMemAllocHost 3020 "cuMemAllocHost_v2" (result: Out<*mut c_void>, bytes: usize) {
         allocate_host(result, bytes, 0)
     }
     /// Allocates pinned memory of the host, with flags.
-    cuMemHostAlloc 2020 "cuMemHostAlloc" (result: *mut *mut c_void, bytes: usize, flags: c_uint) {
+    cuMemHostAlloc 2020 "cuMemHostAlloc" (result: Out<*mut c_void>, bytes: usize, flags: c_uint) {
         allocate_host(result, bytes, flags)
     }
     /// Gives pinned memory back.
@@ -495,38 +494,34 @@ api! { API:
         driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE)
     }
     /// The address that kernels use for pinned memory: the same.
-    cuMemHostGetDevicePointer 3020 "cuMemHostGetDevicePointer_v2" (result: *mut CUdeviceptr, pointer: *mut c_void, flags: c_uint) {
+    cuMemHostGetDevicePointer 3020 "cuMemHostGetDevicePointer_v2" (result: Out<CUdeviceptr>, pointer: *mut c_void, flags: c_uint) {
         if flags != 0 {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
         host_allocation(pointer)?;
-        write(result, pointer.addr() as u64)
+        result.write(pointer.addr() as u64)
     }
     /// The flags that pinned memory was made with.
-    cuMemHostGetFlags 2030 "cuMemHostGetFlags" (flags: *mut c_uint, pointer: *mut c_void) {
+    cuMemHostGetFlags 2030 "cuMemHostGetFlags" (flags: Out<c_uint>, pointer: *mut c_void) {
         match host_allocation(pointer)?.kind {
-            Kind::Host(given) | Kind::Registered(given) => write(flags, given | 2),
+            Kind::Host(given) | Kind::Registered(given) => flags.write(given | 2),
             _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
         }
     }
     /// Bytes of device memory that are free, and all of them.
-    cuMemGetInfo 3020 "cuMemGetInfo_v2" (free: *mut usize, total: *mut usize) {
+    cuMemGetInfo 3020 "cuMemGetInfo_v2" (free: Out<usize>, total: Out<usize>) {
         Context::current()?;
         let driver = driver()?;
         let all = driver.config.memory;
-        write(free, all.saturating_sub(driver.allocations.used() + crate::pool::kept()) as usize)?;
-        write(total, all as usize)
+        free.write(all.saturating_sub(driver.allocations.used() + crate::pool::kept()) as usize)?;
+        total.write(all as usize)
     }
     /// Start and size of the allocation that an address lies in.
-    cuMemGetAddressRange 3020 "cuMemGetAddressRange_v2" (base: *mut CUdeviceptr, bytes: *mut usize, address: CUdeviceptr) {
+    cuMemGetAddressRange 3020 "cuMemGetAddressRange_v2" (base: Out<CUdeviceptr>, bytes: Out<usize>, address: CUdeviceptr) {
         Context::current()?;
         let allocation = driver()?.allocations.find(address).ok_or(Status::CUDA_ERROR_NOT_FOUND)?;
-        if !base.is_null() {
-            write(base, allocation.base)?;
-        }
-        if !bytes.is_null() {
-            write(bytes, allocation.bytes as usize)?;
-        }
+        base.write_if_wanted(allocation.base);
+        bytes.write_if_wanted(allocation.bytes as usize);
         Ok(())
     }
     /// What is known of a pointer.

@@ -1,7 +1,7 @@
 //! Modules: loaded code, with its functions and variables.
 
 use std::collections::HashMap;
-use std::ffi::{c_char, c_uint, c_void};
+use std::ffi::{c_uint, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
@@ -17,7 +17,7 @@ use crate::handles::{Handles, handle_of};
 use crate::image::{Refusal, Source, compile, sources};
 use crate::jit::Options;
 use crate::memory::{Kind, allocate};
-use crate::pointers::{text, write};
+use crate::pointers::{Out, Text, write};
 
 /// The modules that have not been unloaded.
 pub static MODULES: Handles<Module> = Handles::new();
@@ -197,19 +197,9 @@ pub fn module(handle: CUmodule) -> Result<Arc<Module>, Status> {
     MODULES.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
 }
 
-/// A name that the program passes.
-///
-/// # Safety
-/// A non-null pointer must point to a zero-terminated string.
-pub unsafe fn name<'a>(name: *const c_char) -> Result<&'a str, Status> {
-    // SAFETY: the caller's promise.
-    let bytes = unsafe { text(name) }?;
-    std::str::from_utf8(bytes).map_err(|_| Status::CUDA_ERROR_NOT_FOUND)
-}
-
 /// # Safety
 /// As for `cuModuleLoadDataEx`.
-unsafe fn load_data(result: *mut CUmodule, image: *const c_void, options: &Options) -> Result<(), Status> {
+unsafe fn load_data(result: Out<CUmodule>, image: *const c_void, options: &Options) -> Result<(), Status> {
     let context = Context::current()?;
     if result.is_null() {
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
@@ -219,37 +209,36 @@ unsafe fn load_data(result: *mut CUmodule, image: *const c_void, options: &Optio
     let module = sources.and_then(|sources| Module::load(&context, &options.apply(sources)));
     // SAFETY: the caller's promise.
     let module = unsafe { options.report(module) }?;
-    // SAFETY: as above.
-    unsafe { write(result, handle_of(&module)) }?;
+    result.write(handle_of(&module))?;
     MODULES.insert::<()>(module);
     Ok(())
 }
 
 api! { API:
     /// Loads a module from a file.
-    cuModuleLoad 2000 "cuModuleLoad" (result: *mut CUmodule, path: *const c_char) {
+    cuModuleLoad 2000 "cuModuleLoad" (result: Out<CUmodule>, path: Text) {
         let context = Context::current()?;
         if result.is_null() {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
-        let path = name(path)?;
+        let path = path.name()?;
         let bytes = std::fs::read(path).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
         let sources = crate::image::sources_of_bytes(&bytes, path);
         let module = sources.and_then(|sources| Module::load(&context, &sources)).map_err(|refusal| refusal.status)?;
-        write(result, handle_of(&module))?;
+        result.write(handle_of(&module))?;
         MODULES.insert::<()>(module);
         Ok(())
     }
     /// Loads a module from PTX text or a fat binary in memory.
-    cuModuleLoadData 2000 "cuModuleLoadData" (result: *mut CUmodule, image: *const c_void) {
+    cuModuleLoadData 2000 "cuModuleLoadData" (result: Out<CUmodule>, image: *const c_void) {
         load_data(result, image, &Options::default())
     }
     /// Loads a module from memory, with options for the compiler.
-    cuModuleLoadDataEx 2010 "cuModuleLoadDataEx" (result: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void) {
+    cuModuleLoadDataEx 2010 "cuModuleLoadDataEx" (result: Out<CUmodule>, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void) {
         load_data(result, image, &Options::read(count, options, values)?)
     }
     /// Loads a module from a fat binary in memory.
-    cuModuleLoadFatBinary 2000 "cuModuleLoadFatBinary" (result: *mut CUmodule, image: *const c_void) {
+    cuModuleLoadFatBinary 2000 "cuModuleLoadFatBinary" (result: Out<CUmodule>, image: *const c_void) {
         load_data(result, image, &Options::default())
     }
     /// Unloads a module.
@@ -261,13 +250,13 @@ api! { API:
         Ok(())
     }
     /// A kernel of a module.
-    cuModuleGetFunction 2000 "cuModuleGetFunction" (result: *mut CUfunction, of: CUmodule, kernel: *const c_char) {
-        let function = module(of)?.function(name(kernel)?)?;
-        write(result, handle_of(&function))
+    cuModuleGetFunction 2000 "cuModuleGetFunction" (result: Out<CUfunction>, of: CUmodule, kernel: Text) {
+        let function = module(of)?.function(kernel.name()?)?;
+        result.write(handle_of(&function))
     }
     /// How many kernels a module has.
-    cuModuleGetFunctionCount 12040 "cuModuleGetFunctionCount" (count: *mut c_uint, of: CUmodule) {
-        write(count, module(of)?.kernel_names().len() as c_uint)
+    cuModuleGetFunctionCount 12040 "cuModuleGetFunctionCount" (count: Out<c_uint>, of: CUmodule) {
+        count.write(module(of)?.kernel_names().len() as c_uint)
     }
     /// The kernels of a module.
     cuModuleEnumerateFunctions 12040 "cuModuleEnumerateFunctions" (result: *mut CUfunction, count: c_uint, of: CUmodule) {
@@ -278,18 +267,14 @@ api! { API:
         Ok(())
     }
     /// Address and size of a variable of a module.
-    cuModuleGetGlobal 3020 "cuModuleGetGlobal_v2" (address: *mut CUdeviceptr, bytes: *mut usize, of: CUmodule, variable: *const c_char) {
-        let (at, size) = module(of)?.variable(name(variable)?)?;
-        if !address.is_null() {
-            write(address, at)?;
-        }
-        if !bytes.is_null() {
-            write(bytes, size as usize)?;
-        }
+    cuModuleGetGlobal 3020 "cuModuleGetGlobal_v2" (address: Out<CUdeviceptr>, bytes: Out<usize>, of: CUmodule, variable: Text) {
+        let (at, size) = module(of)?.variable(variable.name()?)?;
+        address.write_if_wanted(at);
+        bytes.write_if_wanted(size as usize);
         Ok(())
     }
     /// Whether modules are loaded when they are first used: they are loaded at once here.
-    cuModuleGetLoadingMode 11070 "cuModuleGetLoadingMode" (mode: *mut c_uint) {
-        write(mode, 1)
+    cuModuleGetLoadingMode 11070 "cuModuleGetLoadingMode" (mode: Out<c_uint>) {
+        mode.write(1)
     }
 }

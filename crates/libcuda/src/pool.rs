@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use cudarc::driver::sys::{
-    CUdevice, CUdeviceptr, CUmemAccessDesc, CUmemLocation, CUmemPoolProps, CUmemoryPool, CUstream,
-};
+use cudarc::driver::sys::{CUdevice, CUdeviceptr, CUmemAccessDesc, CUmemoryPool, CUstream};
 
 use crate::Status;
 use crate::api::api;
@@ -17,7 +15,7 @@ use crate::graph::{Body, GraphMemory};
 use crate::handles::{Handles, handle_of};
 use crate::memory::{Kind, allocate};
 use crate::operation::Operation;
-use crate::pointers::{read, write};
+use crate::pointers::{In, Out, read, write};
 use crate::stream::Stream;
 
 static POOLS: Handles<Pool> = Handles::new();
@@ -152,25 +150,36 @@ fn pool(handle: CUmemoryPool) -> Result<Arc<Pool>, Status> {
     POOLS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
 }
 
-/// The device number of a location.
-///
-/// # Safety
-/// A non-null pointer must point to a location.
-unsafe fn device_of(location: *const CUmemLocation) -> Result<u32, Status> {
-    if location.is_null() {
-        return Err(Status::CUDA_ERROR_INVALID_VALUE);
-    }
-    // SAFETY: a location is two 32-bit numbers: the kind and the id.
-    let [kind, id] = unsafe { location.cast::<[c_int; 2]>().read() };
-    match kind {
-        1 => driver()?.ordinal(id),
-        _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+/// A place of memory (`CUmemLocation`). Its kind may be any value, so it is a number.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Location {
+    kind: c_uint,
+    id: c_int,
+}
+
+/// How a pool is made: the beginning of `CUmemPoolProps`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Properties {
+    _kind: c_uint,
+    handle_types: c_uint,
+    location: Location,
+}
+
+impl Location {
+    /// The device number of the location.
+    fn device(self) -> Result<u32, Status> {
+        match self.kind {
+            1 => driver()?.ordinal(self.id),
+            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        }
     }
 }
 
 /// Allocates from a pool in stream order.
 fn allocate_in(
-    result: *mut CUdeviceptr,
+    result: Out<CUdeviceptr>,
     bytes: usize,
     pool: Option<Arc<Pool>>,
     stream: &Stream,
@@ -181,24 +190,22 @@ fn allocate_in(
     }
     if stream.is_capturing() {
         let memory = GraphMemory::reserve(&context, bytes, "cuMemAllocAsync")?;
-        // SAFETY: the caller's promise.
-        unsafe { write(result, memory.address) }?;
+        result.write(memory.address)?;
         return stream.capture_node(Body::Alloc(memory));
     }
     let pool = pool.unwrap_or_else(|| Pool::of_device(context.device).1);
     let address = pool.take(&context, bytes)?;
     crate::stream_order::allocated(stream, address, bytes as u64, "cuMemAllocAsync");
-    // SAFETY: the caller's promise.
-    unsafe { write(result, address) }
+    result.write(address)
 }
 
 api! { API:
     /// Allocates memory for the work of a stream, from the current pool of its device.
-    cuMemAllocAsync 11020 "cuMemAllocAsync" / 11020 "cuMemAllocAsync_ptsz" (result: *mut CUdeviceptr, bytes: usize, of: CUstream) |default| {
+    cuMemAllocAsync 11020 "cuMemAllocAsync" / 11020 "cuMemAllocAsync_ptsz" (result: Out<CUdeviceptr>, bytes: usize, of: CUstream) |default| {
         allocate_in(result, bytes, None, &*default.stream(of)?)
     }
     /// Allocates memory for the work of a stream, from a pool.
-    cuMemAllocFromPoolAsync 11020 "cuMemAllocFromPoolAsync" / 11020 "cuMemAllocFromPoolAsync_ptsz" (result: *mut CUdeviceptr, bytes: usize, from: CUmemoryPool, of: CUstream) |default| {
+    cuMemAllocFromPoolAsync 11020 "cuMemAllocFromPoolAsync" / 11020 "cuMemAllocFromPoolAsync_ptsz" (result: Out<CUdeviceptr>, bytes: usize, from: CUmemoryPool, of: CUstream) |default| {
         allocate_in(result, bytes, Some(pool(from)?), &*default.stream(of)?)
     }
     /// Gives memory back when all work before is done.
@@ -213,17 +220,14 @@ api! { API:
         }
     }
     /// Makes a pool.
-    cuMemPoolCreate 11020 "cuMemPoolCreate" (result: *mut CUmemoryPool, properties: *const CUmemPoolProps) {
+    cuMemPoolCreate 11020 "cuMemPoolCreate" (result: Out<CUmemoryPool>, properties: In<Properties>) {
         driver()?;
-        if properties.is_null() {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
-        }
-        let device = device_of(std::ptr::addr_of!((*properties).location))?;
-        let handle_types = std::ptr::addr_of!((*properties).handleTypes).cast::<u32>().read();
-        if handle_types != 0 {
+        let properties = properties.read()?;
+        let device = properties.location.device()?;
+        if properties.handle_types != 0 {
             return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
         }
-        write(result, handle_of(&Pool::new(device)))
+        result.write(handle_of(&Pool::new(device)))
     }
     /// Destroys a pool; its allocations stay.
     cuMemPoolDestroy 11020 "cuMemPoolDestroy" (handle: CUmemoryPool) {
@@ -287,18 +291,18 @@ api! { API:
         if access.is_null() && count > 0 { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
     }
     /// Whether a device reaches the memory of a pool: reads and writes.
-    cuMemPoolGetAccess 11020 "cuMemPoolGetAccess" (flags: *mut c_uint, handle: CUmemoryPool, location: *mut CUmemLocation) {
+    cuMemPoolGetAccess 11020 "cuMemPoolGetAccess" (flags: Out<c_uint>, handle: CUmemoryPool, location: In<Location>) {
         pool(handle)?;
-        device_of(location)?;
-        write(flags, 3)
+        location.read()?.device()?;
+        flags.write(3)
     }
     /// The pool that a device begins with.
-    cuDeviceGetDefaultMemPool 11020 "cuDeviceGetDefaultMemPool" (result: *mut CUmemoryPool, device: CUdevice) {
-        write(result, handle_of(&Pool::of_device(driver()?.ordinal(device)?).0))
+    cuDeviceGetDefaultMemPool 11020 "cuDeviceGetDefaultMemPool" (result: Out<CUmemoryPool>, device: CUdevice) {
+        result.write(handle_of(&Pool::of_device(driver()?.ordinal(device)?).0))
     }
     /// The pool that a device uses.
-    cuDeviceGetMemPool 11020 "cuDeviceGetMemPool" (result: *mut CUmemoryPool, device: CUdevice) {
-        write(result, handle_of(&Pool::of_device(driver()?.ordinal(device)?).1))
+    cuDeviceGetMemPool 11020 "cuDeviceGetMemPool" (result: Out<CUmemoryPool>, device: CUdevice) {
+        result.write(handle_of(&Pool::of_device(driver()?.ordinal(device)?).1))
     }
     /// Lets a device use a pool.
     cuDeviceSetMemPool 11020 "cuDeviceSetMemPool" (device: CUdevice, handle: CUmemoryPool) {
@@ -338,16 +342,16 @@ api! { API:
         Ok(())
     }
     /// The pool that a location begins with.
-    cuMemGetDefaultMemPool 13000 "cuMemGetDefaultMemPool" (result: *mut CUmemoryPool, location: *mut CUmemLocation, _kind: c_uint) {
-        write(result, handle_of(&Pool::of_device(device_of(location)?).0))
+    cuMemGetDefaultMemPool 13000 "cuMemGetDefaultMemPool" (result: Out<CUmemoryPool>, location: In<Location>, _kind: c_uint) {
+        result.write(handle_of(&Pool::of_device(location.read()?.device()?).0))
     }
     /// The pool that a location uses.
-    cuMemGetMemPool 13000 "cuMemGetMemPool" (result: *mut CUmemoryPool, location: *mut CUmemLocation, _kind: c_uint) {
-        write(result, handle_of(&Pool::of_device(device_of(location)?).1))
+    cuMemGetMemPool 13000 "cuMemGetMemPool" (result: Out<CUmemoryPool>, location: In<Location>, _kind: c_uint) {
+        result.write(handle_of(&Pool::of_device(location.read()?.device()?).1))
     }
     /// Lets a location use a pool.
-    cuMemSetMemPool 13000 "cuMemSetMemPool" (location: *mut CUmemLocation, _kind: c_uint, handle: CUmemoryPool) {
-        let (device, pool) = (device_of(location)?, pool(handle)?);
+    cuMemSetMemPool 13000 "cuMemSetMemPool" (location: In<Location>, _kind: c_uint, handle: CUmemoryPool) {
+        let (device, pool) = (location.read()?.device()?, pool(handle)?);
         let (default, _) = Pool::of_device(device);
         lock(&OF_DEVICES).insert(device, (default, pool));
         Ok(())

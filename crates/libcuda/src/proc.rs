@@ -1,7 +1,7 @@
 //! How a program looks up the driver's functions.
 
 use std::collections::HashMap;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
 use cudarc::driver::sys::CUuuid;
@@ -9,7 +9,7 @@ use cudarc::driver::sys::CUuuid;
 use crate::Status;
 use crate::api::{Function, api, functions};
 use crate::log::log;
-use crate::pointers::{text, write};
+use crate::pointers::{Out, Text};
 use crate::stream::Default;
 
 /// Flags that select the default stream.
@@ -54,45 +54,41 @@ fn find(name: &[u8], version: i32, flags: u64) -> Result<&'static Function, u32>
     of_thread.or_else(|| known(false)).ok_or(VERSION_TOO_OLD)
 }
 
-/// # Safety
-/// As for `cuGetProcAddress`.
-unsafe fn look_up(
-    name: *const c_char,
-    result: *mut *mut c_void,
+/// Answers `cuGetProcAddress`.
+fn look_up(
+    name: Text,
+    result: Out<*mut c_void>,
     version: c_int,
     flags: u64,
-    found: Option<*mut u32>,
+    found: Option<Out<u32>>,
 ) -> Result<(), Status> {
     if flags > LEGACY_STREAM + PER_THREAD_STREAM || result.is_null() || version < 0 {
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
     }
-    // SAFETY: the caller's promise.
-    unsafe {
-        let name = text(name)?;
-        let function = find(name, version, flags);
-        let (address, outcome) = match function {
-            Ok(function) => (function.address.0.cast_mut().cast(), FOUND),
-            Err(why) => (std::ptr::null_mut(), why),
-        };
-        write(result, address)?;
-        match found {
-            // The newer function returns this separately, and fails only for invalid arguments.
-            Some(found) if !found.is_null() => write(found, outcome),
-            _ => match function {
-                Ok(_) => Ok(()),
-                Err(_) => Err(Status::CUDA_ERROR_NOT_FOUND),
-            },
-        }
+    let name = name.bytes()?;
+    let function = find(name, version, flags);
+    let (address, outcome) = match function {
+        Ok(function) => (function.address.0.cast_mut().cast(), FOUND),
+        Err(why) => (std::ptr::null_mut(), why),
+    };
+    result.write(address)?;
+    match found {
+        // The newer function returns this separately, and fails only for invalid arguments.
+        Some(found) if !found.is_null() => found.write(outcome),
+        _ => match function {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Status::CUDA_ERROR_NOT_FOUND),
+        },
     }
 }
 
 api! { API:
     /// Looks a function up, in the newest version that a program of this CUDA version knows.
-    cuGetProcAddress 11030 "cuGetProcAddress" (name: *const c_char, result: *mut *mut c_void, version: c_int, flags: u64) {
+    cuGetProcAddress 11030 "cuGetProcAddress" (name: Text, result: Out<*mut c_void>, version: c_int, flags: u64) {
         look_up(name, result, version, flags, None)
     }
     /// Looks a function up. The status says why it was not found.
-    cuGetProcAddress 12000 "cuGetProcAddress_v2" / 12000 "cuGetProcAddress_v2_ptsz" (name: *const c_char, result: *mut *mut c_void, version: c_int, flags: u64, found: *mut u32) |default| {
+    cuGetProcAddress 12000 "cuGetProcAddress_v2" / 12000 "cuGetProcAddress_v2_ptsz" (name: Text, result: Out<*mut c_void>, version: c_int, flags: u64, found: Out<u32>) |default| {
         let flags = match default {
             Default::PerThread if flags == 0 => PER_THREAD_STREAM,
             _ => flags,
@@ -100,14 +96,12 @@ api! { API:
         look_up(name, result, version, flags, Some(found))
     }
     /// Tables that NVIDIA's own runtime asks for: there are none here.
-    cuGetExportTable 3000 "cuGetExportTable" (result: *mut *const c_void, id: *const CUuuid) {
+    cuGetExportTable 3000 "cuGetExportTable" (result: Out<*const c_void>, id: *const CUuuid) {
         if !id.is_null() && RUNTIME_TABLES.contains(&id.cast::<[u8; 16]>().read()) {
             log!(error_once, "this program uses NVIDIA's CUDA runtime, which runs on NVIDIA's driver only: build it with `nvcc -cudart shared`, and it \
                    finds ptxvm's runtime");
         }
-        if !result.is_null() {
-            write(result, std::ptr::null())?;
-        }
+        result.write_if_wanted(std::ptr::null());
         Err(Status::CUDA_ERROR_NOT_FOUND)
     }
 }

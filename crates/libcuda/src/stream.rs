@@ -21,7 +21,7 @@ use crate::event::{Event, event};
 use crate::graph::CaptureState;
 use crate::handles::{Handles, handle_of};
 use crate::operation::Operation;
-use crate::pointers::write;
+use crate::pointers::Out;
 use crate::queue::Queue;
 use crate::status::of_panic;
 use crate::stream_order;
@@ -228,7 +228,7 @@ impl Stream {
     }
 }
 
-fn create(result: *mut CUstream, flags: c_uint, priority: c_int) -> Result<(), Status> {
+fn create(result: Out<CUstream>, flags: c_uint, priority: c_int) -> Result<(), Status> {
     let context = Context::current()?;
     let kind = match flags {
         0 => Kind::Blocking,
@@ -236,8 +236,7 @@ fn create(result: *mut CUstream, flags: c_uint, priority: c_int) -> Result<(), S
         _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
     };
     let stream = Stream::new(Arc::downgrade(&context), kind, priority.clamp(GREATEST_PRIORITY, 0));
-    // SAFETY: the caller's promise.
-    unsafe { write(result, handle_of(&stream)) }?;
+    result.write(handle_of(&stream))?;
     context.add_stream(&stream);
     STREAMS.insert::<()>(stream);
     Ok(())
@@ -322,11 +321,11 @@ fn destroy(handle: CUstream) -> Result<(), Status> {
 
 api! { API:
     /// Makes a stream.
-    cuStreamCreate 2000 "cuStreamCreate" (result: *mut CUstream, flags: c_uint) {
+    cuStreamCreate 2000 "cuStreamCreate" (result: Out<CUstream>, flags: c_uint) {
         create(result, flags, 0)
     }
     /// Makes a stream with a priority, which has no effect here.
-    cuStreamCreateWithPriority 5050 "cuStreamCreateWithPriority" (result: *mut CUstream, flags: c_uint, priority: c_int) {
+    cuStreamCreateWithPriority 5050 "cuStreamCreateWithPriority" (result: Out<CUstream>, flags: c_uint, priority: c_int) {
         create(result, flags, priority)
     }
     /// Destroys a stream; its work is done nevertheless.
@@ -373,29 +372,30 @@ api! { API:
         default.stream(handle)?.submit(Operation::Callback(Callback { function, stream: handle, argument }))
     }
     /// The flags that a stream was made with.
-    cuStreamGetFlags 5050 "cuStreamGetFlags" / 7000 "cuStreamGetFlags_ptsz" (handle: CUstream, flags: *mut c_uint) |default| {
-        write(flags, (default.stream(handle)?.kind == Kind::NonBlocking).into())
+    cuStreamGetFlags 5050 "cuStreamGetFlags" / 7000 "cuStreamGetFlags_ptsz" (handle: CUstream, flags: Out<c_uint>) |default| {
+        flags.write((default.stream(handle)?.kind == Kind::NonBlocking).into())
     }
     /// The priority that a stream was made with.
-    cuStreamGetPriority 5050 "cuStreamGetPriority" / 7000 "cuStreamGetPriority_ptsz" (handle: CUstream, priority: *mut c_int) |default| {
-        write(priority, default.stream(handle)?.priority)
+    cuStreamGetPriority 5050 "cuStreamGetPriority" / 7000 "cuStreamGetPriority_ptsz" (handle: CUstream, priority: Out<c_int>) |default| {
+        priority.write(default.stream(handle)?.priority)
     }
     /// A number that no other stream has.
-    cuStreamGetId 12000 "cuStreamGetId" / 12000 "cuStreamGetId_ptsz" (handle: CUstream, id: *mut u64) |default| {
-        write(id, default.stream(handle)?.id)
+    cuStreamGetId 12000 "cuStreamGetId" / 12000 "cuStreamGetId_ptsz" (handle: CUstream, id: Out<u64>) |default| {
+        id.write(default.stream(handle)?.id)
     }
     /// The context of a stream.
-    cuStreamGetCtx 9020 "cuStreamGetCtx" / 9020 "cuStreamGetCtx_ptsz" (handle: CUstream, context: *mut CUcontext) |default| {
-        write(context, handle_of(&default.stream(handle)?.context()?))
+    cuStreamGetCtx 9020 "cuStreamGetCtx" / 9020 "cuStreamGetCtx_ptsz" (handle: CUstream, context: Out<CUcontext>) |default| {
+        context.write(handle_of(&default.stream(handle)?.context()?))
     }
     /// The context of a stream; no stream here belongs to a green context.
-    cuStreamGetCtx 12050 "cuStreamGetCtx_v2" / 12050 "cuStreamGetCtx_v2_ptsz" (handle: CUstream, context: *mut CUcontext, green: *mut *mut c_void) |default| {
-        write(context, handle_of(&default.stream(handle)?.context()?))?;
-        if green.is_null() { Ok(()) } else { write(green, std::ptr::null_mut()) }
+    cuStreamGetCtx 12050 "cuStreamGetCtx_v2" / 12050 "cuStreamGetCtx_v2_ptsz" (handle: CUstream, context: Out<CUcontext>, green: Out<*mut c_void>) |default| {
+        context.write(handle_of(&default.stream(handle)?.context()?))?;
+        green.write_if_wanted(std::ptr::null_mut());
+        Ok(())
     }
     /// The device of a stream.
-    cuStreamGetDevice 12080 "cuStreamGetDevice" / 12080 "cuStreamGetDevice_ptsz" (handle: CUstream, device: *mut CUdevice) |default| {
-        write(device, default.stream(handle)?.context()?.device as CUdevice)
+    cuStreamGetDevice 12080 "cuStreamGetDevice" / 12080 "cuStreamGetDevice_ptsz" (handle: CUstream, device: Out<CUdevice>) |default| {
+        device.write(default.stream(handle)?.context()?.device as CUdevice)
     }
     /// Tells which stream uses managed memory, which makes no difference here.
     cuStreamAttachMemAsync 6000 "cuStreamAttachMemAsync" / 7000 "cuStreamAttachMemAsync_ptsz" (handle: CUstream, address: CUdeviceptr, _bytes: usize, flags: c_uint) |default| {

@@ -14,7 +14,7 @@ use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
 use crate::log::log;
-use crate::pointers::{read, read_all, write};
+use crate::pointers::{Out, read, read_all, write};
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
@@ -171,12 +171,10 @@ api! { API:
         write(result.cast::<[u8; BYTES]>(), map.to_bytes())
     }
     /// Asks for a larger window of addresses around the tensor, which changes nothing here.
-    cuTensorMapSetAllocationClass 13050 "cuTensorMapSetAllocationClass" (result: *mut c_void, class: c_uint, effective: *mut c_uint) {
+    cuTensorMapSetAllocationClass 13050 "cuTensorMapSetAllocationClass" (result: *mut c_void, class: c_uint, effective: Out<c_uint>) {
         const SMALL: c_uint = 1;
         is_supported(90)?;
-        if !effective.is_null() {
-            write(effective, SMALL)?;
-        }
+        effective.write_if_wanted(SMALL);
         existing(result)?;
         if class > 2 { Err(INVALID) } else { Ok(()) }
     }

@@ -1,23 +1,23 @@
 //! Texture and surface objects, and the texture and surface references of modules.
 
 use std::collections::HashMap;
-use std::ffi::{c_char, c_int, c_uint};
+use std::ffi::{c_int, c_uint};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{
-    CUDA_ARRAY_DESCRIPTOR, CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUarray, CUdevice,
-    CUdeviceptr, CUmipmappedArray, CUmodule, CUsurfObject, CUsurfref, CUtexObject, CUtexref,
+    CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUarray, CUdevice, CUdeviceptr,
+    CUmipmappedArray, CUmodule, CUsurfObject, CUsurfref, CUtexObject, CUtexref,
 };
 use ptxvm::{AddressMode, Filter, ImageDescriptor, Sampler, Surface, TexelFormat, Texture};
 
 use crate::Status;
 use crate::api::api;
-use crate::array::{Array, Description, array, format, mipmapped};
+use crate::array::{Array, PlaneDescription, array, format, mipmapped};
 use crate::context::Context;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
-use crate::module::{Module, module, name};
-use crate::pointers::{read, write};
+use crate::module::{Module, module};
+use crate::pointers::{In, Out, Text, read};
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
@@ -280,7 +280,7 @@ fn dimension(number: c_int) -> Result<usize, Status> {
 
 api! { API:
     /// Makes a texture object: its number is what kernels take.
-    cuTexObjectCreate 5000 "cuTexObjectCreate" (result: *mut CUtexObject, resource: *const CUDA_RESOURCE_DESC, description: *const CUDA_TEXTURE_DESC, view: *const CUDA_RESOURCE_VIEW_DESC) {
+    cuTexObjectCreate 5000 "cuTexObjectCreate" (result: Out<CUtexObject>, resource: *const CUDA_RESOURCE_DESC, description: *const CUDA_TEXTURE_DESC, view: *const CUDA_RESOURCE_VIEW_DESC) {
         Context::current()?;
         if result.is_null() {
             return Err(INVALID);
@@ -291,7 +291,7 @@ api! { API:
         }
         let texture = source.texture(sampler(description)?)?;
         let handle = texture.handle();
-        write(result, handle)?;
+        result.write(handle)?;
         let object = TextureObject { _texture: texture, _source: source, resource: resource.read(), description: description.read() };
         lock(&TEXTURES).insert(handle, object);
         Ok(())
@@ -303,17 +303,17 @@ api! { API:
         lock(&TEXTURES).remove(&object).map(drop).ok_or(INVALID)
     }
     /// What a texture object was made of.
-    cuTexObjectGetResourceDesc 5000 "cuTexObjectGetResourceDesc" (result: *mut CUDA_RESOURCE_DESC, object: CUtexObject) {
+    cuTexObjectGetResourceDesc 5000 "cuTexObjectGetResourceDesc" (result: Out<CUDA_RESOURCE_DESC>, object: CUtexObject) {
         driver()?;
-        write(result, lock(&TEXTURES).get(&object).ok_or(INVALID)?.resource)
+        result.write(lock(&TEXTURES).get(&object).ok_or(INVALID)?.resource)
     }
     /// How a texture object is read.
-    cuTexObjectGetTextureDesc 5000 "cuTexObjectGetTextureDesc" (result: *mut CUDA_TEXTURE_DESC, object: CUtexObject) {
+    cuTexObjectGetTextureDesc 5000 "cuTexObjectGetTextureDesc" (result: Out<CUDA_TEXTURE_DESC>, object: CUtexObject) {
         driver()?;
-        write(result, lock(&TEXTURES).get(&object).ok_or(INVALID)?.description)
+        result.write(lock(&TEXTURES).get(&object).ok_or(INVALID)?.description)
     }
     /// Makes a surface object of an array: its number is what kernels take.
-    cuSurfObjectCreate 5000 "cuSurfObjectCreate" (result: *mut CUsurfObject, resource: *const CUDA_RESOURCE_DESC) {
+    cuSurfObjectCreate 5000 "cuSurfObjectCreate" (result: Out<CUsurfObject>, resource: *const CUDA_RESOURCE_DESC) {
         Context::current()?;
         if result.is_null() {
             return Err(INVALID);
@@ -325,7 +325,7 @@ api! { API:
         }
         let surface = driver()?.device.surface(&array.image).map_err(failed)?;
         let handle = surface.handle();
-        write(result, handle)?;
+        result.write(handle)?;
         lock(&SURFACES).insert(handle, SurfaceObject { _surface: surface, _array: array, resource: resource.read() });
         Ok(())
     }
@@ -336,31 +336,31 @@ api! { API:
         lock(&SURFACES).remove(&object).map(drop).ok_or(INVALID)
     }
     /// What a surface object was made of.
-    cuSurfObjectGetResourceDesc 5000 "cuSurfObjectGetResourceDesc" (result: *mut CUDA_RESOURCE_DESC, object: CUsurfObject) {
+    cuSurfObjectGetResourceDesc 5000 "cuSurfObjectGetResourceDesc" (result: Out<CUDA_RESOURCE_DESC>, object: CUsurfObject) {
         driver()?;
-        write(result, lock(&SURFACES).get(&object).ok_or(INVALID)?.resource)
+        result.write(lock(&SURFACES).get(&object).ok_or(INVALID)?.resource)
     }
     /// The most numbers that a texture of linear memory may have.
-    cuDeviceGetTexture1DLinearMaxWidth 11010 "cuDeviceGetTexture1DLinearMaxWidth" (result: *mut usize, number: c_uint, channels: c_uint, device: CUdevice) {
+    cuDeviceGetTexture1DLinearMaxWidth 11010 "cuDeviceGetTexture1DLinearMaxWidth" (result: Out<usize>, number: c_uint, channels: c_uint, device: CUdevice) {
         driver()?.ordinal(device)?;
         format(number, channels)?;
-        write(result, 1 << 28)
+        result.write(1 << 28)
     }
     /// A texture reference of a module.
-    cuModuleGetTexRef 2000 "cuModuleGetTexRef" (result: *mut CUtexref, of: CUmodule, variable: *const c_char) {
-        let (module, variable) = (module(of)?, name(variable)?);
+    cuModuleGetTexRef 2000 "cuModuleGetTexRef" (result: Out<CUtexref>, of: CUmodule, variable: Text) {
+        let (module, variable) = (module(of)?, variable.name()?);
         let mut variables = module.loaded.module().program().module.variables.iter();
         variables.find(|v| v.name == variable && v.opaque == Some(isa::Opaque::Texture)).ok_or(Status::CUDA_ERROR_NOT_FOUND)?;
         let reference = TextureReference::new(Some((Arc::clone(&module), variable.to_owned())));
-        write(result, handle_of(&reference))?;
+        result.write(handle_of(&reference))?;
         TEXTURE_REFERENCES.insert::<()>(reference);
         Ok(())
     }
     /// Makes a texture reference of no module.
-    cuTexRefCreate 2000 "cuTexRefCreate" (result: *mut CUtexref) {
+    cuTexRefCreate 2000 "cuTexRefCreate" (result: Out<CUtexref>) {
         driver()?;
         let reference = TextureReference::new(None);
-        write(result, handle_of(&reference))?;
+        result.write(handle_of(&reference))?;
         TEXTURE_REFERENCES.insert::<()>(reference);
         Ok(())
     }
@@ -387,16 +387,17 @@ api! { API:
         })
     }
     /// Binds a texture reference to memory.
-    cuTexRefSetAddress 3020 "cuTexRefSetAddress_v2" (offset: *mut usize, of: CUtexref, address: CUdeviceptr, bytes: usize) {
+    cuTexRefSetAddress 3020 "cuTexRefSetAddress_v2" (offset: Out<usize>, of: CUtexref, address: CUdeviceptr, bytes: usize) {
         reference(of)?.change(|state| {
             state.source = Some(Source::linear(address, format(state.format, state.channels)?, bytes)?);
             Ok(())
         })?;
-        if offset.is_null() { Ok(()) } else { write(offset, 0) }
+        offset.write_if_wanted(0);
+        Ok(())
     }
     /// Binds a texture reference to rows in memory.
-    cuTexRefSetAddress2D 4010 "cuTexRefSetAddress2D_v3" (of: CUtexref, description: *const CUDA_ARRAY_DESCRIPTOR, address: CUdeviceptr, pitch: usize) {
-        let plane = Description::of_plane(description)?;
+    cuTexRefSetAddress2D 4010 "cuTexRefSetAddress2D_v3" (of: CUtexref, description: In<PlaneDescription>, address: CUdeviceptr, pitch: usize) {
+        let plane = description.read()?;
         reference(of)?.change(|state| {
             (state.format, state.channels) = (plane.format, plane.channels);
             let format = format(plane.format, plane.channels)?;
@@ -477,46 +478,46 @@ api! { API:
         if most == 0 || most > 16 { Err(INVALID) } else { reference(of).map(drop) }
     }
     /// The array that a texture reference is bound to.
-    cuTexRefGetArray 2000 "cuTexRefGetArray" (result: *mut CUarray, of: CUtexref) {
+    cuTexRefGetArray 2000 "cuTexRefGetArray" (result: Out<CUarray>, of: CUtexref) {
         match &lock(&reference(of)?.state).source {
-            Some(Source::Array(array)) => write(result, handle_of(array)),
+            Some(Source::Array(array)) => result.write(handle_of(array)),
             _ => Err(INVALID),
         }
     }
     /// The memory that a texture reference is bound to.
-    cuTexRefGetAddress 3020 "cuTexRefGetAddress_v2" (result: *mut CUdeviceptr, of: CUtexref) {
+    cuTexRefGetAddress 3020 "cuTexRefGetAddress_v2" (result: Out<CUdeviceptr>, of: CUtexref) {
         match &lock(&reference(of)?.state).source {
-            Some(Source::Memory(address, _)) => write(result, *address),
+            Some(Source::Memory(address, _)) => result.write(*address),
             _ => Err(INVALID),
         }
     }
     /// What becomes of coordinates out of range.
-    cuTexRefGetAddressMode 2000 "cuTexRefGetAddressMode" (result: *mut c_uint, of: CUtexref, of_dimension: c_int) {
-        write(result, lock(&reference(of)?.state).modes[dimension(of_dimension)?])
+    cuTexRefGetAddressMode 2000 "cuTexRefGetAddressMode" (result: Out<c_uint>, of: CUtexref, of_dimension: c_int) {
+        result.write(lock(&reference(of)?.state).modes[dimension(of_dimension)?])
     }
     /// How texels are filtered.
-    cuTexRefGetFilterMode 2000 "cuTexRefGetFilterMode" (result: *mut c_uint, of: CUtexref) {
-        write(result, (lock(&reference(of)?.state).sampler.filter == Filter::Linear).into())
+    cuTexRefGetFilterMode 2000 "cuTexRefGetFilterMode" (result: Out<c_uint>, of: CUtexref) {
+        result.write((lock(&reference(of)?.state).sampler.filter == Filter::Linear).into())
     }
     /// Whether coordinates are normalised, and how integers are read.
-    cuTexRefGetFlags 2000 "cuTexRefGetFlags" (result: *mut c_uint, of: CUtexref) {
-        write(result, lock(&reference(of)?.state).flags)
+    cuTexRefGetFlags 2000 "cuTexRefGetFlags" (result: Out<c_uint>, of: CUtexref) {
+        result.write(lock(&reference(of)?.state).flags)
     }
     /// The format of a texture reference.
-    cuTexRefGetFormat 2000 "cuTexRefGetFormat" (result: *mut c_uint, channels: *mut c_int, of: CUtexref) {
+    cuTexRefGetFormat 2000 "cuTexRefGetFormat" (result: Out<c_uint>, channels: Out<c_int>, of: CUtexref) {
         let reference = reference(of)?;
         let state = lock(&reference.state);
-        write(result, state.format)?;
-        write(channels, state.channels as c_int)
+        result.write(state.format)?;
+        channels.write(state.channels as c_int)
     }
     /// A surface reference of a module.
-    cuModuleGetSurfRef 3000 "cuModuleGetSurfRef" (result: *mut CUsurfref, of: CUmodule, variable: *const c_char) {
-        let (module, variable) = (module(of)?, name(variable)?);
+    cuModuleGetSurfRef 3000 "cuModuleGetSurfRef" (result: Out<CUsurfref>, of: CUmodule, variable: Text) {
+        let (module, variable) = (module(of)?, variable.name()?);
         let mut variables = module.loaded.module().program().module.variables.iter();
         variables.find(|v| v.name == variable && v.opaque == Some(isa::Opaque::Surface)).ok_or(Status::CUDA_ERROR_NOT_FOUND)?;
         let reference = SurfaceReference { variable: (Arc::clone(&module), variable.to_owned()), bound: Mutex::default() };
         let reference = Arc::new(reference);
-        write(result, handle_of(&reference))?;
+        result.write(handle_of(&reference))?;
         SURFACE_REFERENCES.insert::<()>(reference);
         Ok(())
     }
@@ -533,10 +534,10 @@ api! { API:
         Ok(())
     }
     /// The array that a surface reference is bound to.
-    cuSurfRefGetArray 3000 "cuSurfRefGetArray" (result: *mut CUarray, of: CUsurfref) {
+    cuSurfRefGetArray 3000 "cuSurfRefGetArray" (result: Out<CUarray>, of: CUsurfref) {
         let reference = SURFACE_REFERENCES.get(of).ok_or(INVALID)?;
         match &*lock(&reference.bound) {
-            Some((array, _)) => write(result, handle_of(array)),
+            Some((array, _)) => result.write(handle_of(array)),
             None => Err(INVALID),
         }
     }

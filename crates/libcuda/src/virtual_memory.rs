@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
 use crate::memory::Kind;
-use crate::pointers::write;
+use crate::pointers::Out;
 
 /// Sizes and addresses are multiples of this: 2 MiB, as on GPUs.
 const GRANULARITY: u64 = 2 << 20;
@@ -104,15 +104,15 @@ fn unmap(address: u64, bytes: u64) -> Result<(), Status> {
 
 api! { API:
     /// What sizes and addresses are multiples of.
-    cuMemGetAllocationGranularity 10020 "cuMemGetAllocationGranularity" (result: *mut usize, properties: *const CUmemAllocationProp, option: c_uint) {
+    cuMemGetAllocationGranularity 10020 "cuMemGetAllocationGranularity" (result: Out<usize>, properties: *const CUmemAllocationProp, option: c_uint) {
         driver()?;
         if properties.is_null() || option > 1 {
             return Err(INVALID);
         }
-        write(result, GRANULARITY as usize)
+        result.write(GRANULARITY as usize)
     }
     /// Makes physical memory.
-    cuMemCreate 10020 "cuMemCreate" (result: *mut c_ulonglong, bytes: usize, properties: *const CUmemAllocationProp, flags: c_ulonglong) {
+    cuMemCreate 10020 "cuMemCreate" (result: Out<c_ulonglong>, bytes: usize, properties: *const CUmemAllocationProp, flags: c_ulonglong) {
         Context::current()?;
         if result.is_null() || properties.is_null() || flags != 0 || !is_whole(bytes as u64) {
             return Err(INVALID);
@@ -126,7 +126,7 @@ api! { API:
         }
         let physical = Physical::new(bytes, properties.read()).ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?;
         let handle = PHYSICAL.insert::<()>(Arc::new(physical));
-        write(result, handle.addr() as c_ulonglong)
+        result.write(handle.addr() as c_ulonglong)
     }
     /// Gives physical memory back when it is mapped nowhere.
     cuMemRelease 10020 "cuMemRelease" (handle: c_ulonglong) {
@@ -135,7 +135,7 @@ api! { API:
         Ok(())
     }
     /// Reserves a range of addresses.
-    cuMemAddressReserve 10020 "cuMemAddressReserve" (result: *mut CUdeviceptr, bytes: usize, alignment: usize, wanted: CUdeviceptr, flags: c_ulonglong) {
+    cuMemAddressReserve 10020 "cuMemAddressReserve" (result: Out<CUdeviceptr>, bytes: usize, alignment: usize, wanted: CUdeviceptr, flags: c_ulonglong) {
         driver()?;
         let align = (alignment as u64).max(GRANULARITY);
         if result.is_null() || flags != 0 || !is_whole(bytes as u64) || !align.is_power_of_two() {
@@ -152,7 +152,7 @@ api! { API:
         let place = is_free(wanted).filter(|at| at.is_multiple_of(align));
         let place = place.or_else(|| is_free(behind.next_multiple_of(align))).ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?;
         ranges.insert(place, Range { bytes, mapped: BTreeMap::new() });
-        write(result, place)
+        result.write(place)
     }
     /// Gives a range of addresses back.
     cuMemAddressFree 10020 "cuMemAddressFree" (address: CUdeviceptr, bytes: usize) {
@@ -206,18 +206,18 @@ api! { API:
         driver()?.allocations.check(address, bytes as u64)
     }
     /// Whether a device reaches what is mapped at an address: reads and writes.
-    cuMemGetAccess 10020 "cuMemGetAccess" (flags: *mut c_ulonglong, location: *const CUmemLocation, address: CUdeviceptr) {
+    cuMemGetAccess 10020 "cuMemGetAccess" (flags: Out<c_ulonglong>, location: *const CUmemLocation, address: CUdeviceptr) {
         if location.is_null() || driver()?.allocations.find(address).is_none() {
             return Err(INVALID);
         }
-        write(flags, 3)
+        flags.write(3)
     }
     /// What physical memory was made as.
-    cuMemGetAllocationPropertiesFromHandle 10020 "cuMemGetAllocationPropertiesFromHandle" (result: *mut CUmemAllocationProp, handle: c_ulonglong) {
-        write(result, physical(handle)?.properties)
+    cuMemGetAllocationPropertiesFromHandle 10020 "cuMemGetAllocationPropertiesFromHandle" (result: Out<CUmemAllocationProp>, handle: c_ulonglong) {
+        result.write(physical(handle)?.properties)
     }
     /// The physical memory that is mapped at an address.
-    cuMemRetainAllocationHandle 11000 "cuMemRetainAllocationHandle" (result: *mut c_ulonglong, address: *mut c_void) {
+    cuMemRetainAllocationHandle 11000 "cuMemRetainAllocationHandle" (result: Out<c_ulonglong>, address: *mut c_void) {
         driver()?;
         let address = address.addr() as u64;
         let ranges = ranges();
@@ -227,6 +227,6 @@ api! { API:
             return Err(INVALID);
         }
         PHYSICAL.insert::<()>(Arc::clone(&mapping.physical));
-        write(result, handle_of::<Physical, ()>(&mapping.physical).addr() as c_ulonglong)
+        result.write(handle_of::<Physical, ()>(&mapping.physical).addr() as c_ulonglong)
     }
 }

@@ -11,7 +11,7 @@ use crate::Status;
 use crate::api::api;
 use crate::handles::handle_of;
 use crate::operation::Operation;
-use crate::pointers::{read, write};
+use crate::pointers::{InOut, Out};
 use crate::stream::Stream;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
@@ -195,42 +195,31 @@ fn end(stream: &Stream) -> Result<Arc<Graph>, Status> {
     Ok(Arc::clone(&capture.graph))
 }
 
-/// Where the program wants the state of a capture. Null pointers: not wanted.
-struct Places {
-    status: *mut c_uint,
-    id: *mut u64,
-    graph: *mut CUgraph,
-    nodes: *mut *const CUgraphNode,
-    count: *mut usize,
+/// Where the program wants the state of a capture.
+struct Places<'a> {
+    status: Out<'a, c_uint>,
+    id: Out<'a, u64>,
+    graph: Out<'a, CUgraph>,
+    nodes: Out<'a, *const CUgraphNode>,
+    count: Out<'a, usize>,
 }
 
-/// # Safety
-/// A non-null pointer must point to a place for its value.
-unsafe fn describe(stream: &Stream, places: &Places) -> Result<(), Status> {
+fn describe(stream: &Stream, places: &Places) -> Result<(), Status> {
     let mut state = lock(&stream.capture);
-    // SAFETY: the caller's promise.
-    unsafe {
-        let Some(state) = state.as_mut() else { return write(places.status, NONE) };
-        let invalid = *lock(&state.capture.invalid);
-        write(places.status, if invalid { INVALIDATED } else { ACTIVE })?;
-        state.handles = state.behind.iter().map(handle_of).collect();
-        if !places.id.is_null() {
-            write(places.id, state.capture.id)?;
+    let Some(state) = state.as_mut() else { return places.status.write(NONE) };
+    let invalid = *lock(&state.capture.invalid);
+    places.status.write(if invalid { INVALIDATED } else { ACTIVE })?;
+    state.handles = state.behind.iter().map(handle_of).collect();
+    places.id.write_if_wanted(state.capture.id);
+    if !places.graph.is_null() {
+        let handle = handle_of(&state.capture.graph);
+        if GRAPHS.get(handle).is_none() {
+            GRAPHS.insert::<()>(Arc::clone(&state.capture.graph));
         }
-        if !places.graph.is_null() {
-            let handle = handle_of(&state.capture.graph);
-            if GRAPHS.get(handle).is_none() {
-                GRAPHS.insert::<()>(Arc::clone(&state.capture.graph));
-            }
-            write(places.graph, handle)?;
-        }
-        if !places.nodes.is_null() {
-            write(places.nodes, state.handles.as_ptr())?;
-        }
-        if !places.count.is_null() {
-            write(places.count, state.handles.len())?;
-        }
+        places.graph.write(handle)?;
     }
+    places.nodes.write_if_wanted(state.handles.as_ptr());
+    places.count.write_if_wanted(state.handles.len());
     Ok(())
 }
 
@@ -274,40 +263,36 @@ api! { API:
         begin(&*default.stream(of)?, graph(to)?, behind, mode)
     }
     /// Ends the recording of a graph.
-    cuStreamEndCapture 10000 "cuStreamEndCapture" / 10000 "cuStreamEndCapture_ptsz" (of: CUstream, result: *mut CUgraph) |default| {
+    cuStreamEndCapture 10000 "cuStreamEndCapture" / 10000 "cuStreamEndCapture_ptsz" (of: CUstream, result: Out<CUgraph>) |default| {
         let recorded = end(&*default.stream(of)?);
         if recorded.is_err() && !result.is_null() {
-            write(result, std::ptr::null_mut())?;
+            result.write(std::ptr::null_mut())?;
         }
         let recorded = recorded?;
         // A program that captured into its own graph has it already.
-        if !result.is_null() {
-            write(result, handle_of(&recorded))?;
-        }
+        result.write_if_wanted(handle_of(&recorded));
         if GRAPHS.get::<()>(handle_of(&recorded)).is_none() {
             GRAPHS.insert::<()>(recorded);
         }
         Ok(())
     }
     /// Whether a stream records a graph.
-    cuStreamIsCapturing 10000 "cuStreamIsCapturing" / 10000 "cuStreamIsCapturing_ptsz" (of: CUstream, status: *mut c_uint) |default| {
-        let (id, graph, nodes, count) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+    cuStreamIsCapturing 10000 "cuStreamIsCapturing" / 10000 "cuStreamIsCapturing_ptsz" (of: CUstream, status: Out<c_uint>) |default| {
+        let (id, graph, nodes, count) = (Out::none(), Out::none(), Out::none(), Out::none());
         describe(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
     }
     /// What a stream records.
-    cuStreamGetCaptureInfo 10010 "cuStreamGetCaptureInfo" / 10010 "cuStreamGetCaptureInfo_ptsz" (of: CUstream, status: *mut c_uint, id: *mut u64) |default| {
-        let (graph, nodes, count) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+    cuStreamGetCaptureInfo 10010 "cuStreamGetCaptureInfo" / 10010 "cuStreamGetCaptureInfo_ptsz" (of: CUstream, status: Out<c_uint>, id: Out<u64>) |default| {
+        let (graph, nodes, count) = (Out::none(), Out::none(), Out::none());
         describe(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
     }
     /// What a stream records, and what its next node will depend on.
-    cuStreamGetCaptureInfo 11030 "cuStreamGetCaptureInfo_v2" / 11030 "cuStreamGetCaptureInfo_v2_ptsz" (of: CUstream, status: *mut c_uint, id: *mut u64, graph: *mut CUgraph, nodes: *mut *const CUgraphNode, count: *mut usize) |default| {
+    cuStreamGetCaptureInfo 11030 "cuStreamGetCaptureInfo_v2" / 11030 "cuStreamGetCaptureInfo_v2_ptsz" (of: CUstream, status: Out<c_uint>, id: Out<u64>, graph: Out<CUgraph>, nodes: Out<*const CUgraphNode>, count: Out<usize>) |default| {
         describe(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
     }
     /// What a stream records, what its next node will depend on, and the data of these edges: there are none.
-    cuStreamGetCaptureInfo 12030 "cuStreamGetCaptureInfo_v3" / 12030 "cuStreamGetCaptureInfo_v3_ptsz" (of: CUstream, status: *mut c_uint, id: *mut u64, graph: *mut CUgraph, nodes: *mut *const CUgraphNode, data: *mut *const CUgraphEdgeData, count: *mut usize) |default| {
-        if !data.is_null() {
-            write(data, std::ptr::null())?;
-        }
+    cuStreamGetCaptureInfo 12030 "cuStreamGetCaptureInfo_v3" / 12030 "cuStreamGetCaptureInfo_v3_ptsz" (of: CUstream, status: Out<c_uint>, id: Out<u64>, graph: Out<CUgraph>, nodes: Out<*const CUgraphNode>, data: Out<*const CUgraphEdgeData>, count: Out<usize>) |default| {
+        data.write_if_wanted(std::ptr::null());
         describe(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
     }
     /// Changes what the next node of a stream will depend on.
@@ -319,11 +304,11 @@ api! { API:
         set_behind(&*default.stream(of)?, nodes, count, flags)
     }
     /// Changes how strict a thread is about calls that could spoil a capture of another thread.
-    cuThreadExchangeStreamCaptureMode 10010 "cuThreadExchangeStreamCaptureMode" (mode: *mut c_uint) {
-        let wanted = read(mode)?;
+    cuThreadExchangeStreamCaptureMode 10010 "cuThreadExchangeStreamCaptureMode" (mode: InOut<c_uint>) {
+        let wanted = mode.read()?;
         if wanted > 2 {
             return Err(INVALID);
         }
-        write(mode, MODE.replace(wanted))
+        mode.write(MODE.replace(wanted))
     }
 }

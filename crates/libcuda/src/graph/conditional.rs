@@ -18,7 +18,7 @@ use crate::copy::Fill;
 use crate::driver::driver;
 use crate::handles::handle_of;
 use crate::memory::{Kind, allocate, free};
-use crate::pointers::{read, write};
+use crate::pointers::{InOut, Out};
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
@@ -149,12 +149,8 @@ pub struct Description {
 }
 
 /// Creates a node from a description, and writes the address of its graphs into it.
-///
-/// # Safety
-/// A non-null pointer must point to a description.
-pub unsafe fn conditional(description: *mut Description) -> Result<Arc<Conditional>, Status> {
-    // SAFETY: the caller's promise.
-    let described = unsafe { read(description) }?;
+pub fn conditional(description: InOut<Description>) -> Result<Arc<Conditional>, Status> {
+    let described = description.read()?;
     let (test, allowed) = match described.test {
         0 => (Test::If, 1..=2),
         1 => (Test::While, 1..=1),
@@ -171,14 +167,13 @@ pub unsafe fn conditional(description: *mut Description) -> Result<Arc<Condition
     }
     let handles = graphs.iter().map(handle_of).collect();
     let node = Conditional { condition, test, graphs, handles };
-    // SAFETY: the caller's promise.
-    unsafe { write(&raw mut (*description).graphs, node.handles.as_ptr()) }?;
+    description.write(Description { graphs: node.handles.as_ptr(), ..described })?;
     Ok(Arc::new(node))
 }
 
 api! { API:
     /// Makes a value that conditional nodes of a graph go by.
-    cuGraphConditionalHandleCreate 12030 "cuGraphConditionalHandleCreate" (result: *mut u64, of: CUgraph, context: CUcontext, value: c_uint, flags: c_uint) {
+    cuGraphConditionalHandleCreate 12030 "cuGraphConditionalHandleCreate" (result: Out<u64>, of: CUgraph, context: CUcontext, value: c_uint, flags: c_uint) {
         let graph = graph(of)?;
         let context = if context.is_null() { Context::current()? } else { crate::context::context(context)? };
         if result.is_null() || flags > 1 {
@@ -191,6 +186,6 @@ api! { API:
         conditions.insert(address, Arc::downgrade(&condition));
         drop(conditions);
         lock(&graph.conditions).push(condition);
-        write(result, address)
+        result.write(address)
     }
 }

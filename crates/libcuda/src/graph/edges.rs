@@ -8,26 +8,35 @@ use super::{Node, graph, lock, node, nodes_at};
 use crate::Status;
 use crate::api::api;
 use crate::handles::handle_of;
-use crate::pointers::{read, write};
+use crate::pointers::InOut;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
-/// Returns a list: its length, and as many entries as the program has room for. Nulls fill the rest.
+/// Writes as many nodes as the program has room for, and nulls if it has room for more. Returns how many it wrote: without places, how
+/// many there are.
 ///
 /// # Safety
-/// There must be room for `*count` entries.
-unsafe fn hand_out(nodes: &[Arc<Node>], places: *mut CUgraphNode, count: *mut usize) -> Result<(), Status> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let capacity = read(count)?;
-        if !places.is_null() {
-            for i in 0..capacity {
-                let node = nodes.get(i).map_or(std::ptr::null_mut(), handle_of);
-                places.add(i).write(node);
-            }
-        }
-        write(count, if places.is_null() { nodes.len() } else { nodes.len().min(capacity) })
+/// A non-null pointer must have room for `capacity` entries.
+unsafe fn fill(nodes: &[Arc<Node>], places: *mut CUgraphNode, capacity: usize) -> usize {
+    if places.is_null() {
+        return nodes.len();
     }
+    for i in 0..capacity {
+        let node = nodes.get(i).map_or(std::ptr::null_mut(), handle_of);
+        // SAFETY: the caller's promise.
+        unsafe { places.add(i).write(node) };
+    }
+    nodes.len().min(capacity)
+}
+
+/// Returns a list: its length, and as many entries as the program has room for.
+///
+/// # Safety
+/// As for [`fill`], with the capacity `*count`.
+unsafe fn hand_out(nodes: &[Arc<Node>], places: *mut CUgraphNode, count: InOut<usize>) -> Result<(), Status> {
+    let capacity = count.read()?;
+    // SAFETY: the caller's promise.
+    count.write(unsafe { fill(nodes, places, capacity) })
 }
 
 /// # Safety
@@ -36,17 +45,17 @@ unsafe fn edges(
     of: CUgraph,
     from: *mut CUgraphNode,
     to: *mut CUgraphNode,
-    count: *mut usize,
+    count: InOut<usize>,
 ) -> Result<(), Status> {
     let (starts, ends): (Vec<_>, Vec<_>) = graph(of)?.edges().into_iter().unzip();
     if from.is_null() != to.is_null() {
         return Err(INVALID);
     }
+    let capacity = count.read()?;
     // SAFETY: the caller's promise.
     unsafe {
-        let mut capacity = read(count)?;
-        hand_out(&starts, from, &raw mut capacity)?;
-        hand_out(&ends, to, count)
+        fill(&starts, from, capacity);
+        count.write(fill(&ends, to, capacity))
     }
 }
 
@@ -90,11 +99,11 @@ fn neighbours(handle: CUgraphNode, before: bool) -> Result<Vec<Arc<Node>>, Statu
 
 api! { API:
     /// The nodes of a graph.
-    cuGraphGetNodes 10000 "cuGraphGetNodes" (of: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
+    cuGraphGetNodes 10000 "cuGraphGetNodes" (of: CUgraph, nodes: *mut CUgraphNode, count: InOut<usize>) {
         hand_out(&graph(of)?.nodes(), nodes, count)
     }
     /// The nodes of a graph that depend on none.
-    cuGraphGetRootNodes 10000 "cuGraphGetRootNodes" (of: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
+    cuGraphGetRootNodes 10000 "cuGraphGetRootNodes" (of: CUgraph, nodes: *mut CUgraphNode, count: InOut<usize>) {
         let graph = graph(of)?;
         let edges = graph.edges();
         let mut roots = graph.nodes();
@@ -102,38 +111,38 @@ api! { API:
         hand_out(&roots, nodes, count)
     }
     /// The edges of a graph.
-    cuGraphGetEdges 10000 "cuGraphGetEdges" (of: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) {
+    cuGraphGetEdges 10000 "cuGraphGetEdges" (of: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: InOut<usize>) {
         edges(of, from, to, count)
     }
     /// The edges of a graph, with their data, which are zeros.
-    cuGraphGetEdges 12030 "cuGraphGetEdges_v2" (of: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
+    cuGraphGetEdges 12030 "cuGraphGetEdges_v2" (of: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: InOut<usize>) {
         edges(of, from, to, count)?;
         if !data.is_null() && !from.is_null() {
-            data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * read(count)?);
+            data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * count.read()?);
         }
         Ok(())
     }
     /// The nodes that a node depends on.
-    cuGraphNodeGetDependencies 10000 "cuGraphNodeGetDependencies" (of: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) {
+    cuGraphNodeGetDependencies 10000 "cuGraphNodeGetDependencies" (of: CUgraphNode, nodes: *mut CUgraphNode, count: InOut<usize>) {
         hand_out(&neighbours(of, true)?, nodes, count)
     }
     /// The nodes that a node depends on, with the data of the edges, which are zeros.
-    cuGraphNodeGetDependencies 12030 "cuGraphNodeGetDependencies_v2" (of: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
+    cuGraphNodeGetDependencies 12030 "cuGraphNodeGetDependencies_v2" (of: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: InOut<usize>) {
         hand_out(&neighbours(of, true)?, nodes, count)?;
         if !data.is_null() && !nodes.is_null() {
-            data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * read(count)?);
+            data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * count.read()?);
         }
         Ok(())
     }
     /// The nodes that depend on a node.
-    cuGraphNodeGetDependentNodes 10000 "cuGraphNodeGetDependentNodes" (of: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) {
+    cuGraphNodeGetDependentNodes 10000 "cuGraphNodeGetDependentNodes" (of: CUgraphNode, nodes: *mut CUgraphNode, count: InOut<usize>) {
         hand_out(&neighbours(of, false)?, nodes, count)
     }
     /// The nodes that depend on a node, with the data of the edges, which are zeros.
-    cuGraphNodeGetDependentNodes 12030 "cuGraphNodeGetDependentNodes_v2" (of: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
+    cuGraphNodeGetDependentNodes 12030 "cuGraphNodeGetDependentNodes_v2" (of: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: InOut<usize>) {
         hand_out(&neighbours(of, false)?, nodes, count)?;
         if !data.is_null() && !nodes.is_null() {
-            data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * read(count)?);
+            data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * count.read()?);
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::copy::copy_3d;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
 use crate::operation::Operation;
-use crate::pointers::{read, write};
+use crate::pointers::{In, Out, Text};
 use crate::stream::{HostFunction, Stream};
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
@@ -188,14 +188,13 @@ fn exec(handle: CUgraphExec) -> Result<Arc<Exec>, Status> {
 const ALL_FLAGS: u64 = 15;
 const EXCLUSIVE: u64 = 1 | 4;
 
-fn instantiate(result: *mut CUgraphExec, of: CUgraph, flags: u64) -> Result<(), Status> {
+fn instantiate(result: Out<CUgraphExec>, of: CUgraph, flags: u64) -> Result<(), Status> {
     // Graphs that kernels launch cannot free memory automatically.
     if flags > ALL_FLAGS || flags & EXCLUSIVE == EXCLUSIVE {
         return Err(INVALID);
     }
     let exec = Arc::new(Exec { steps: Mutex::new(steps(&*graph(of)?)?), flags, id: super::number() });
-    // SAFETY: the caller's promise.
-    unsafe { write(result, handle_of(&exec)) }?;
+    result.write(handle_of(&exec))?;
     EXECS.insert::<()>(exec);
     Ok(())
 }
@@ -307,25 +306,25 @@ fn dot(graph: &Graph) -> String {
 
 api! { API:
     /// Writes a graph to a file, in the language of Graphviz.
-    cuGraphDebugDotPrint 11030 "cuGraphDebugDotPrint" (of: CUgraph, path: *const c_char, _flags: c_uint) {
+    cuGraphDebugDotPrint 11030 "cuGraphDebugDotPrint" (of: CUgraph, path: Text, _flags: c_uint) {
         let graph = graph(of)?;
-        let path = std::str::from_utf8(crate::pointers::text(path)?).map_err(|_| INVALID)?;
+        let path = std::str::from_utf8(path.bytes()?).map_err(|_| INVALID)?;
         std::fs::write(path, dot(&graph)).map_err(|_| Status::CUDA_ERROR_OPERATING_SYSTEM)
     }
     /// Makes a graph ready to be launched.
-    cuGraphInstantiate 10000 "cuGraphInstantiate" (result: *mut CUgraphExec, of: CUgraph, _error: *mut CUgraphNode, _log: *mut c_char, _bytes: usize) {
+    cuGraphInstantiate 10000 "cuGraphInstantiate" (result: Out<CUgraphExec>, of: CUgraph, _error: *mut CUgraphNode, _log: *mut c_char, _bytes: usize) {
         instantiate(result, of, 0)
     }
     /// Makes a graph ready to be launched.
-    cuGraphInstantiate 11000 "cuGraphInstantiate_v2" (result: *mut CUgraphExec, of: CUgraph, _error: *mut CUgraphNode, _log: *mut c_char, _bytes: usize) {
+    cuGraphInstantiate 11000 "cuGraphInstantiate_v2" (result: Out<CUgraphExec>, of: CUgraph, _error: *mut CUgraphNode, _log: *mut c_char, _bytes: usize) {
         instantiate(result, of, 0)
     }
     /// Makes a graph ready to be launched.
-    cuGraphInstantiateWithFlags 11040 "cuGraphInstantiateWithFlags" (result: *mut CUgraphExec, of: CUgraph, flags: c_ulonglong) {
+    cuGraphInstantiateWithFlags 11040 "cuGraphInstantiateWithFlags" (result: Out<CUgraphExec>, of: CUgraph, flags: c_ulonglong) {
         instantiate(result, of, flags)
     }
     /// Makes a graph ready to be launched, and reports how that went.
-    cuGraphInstantiateWithParams 12000 "cuGraphInstantiateWithParams" / 12000 "cuGraphInstantiateWithParams_ptsz" (result: *mut CUgraphExec, of: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS) {
+    cuGraphInstantiateWithParams 12000 "cuGraphInstantiateWithParams" / 12000 "cuGraphInstantiateWithParams_ptsz" (result: Out<CUgraphExec>, of: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS) {
         if params.is_null() {
             return Err(INVALID);
         }
@@ -340,12 +339,12 @@ api! { API:
         EXECS.remove(handle).map(drop).ok_or(INVALID)
     }
     /// The flags that it was instantiated with.
-    cuGraphExecGetFlags 12000 "cuGraphExecGetFlags" (handle: CUgraphExec, flags: *mut u64) {
-        write(flags, exec(handle)?.flags)
+    cuGraphExecGetFlags 12000 "cuGraphExecGetFlags" (handle: CUgraphExec, flags: Out<u64>) {
+        flags.write(exec(handle)?.flags)
     }
     /// A number that no other has.
-    cuGraphExecGetId 13010 "cuGraphExecGetId" (handle: CUgraphExec, id: *mut c_uint) {
-        write(id, exec(handle)?.id as c_uint)
+    cuGraphExecGetId 13010 "cuGraphExecGetId" (handle: CUgraphExec, id: Out<c_uint>) {
+        id.write(exec(handle)?.id as c_uint)
     }
     /// Launches a graph in a stream.
     cuGraphLaunch 10000 "cuGraphLaunch" / 10000 "cuGraphLaunch_ptsz" (handle: CUgraphExec, of: CUstream) |default| {
@@ -364,24 +363,24 @@ api! { API:
         default.stream(of).map(drop)
     }
     /// Changes what a kernel node does.
-    cuGraphExecKernelNodeSetParams 10010 "cuGraphExecKernelNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, description: *const CUDA_KERNEL_NODE_PARAMS_v1) {
+    cuGraphExecKernelNodeSetParams 10010 "cuGraphExecKernelNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, description: In<CUDA_KERNEL_NODE_PARAMS_v1>) {
         change(handle, of, Body::Kernel(kernel(description)?))
     }
     /// Changes what a kernel node does.
-    cuGraphExecKernelNodeSetParams 12000 "cuGraphExecKernelNodeSetParams_v2" (handle: CUgraphExec, of: CUgraphNode, description: *const CUDA_KERNEL_NODE_PARAMS) {
+    cuGraphExecKernelNodeSetParams 12000 "cuGraphExecKernelNodeSetParams_v2" (handle: CUgraphExec, of: CUgraphNode, description: In<CUDA_KERNEL_NODE_PARAMS>) {
         change(handle, of, Body::Kernel(kernel_2(description)?))
     }
     /// Changes what a copy node does.
-    cuGraphExecMemcpyNodeSetParams 10020 "cuGraphExecMemcpyNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, copy: *const CUDA_MEMCPY3D, _context: CUcontext) {
-        change(handle, of, Body::Copy(copy_3d(copy)?, Some(Box::new(read(copy)?))))
+    cuGraphExecMemcpyNodeSetParams 10020 "cuGraphExecMemcpyNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, copy: In<CUDA_MEMCPY3D>, _context: CUcontext) {
+        change(handle, of, Body::Copy(copy_3d(copy.pointer())?, Some(Box::new(copy.read()?))))
     }
     /// Changes what a fill node does.
-    cuGraphExecMemsetNodeSetParams 10020 "cuGraphExecMemsetNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS, _context: CUcontext) {
+    cuGraphExecMemsetNodeSetParams 10020 "cuGraphExecMemsetNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, params: In<CUDA_MEMSET_NODE_PARAMS>, _context: CUcontext) {
         change(handle, of, Body::Fill(fill(params)?))
     }
     /// Changes what a host node calls.
-    cuGraphExecHostNodeSetParams 10020 "cuGraphExecHostNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) {
-        let host = read(params)?;
+    cuGraphExecHostNodeSetParams 10020 "cuGraphExecHostNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, params: In<CUDA_HOST_NODE_PARAMS>) {
+        let host = params.read()?;
         change(handle, of, Body::Host(HostFunction::new(host.fn_, host.userData)?))
     }
     /// Changes the graph of a node.
@@ -411,17 +410,15 @@ api! { API:
         })
     }
     /// Whether a node is switched on.
-    cuGraphNodeGetEnabled 11060 "cuGraphNodeGetEnabled" (handle: CUgraphExec, of: CUgraphNode, enabled: *mut c_uint) {
-        write(enabled, with_step(handle, of, |step| Ok(step.enabled.into()))?)
+    cuGraphNodeGetEnabled 11060 "cuGraphNodeGetEnabled" (handle: CUgraphExec, of: CUgraphNode, enabled: Out<c_uint>) {
+        enabled.write(with_step(handle, of, |step| Ok(step.enabled.into()))?)
     }
     /// Changes all nodes to what those of another graph of the same shape do.
-    cuGraphExecUpdate 10020 "cuGraphExecUpdate" (handle: CUgraphExec, with: CUgraph, node: *mut CUgraphNode, result: *mut c_uint) {
+    cuGraphExecUpdate 10020 "cuGraphExecUpdate" (handle: CUgraphExec, with: CUgraph, node: Out<CUgraphNode>, result: Out<c_uint>) {
         let outcome = update(handle, with)?;
         let (why, which) = outcome.err().unwrap_or((UPDATED, std::ptr::null_mut()));
-        if !node.is_null() {
-            write(node, which)?;
-        }
-        write(result, why)?;
+        node.write_if_wanted(which);
+        result.write(why)?;
         if why == UPDATED { Ok(()) } else { Err(Status::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) }
     }
     /// Changes all nodes to what those of another graph of the same shape do.

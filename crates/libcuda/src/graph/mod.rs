@@ -21,6 +21,7 @@ use crate::driver::driver;
 use crate::event::Event;
 use crate::handles::{Handles, handle_of};
 use crate::launch::KernelLaunch;
+use crate::pointers::In;
 use crate::stream::HostFunction;
 
 pub use capture::{CaptureState, Captured};
@@ -287,12 +288,8 @@ unsafe fn nodes_at(handles: *const CUgraphNode, count: usize) -> Result<Vec<Arc<
 }
 
 /// The fill that the program describes.
-///
-/// # Safety
-/// A non-null pointer must point to a description.
-unsafe fn fill(params: *const CUDA_MEMSET_NODE_PARAMS) -> Result<Fill, Status> {
-    // SAFETY: the caller's promise.
-    let params = unsafe { crate::pointers::read(params) }?;
+fn fill(params: In<CUDA_MEMSET_NODE_PARAMS>) -> Result<Fill, Status> {
+    let params = params.read()?;
     if !matches!(params.elementSize, 1 | 2 | 4) || params.width == 0 || params.height == 0 {
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
     }

@@ -19,7 +19,7 @@ use crate::driver::driver;
 use crate::function::function;
 use crate::handles::handle_of;
 use crate::launch::{KernelLaunch, cluster_of, params};
-use crate::pointers::{read, write};
+use crate::pointers::{In, InOut, Out, read, write};
 use crate::stream::HostFunction;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
@@ -38,11 +38,11 @@ unsafe impl Sync for KernelParams {}
 /// The launch that a description of the program specifies.
 ///
 /// # Safety
-/// A non-null pointer must point to a description.
-pub unsafe fn kernel(description: *const CUDA_KERNEL_NODE_PARAMS_v1) -> Result<KernelLaunch, Status> {
-    // SAFETY: the caller's promise; the newer description begins with the older one.
+/// Its pointers to parameters must be valid.
+pub unsafe fn kernel(description: In<CUDA_KERNEL_NODE_PARAMS_v1>) -> Result<KernelLaunch, Status> {
+    // SAFETY: the caller's promise.
     unsafe {
-        let described = read(description)?;
+        let described = description.read()?;
         // In the newer description, a kernel of a library may replace the function.
         let function = function(described.func)?;
         let launch = KernelLaunch {
@@ -63,23 +63,20 @@ pub unsafe fn kernel(description: *const CUDA_KERNEL_NODE_PARAMS_v1) -> Result<K
 ///
 /// # Safety
 /// As for [`kernel`].
-pub unsafe fn kernel_2(description: *const CUDA_KERNEL_NODE_PARAMS) -> Result<KernelLaunch, Status> {
-    // SAFETY: the caller's promise.
+pub unsafe fn kernel_2(description: In<CUDA_KERNEL_NODE_PARAMS>) -> Result<KernelLaunch, Status> {
+    // SAFETY: the caller's promise; the newer description begins with the older one.
     unsafe {
-        let described = read(description)?;
-        let mut older = description.cast::<CUDA_KERNEL_NODE_PARAMS_v1>().read();
+        let described = description.read()?;
+        let mut older = In::new(description.pointer().cast::<CUDA_KERNEL_NODE_PARAMS_v1>()).read()?;
         if older.func.is_null() {
             older.func = described.kern.cast();
         }
-        kernel(&raw const older)
+        kernel(In::new(&raw const older))
     }
 }
 
 /// Writes the description of a kernel node.
-///
-/// # Safety
-/// There must be room for it.
-unsafe fn describe(of: &Arc<Node>, result: *mut CUDA_KERNEL_NODE_PARAMS_v1) -> Result<(), Status> {
+fn describe(of: &Arc<Node>, result: Out<CUDA_KERNEL_NODE_PARAMS_v1>) -> Result<(), Status> {
     let Body::Kernel(launch) = of.body() else { return Err(INVALID) };
     let mut kept = Box::new(KernelParams { bytes: launch.params.clone(), pointers: Vec::new() });
     let start = kept.bytes.as_mut_ptr();
@@ -100,29 +97,27 @@ unsafe fn describe(of: &Arc<Node>, result: *mut CUDA_KERNEL_NODE_PARAMS_v1) -> R
         extra: std::ptr::null_mut(),
     };
     *lock(&of.params) = Some(kept);
-    // SAFETY: the caller's promise.
-    unsafe { write(result, description) }
+    result.write(description)
 }
 
 /// Adds a node that the program describes.
 ///
 /// # Safety
-/// As for the functions that add nodes.
+/// `behind` must point to `count` handles.
 unsafe fn add(
-    result: *mut CUgraphNode,
+    result: Out<CUgraphNode>,
     of: CUgraph,
     behind: *const CUgraphNode,
     count: usize,
     body: Body,
 ) -> Result<(), Status> {
+    let graph = graph(of)?;
     // SAFETY: the caller's promise.
-    unsafe {
-        let (graph, behind) = (graph(of)?, nodes_at(behind, count)?);
-        if result.is_null() {
-            return Err(INVALID);
-        }
-        write(result, handle_of(&graph.add(body, &behind)?))
+    let behind = unsafe { nodes_at(behind, count) }?;
+    if result.is_null() {
+        return Err(INVALID);
     }
+    result.write(handle_of(&graph.add(body, &behind)?))
 }
 
 /// The body of a node from its generic description.
@@ -138,12 +133,12 @@ pub unsafe fn body(description: *mut CUgraphNodeParams) -> Result<Body, Status> 
         let kind = std::ptr::addr_of!((*description).type_).cast::<u32>().read();
         let member = std::ptr::addr_of_mut!((*description).__bindgen_anon_1);
         Ok(match kind {
-            0 => Body::Kernel(kernel_2(member.cast())?),
+            0 => Body::Kernel(kernel_2(In::new(member.cast()))?),
             1 => {
                 let copy = std::ptr::addr_of!((*member).memcpy.copyParams);
                 Body::Copy(copy_3d(copy)?, Some(Box::new(copy.read())))
             }
-            2 => Body::Fill(fill(member.cast())?),
+            2 => Body::Fill(fill(In::new(member.cast()))?),
             3 => {
                 let host = read(member.cast::<CUDA_HOST_NODE_PARAMS>())?;
                 Body::Host(HostFunction::new(host.fn_, host.userData)?)
@@ -153,7 +148,7 @@ pub unsafe fn body(description: *mut CUgraphNodeParams) -> Result<Body, Status> 
             6 => Body::Wait(crate::event::event(member.cast::<CUevent>().read())?),
             7 => Body::Record(crate::event::event(member.cast::<CUevent>().read())?),
             10 => alloc(member.cast())?,
-            13 => Body::Conditional(conditional(member.cast())?),
+            13 => Body::Conditional(conditional(InOut::new(member.cast()))?),
             11 => Body::Free(member.cast::<CUdeviceptr>().read()),
             _ => return Err(Status::CUDA_ERROR_NOT_SUPPORTED),
         })
@@ -179,13 +174,13 @@ unsafe fn alloc(description: *mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<Body, St
 
 api! { API:
     /// Makes a graph.
-    cuGraphCreate 10000 "cuGraphCreate" (result: *mut CUgraph, flags: c_uint) {
+    cuGraphCreate 10000 "cuGraphCreate" (result: Out<CUgraph>, flags: c_uint) {
         driver()?;
         if flags != 0 {
             return Err(INVALID);
         }
         let graph = Graph::new();
-        write(result, handle_of(&graph))?;
+        result.write(handle_of(&graph))?;
         GRAPHS.insert::<()>(graph);
         Ok(())
     }
@@ -196,17 +191,17 @@ api! { API:
         Ok(())
     }
     /// Copies a graph.
-    cuGraphClone 10000 "cuGraphClone" (result: *mut CUgraph, original: CUgraph) {
+    cuGraphClone 10000 "cuGraphClone" (result: Out<CUgraph>, original: CUgraph) {
         let copy = graph(original)?.copy()?;
-        write(result, handle_of(&copy))?;
+        result.write(handle_of(&copy))?;
         GRAPHS.insert::<()>(copy);
         Ok(())
     }
     /// The node of a copy that stands for one of the original.
-    cuGraphNodeFindInClone 10000 "cuGraphNodeFindInClone" (result: *mut CUgraphNode, original: CUgraphNode, of: CUgraph) {
+    cuGraphNodeFindInClone 10000 "cuGraphNodeFindInClone" (result: Out<CUgraphNode>, original: CUgraphNode, of: CUgraph) {
         let id = node(original)?.id;
         let found = graph(of)?.nodes().into_iter().find(|node| node.id == id).ok_or(INVALID)?;
-        write(result, handle_of(&found))
+        result.write(handle_of(&found))
     }
     /// Destroys a node and its edges.
     cuGraphDestroyNode 10000 "cuGraphDestroyNode" (handle: CUgraphNode) {
@@ -218,50 +213,50 @@ api! { API:
         NODES.remove(handle).map(drop).ok_or(INVALID)
     }
     /// What kind of node it is.
-    cuGraphNodeGetType 10000 "cuGraphNodeGetType" (handle: CUgraphNode, result: *mut c_uint) {
-        write(result, node(handle)?.body().kind())
+    cuGraphNodeGetType 10000 "cuGraphNodeGetType" (handle: CUgraphNode, result: Out<c_uint>) {
+        result.write(node(handle)?.body().kind())
     }
     /// A number that no other graph has.
-    cuGraphGetId 13010 "cuGraphGetId" (handle: CUgraph, result: *mut c_uint) {
-        write(result, graph(handle)?.id as c_uint)
+    cuGraphGetId 13010 "cuGraphGetId" (handle: CUgraph, result: Out<c_uint>) {
+        result.write(graph(handle)?.id as c_uint)
     }
     /// The number of a node in its graph.
-    cuGraphNodeGetLocalId 13010 "cuGraphNodeGetLocalId" (handle: CUgraphNode, result: *mut c_uint) {
-        write(result, node(handle)?.id as c_uint)
+    cuGraphNodeGetLocalId 13010 "cuGraphNodeGetLocalId" (handle: CUgraphNode, result: Out<c_uint>) {
+        result.write(node(handle)?.id as c_uint)
     }
     /// The number of a node for tools.
-    cuGraphNodeGetToolsId 13010 "cuGraphNodeGetToolsId" (handle: CUgraphNode, result: *mut u64) {
-        write(result, node(handle)?.id)
+    cuGraphNodeGetToolsId 13010 "cuGraphNodeGetToolsId" (handle: CUgraphNode, result: Out<u64>) {
+        result.write(node(handle)?.id)
     }
     /// The graph of a node.
-    cuGraphNodeGetContainingGraph 13010 "cuGraphNodeGetContainingGraph" (handle: CUgraphNode, result: *mut CUgraph) {
-        write(result, handle_of(&node(handle)?.graph()?))
+    cuGraphNodeGetContainingGraph 13010 "cuGraphNodeGetContainingGraph" (handle: CUgraphNode, result: Out<CUgraph>) {
+        result.write(handle_of(&node(handle)?.graph()?))
     }
     /// Adds a kernel.
-    cuGraphAddKernelNode 10000 "cuGraphAddKernelNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *const CUDA_KERNEL_NODE_PARAMS_v1) {
+    cuGraphAddKernelNode 10000 "cuGraphAddKernelNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, description: In<CUDA_KERNEL_NODE_PARAMS_v1>) {
         add(result, of, behind, count, Body::Kernel(kernel(description)?))
     }
     /// Adds a kernel.
-    cuGraphAddKernelNode 12000 "cuGraphAddKernelNode_v2" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *const CUDA_KERNEL_NODE_PARAMS) {
+    cuGraphAddKernelNode 12000 "cuGraphAddKernelNode_v2" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, description: In<CUDA_KERNEL_NODE_PARAMS>) {
         add(result, of, behind, count, Body::Kernel(kernel_2(description)?))
     }
     /// What a kernel node does.
-    cuGraphKernelNodeGetParams 10000 "cuGraphKernelNodeGetParams" (handle: CUgraphNode, result: *mut CUDA_KERNEL_NODE_PARAMS_v1) {
+    cuGraphKernelNodeGetParams 10000 "cuGraphKernelNodeGetParams" (handle: CUgraphNode, result: Out<CUDA_KERNEL_NODE_PARAMS_v1>) {
         describe(&node(handle)?, result)
     }
     /// What a kernel node does.
     cuGraphKernelNodeGetParams 12000 "cuGraphKernelNodeGetParams_v2" (handle: CUgraphNode, result: *mut CUDA_KERNEL_NODE_PARAMS) {
-        describe(&node(handle)?, result.cast())?;
+        describe(&node(handle)?, Out::new(result.cast()))?;
         std::ptr::addr_of_mut!((*result).kern).write(std::ptr::null_mut());
         std::ptr::addr_of_mut!((*result).ctx).write(std::ptr::null_mut());
         Ok(())
     }
     /// Changes what a kernel node does.
-    cuGraphKernelNodeSetParams 10000 "cuGraphKernelNodeSetParams" (handle: CUgraphNode, description: *const CUDA_KERNEL_NODE_PARAMS_v1) {
+    cuGraphKernelNodeSetParams 10000 "cuGraphKernelNodeSetParams" (handle: CUgraphNode, description: In<CUDA_KERNEL_NODE_PARAMS_v1>) {
         node(handle)?.set_params(Body::Kernel(kernel(description)?))
     }
     /// Changes what a kernel node does.
-    cuGraphKernelNodeSetParams 12000 "cuGraphKernelNodeSetParams_v2" (handle: CUgraphNode, description: *const CUDA_KERNEL_NODE_PARAMS) {
+    cuGraphKernelNodeSetParams 12000 "cuGraphKernelNodeSetParams_v2" (handle: CUgraphNode, description: In<CUDA_KERNEL_NODE_PARAMS>) {
         node(handle)?.set_params(Body::Kernel(kernel_2(description)?))
     }
     /// Copies attributes from one kernel node to another: whether its blocks may wait for each other, and its clusters.
@@ -294,30 +289,30 @@ api! { API:
         if (1..=14).contains(&attribute) { Ok(()) } else { Err(INVALID) }
     }
     /// Adds a copy.
-    cuGraphAddMemcpyNode 10000 "cuGraphAddMemcpyNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, copy: *const CUDA_MEMCPY3D, _context: CUcontext) {
-        let body = Body::Copy(copy_3d(copy)?, Some(Box::new(read(copy)?)));
+    cuGraphAddMemcpyNode 10000 "cuGraphAddMemcpyNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, copy: In<CUDA_MEMCPY3D>, _context: CUcontext) {
+        let body = Body::Copy(copy_3d(copy.pointer())?, Some(Box::new(copy.read()?)));
         add(result, of, behind, count, body)
     }
     /// What a copy node does.
-    cuGraphMemcpyNodeGetParams 10000 "cuGraphMemcpyNodeGetParams" (handle: CUgraphNode, result: *mut CUDA_MEMCPY3D) {
+    cuGraphMemcpyNodeGetParams 10000 "cuGraphMemcpyNodeGetParams" (handle: CUgraphNode, result: Out<CUDA_MEMCPY3D>) {
         match node(handle)?.body() {
-            Body::Copy(_, Some(described)) => write(result, *described),
-            Body::Copy(copy, None) => write(result, copy.describe()),
+            Body::Copy(_, Some(described)) => result.write(*described),
+            Body::Copy(copy, None) => result.write(copy.describe()),
             _ => Err(INVALID),
         }
     }
     /// Changes what a copy node does.
-    cuGraphMemcpyNodeSetParams 10000 "cuGraphMemcpyNodeSetParams" (handle: CUgraphNode, copy: *const CUDA_MEMCPY3D) {
-        node(handle)?.set_params(Body::Copy(copy_3d(copy)?, Some(Box::new(read(copy)?))))
+    cuGraphMemcpyNodeSetParams 10000 "cuGraphMemcpyNodeSetParams" (handle: CUgraphNode, copy: In<CUDA_MEMCPY3D>) {
+        node(handle)?.set_params(Body::Copy(copy_3d(copy.pointer())?, Some(Box::new(copy.read()?))))
     }
     /// Adds a fill.
-    cuGraphAddMemsetNode 10000 "cuGraphAddMemsetNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, params: *const CUDA_MEMSET_NODE_PARAMS, _context: CUcontext) {
+    cuGraphAddMemsetNode 10000 "cuGraphAddMemsetNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, params: In<CUDA_MEMSET_NODE_PARAMS>, _context: CUcontext) {
         add(result, of, behind, count, Body::Fill(fill(params)?))
     }
     /// What a fill node does.
-    cuGraphMemsetNodeGetParams 10000 "cuGraphMemsetNodeGetParams" (handle: CUgraphNode, result: *mut CUDA_MEMSET_NODE_PARAMS) {
+    cuGraphMemsetNodeGetParams 10000 "cuGraphMemsetNodeGetParams" (handle: CUgraphNode, result: Out<CUDA_MEMSET_NODE_PARAMS>) {
         let Body::Fill(fill) = node(handle)?.body() else { return Err(INVALID) };
-        write(result, CUDA_MEMSET_NODE_PARAMS {
+        result.write(CUDA_MEMSET_NODE_PARAMS {
             dst: fill.address,
             pitch: fill.pitch as usize,
             value: fill.value,
@@ -327,70 +322,70 @@ api! { API:
         })
     }
     /// Changes what a fill node does.
-    cuGraphMemsetNodeSetParams 10000 "cuGraphMemsetNodeSetParams" (handle: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS) {
+    cuGraphMemsetNodeSetParams 10000 "cuGraphMemsetNodeSetParams" (handle: CUgraphNode, params: In<CUDA_MEMSET_NODE_PARAMS>) {
         node(handle)?.set_params(Body::Fill(fill(params)?))
     }
     /// Adds a call of a function of the program.
-    cuGraphAddHostNode 10000 "cuGraphAddHostNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, params: *const CUDA_HOST_NODE_PARAMS) {
-        let host = read(params)?;
+    cuGraphAddHostNode 10000 "cuGraphAddHostNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, params: In<CUDA_HOST_NODE_PARAMS>) {
+        let host = params.read()?;
         add(result, of, behind, count, Body::Host(HostFunction::new(host.fn_, host.userData)?))
     }
     /// What a host node calls.
-    cuGraphHostNodeGetParams 10000 "cuGraphHostNodeGetParams" (handle: CUgraphNode, result: *mut CUDA_HOST_NODE_PARAMS) {
+    cuGraphHostNodeGetParams 10000 "cuGraphHostNodeGetParams" (handle: CUgraphNode, result: Out<CUDA_HOST_NODE_PARAMS>) {
         let Body::Host(host) = node(handle)?.body() else { return Err(INVALID) };
         let (function, argument) = host.parts();
-        write(result, CUDA_HOST_NODE_PARAMS { fn_: function, userData: argument })
+        result.write(CUDA_HOST_NODE_PARAMS { fn_: function, userData: argument })
     }
     /// Changes what a host node calls.
-    cuGraphHostNodeSetParams 10000 "cuGraphHostNodeSetParams" (handle: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) {
-        let host = read(params)?;
+    cuGraphHostNodeSetParams 10000 "cuGraphHostNodeSetParams" (handle: CUgraphNode, params: In<CUDA_HOST_NODE_PARAMS>) {
+        let host = params.read()?;
         node(handle)?.set_params(Body::Host(HostFunction::new(host.fn_, host.userData)?))
     }
     /// Adds a graph as a node.
-    cuGraphAddChildGraphNode 10000 "cuGraphAddChildGraphNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, child: CUgraph) {
+    cuGraphAddChildGraphNode 10000 "cuGraphAddChildGraphNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, child: CUgraph) {
         let child = graph(child)?.copy()?;
         add(result, of, behind, count, Body::Child(child))
     }
     /// The graph of such a node.
-    cuGraphChildGraphNodeGetGraph 10000 "cuGraphChildGraphNodeGetGraph" (handle: CUgraphNode, result: *mut CUgraph) {
+    cuGraphChildGraphNodeGetGraph 10000 "cuGraphChildGraphNodeGetGraph" (handle: CUgraphNode, result: Out<CUgraph>) {
         let Body::Child(child) = node(handle)?.body() else { return Err(INVALID) };
         if GRAPHS.get::<()>(handle_of(&child)).is_none() {
             GRAPHS.insert::<()>(Arc::clone(&child));
         }
-        write(result, handle_of(&child))
+        result.write(handle_of(&child))
     }
     /// Adds a node that does nothing.
-    cuGraphAddEmptyNode 10000 "cuGraphAddEmptyNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize) {
+    cuGraphAddEmptyNode 10000 "cuGraphAddEmptyNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize) {
         add(result, of, behind, count, Body::Empty)
     }
     /// Adds the record of an event.
-    cuGraphAddEventRecordNode 11010 "cuGraphAddEventRecordNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, event: CUevent) {
+    cuGraphAddEventRecordNode 11010 "cuGraphAddEventRecordNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, event: CUevent) {
         add(result, of, behind, count, Body::Record(crate::event::event(event)?))
     }
     /// The event that a node records.
-    cuGraphEventRecordNodeGetEvent 11010 "cuGraphEventRecordNodeGetEvent" (handle: CUgraphNode, result: *mut CUevent) {
+    cuGraphEventRecordNodeGetEvent 11010 "cuGraphEventRecordNodeGetEvent" (handle: CUgraphNode, result: Out<CUevent>) {
         let Body::Record(event) = node(handle)?.body() else { return Err(INVALID) };
-        write(result, handle_of(&event))
+        result.write(handle_of(&event))
     }
     /// Changes the event that a node records.
     cuGraphEventRecordNodeSetEvent 11010 "cuGraphEventRecordNodeSetEvent" (handle: CUgraphNode, event: CUevent) {
         node(handle)?.set_params(Body::Record(crate::event::event(event)?))
     }
     /// Adds waiting for an event.
-    cuGraphAddEventWaitNode 11010 "cuGraphAddEventWaitNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, event: CUevent) {
+    cuGraphAddEventWaitNode 11010 "cuGraphAddEventWaitNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, event: CUevent) {
         add(result, of, behind, count, Body::Wait(crate::event::event(event)?))
     }
     /// The event that a node waits for.
-    cuGraphEventWaitNodeGetEvent 11010 "cuGraphEventWaitNodeGetEvent" (handle: CUgraphNode, result: *mut CUevent) {
+    cuGraphEventWaitNodeGetEvent 11010 "cuGraphEventWaitNodeGetEvent" (handle: CUgraphNode, result: Out<CUevent>) {
         let Body::Wait(event) = node(handle)?.body() else { return Err(INVALID) };
-        write(result, handle_of(&event))
+        result.write(handle_of(&event))
     }
     /// Changes the event that a node waits for.
     cuGraphEventWaitNodeSetEvent 11010 "cuGraphEventWaitNodeSetEvent" (handle: CUgraphNode, event: CUevent) {
         node(handle)?.set_params(Body::Wait(crate::event::event(event)?))
     }
     /// Adds memory of the graph.
-    cuGraphAddMemAllocNode 11040 "cuGraphAddMemAllocNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
+    cuGraphAddMemAllocNode 11040 "cuGraphAddMemAllocNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
         let body = alloc(description)?;
         add(result, of, behind, count, body)
     }
@@ -406,27 +401,27 @@ api! { API:
         Ok(())
     }
     /// Adds the end of the use of memory.
-    cuGraphAddMemFreeNode 11040 "cuGraphAddMemFreeNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, address: CUdeviceptr) {
+    cuGraphAddMemFreeNode 11040 "cuGraphAddMemFreeNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, address: CUdeviceptr) {
         driver()?.allocations.check(address, 1)?;
         add(result, of, behind, count, Body::Free(address))
     }
     /// The memory whose use ends.
-    cuGraphMemFreeNodeGetParams 11040 "cuGraphMemFreeNodeGetParams" (handle: CUgraphNode, result: *mut CUdeviceptr) {
+    cuGraphMemFreeNodeGetParams 11040 "cuGraphMemFreeNodeGetParams" (handle: CUgraphNode, result: Out<CUdeviceptr>) {
         let Body::Free(address) = node(handle)?.body() else { return Err(INVALID) };
-        write(result, address)
+        result.write(address)
     }
     /// Adds a node of any kind.
-    cuGraphAddNode 12020 "cuGraphAddNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *mut CUgraphNodeParams) {
+    cuGraphAddNode 12020 "cuGraphAddNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *mut CUgraphNodeParams) {
         let body = body(description)?;
         add(result, of, behind, count, body)
     }
     /// Adds a node of any kind.
-    cuGraphAddNode 12030 "cuGraphAddNode_v2" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
+    cuGraphAddNode 12030 "cuGraphAddNode_v2" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
         let body = body(description)?;
         add(result, of, behind, count, body)
     }
     /// Adds a node of any kind.
-    cuGraphAddNode 13040 "cuGraphAddNode_v3" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
+    cuGraphAddNode 13040 "cuGraphAddNode_v3" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
         let body = body(description)?;
         add(result, of, behind, count, body)
     }

@@ -11,7 +11,7 @@ use crate::Status;
 use crate::api::api;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
-use crate::pointers::write;
+use crate::pointers::Out;
 use crate::stream::HostFunction;
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
@@ -65,14 +65,14 @@ impl Graph {
 
 api! { API:
     /// Makes an object that a function of the program destroys when it has no users any more.
-    cuUserObjectCreate 11030 "cuUserObjectCreate" (result: *mut CUuserObject, object: *mut c_void, destroy: CUhostFn, users: c_uint, flags: c_uint) {
+    cuUserObjectCreate 11030 "cuUserObjectCreate" (result: Out<CUuserObject>, object: *mut c_void, destroy: CUhostFn, users: c_uint, flags: c_uint) {
         driver()?;
         if flags != 1 || users == 0 || users > i32::MAX as u32 {
             return Err(INVALID);
         }
         let object = UserObject { destroy: HostFunction::new(destroy, object)?, users: i64::from(users).into() };
         let object = Arc::new(object);
-        write(result, handle_of(&object))?;
+        result.write(handle_of(&object))?;
         OBJECTS.insert::<()>(object);
         Ok(())
     }
