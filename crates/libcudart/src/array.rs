@@ -4,12 +4,13 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use cudarc::driver::sys::{CUDA_ARRAY3D_DESCRIPTOR, CUarray_format};
 
+use crate::Handle;
 use crate::api::api;
 use crate::context::enter;
 use crate::driver::cu;
 use crate::error::Error;
+use crate::pointers::{In, Out};
 use crate::types::{ChannelDesc, Extent};
-use crate::{Handle, read, write};
 
 /// `cudaChannelFormatKind`
 const SIGNED: c_int = 0;
@@ -94,16 +95,8 @@ pub fn row_bytes(array: Handle) -> Result<usize, Error> {
 }
 
 /// The driver's description of a new array.
-///
-/// # Safety
-/// A non-null pointer must point to a description.
-unsafe fn described(
-    desc: *const ChannelDesc,
-    extent: Extent,
-    flags: c_uint,
-) -> Result<CUDA_ARRAY3D_DESCRIPTOR, Error> {
-    // SAFETY: the caller's promise.
-    let format = format_of(unsafe { read(desc) }?)?;
+fn described(desc: In<ChannelDesc>, extent: Extent, flags: c_uint) -> Result<CUDA_ARRAY3D_DESCRIPTOR, Error> {
+    let format = format_of(desc.read()?)?;
     Ok(CUDA_ARRAY3D_DESCRIPTOR {
         Width: extent.width,
         Height: extent.height,
@@ -120,19 +113,19 @@ api! { API:
         ChannelDesc { x, y, z, w, kind }
     }
     /// Makes an array of rows.
-    cudaMallocArray(array: *mut Handle, desc: *const ChannelDesc, width: usize, height: usize, flags: c_uint) {
+    cudaMallocArray(array: *mut Handle, desc: In<ChannelDesc>, width: usize, height: usize, flags: c_uint) {
         enter()?;
         let descriptor = described(desc, Extent { width, height, depth: 0 }, flags)?;
         cu!(cuArray3DCreate_v2(array, &raw const descriptor))
     }
     /// Makes an array of slices or layers.
-    cudaMalloc3DArray(array: *mut Handle, desc: *const ChannelDesc, extent: Extent, flags: c_uint) {
+    cudaMalloc3DArray(array: *mut Handle, desc: In<ChannelDesc>, extent: Extent, flags: c_uint) {
         enter()?;
         let descriptor = described(desc, extent, flags)?;
         cu!(cuArray3DCreate_v2(array, &raw const descriptor))
     }
     /// Makes an array of levels.
-    cudaMallocMipmappedArray(array: *mut Handle, desc: *const ChannelDesc, extent: Extent, levels: c_uint, flags: c_uint) {
+    cudaMallocMipmappedArray(array: *mut Handle, desc: In<ChannelDesc>, extent: Extent, levels: c_uint, flags: c_uint) {
         enter()?;
         let descriptor = described(desc, extent, flags)?;
         cu!(cuMipmappedArrayCreate(array, &raw const descriptor, levels))
@@ -159,22 +152,19 @@ api! { API:
         cu!(cuMipmappedArrayDestroy(array))
     }
     /// What the elements of an array are.
-    cudaGetChannelDesc(desc: *mut ChannelDesc, array: Handle) {
+    cudaGetChannelDesc(desc: Out<ChannelDesc>, array: Handle) {
         enter()?;
         let descriptor = descriptor(array)?;
-        write(desc, desc_of(descriptor.Format, descriptor.NumChannels))
+        desc.write(desc_of(descriptor.Format, descriptor.NumChannels))
     }
     /// What an array is.
-    cudaArrayGetInfo(desc: *mut ChannelDesc, extent: *mut Extent, flags: *mut c_uint, array: Handle) {
+    cudaArrayGetInfo(desc: Out<ChannelDesc>, extent: Out<Extent>, flags: Out<c_uint>, array: Handle) {
         enter()?;
         let descriptor = descriptor(array)?;
-        if !desc.is_null() {
-            write(desc, desc_of(descriptor.Format, descriptor.NumChannels))?;
-        }
-        if !extent.is_null() {
-            write(extent, Extent { width: descriptor.Width, height: descriptor.Height, depth: descriptor.Depth })?;
-        }
-        if flags.is_null() { Ok(()) } else { write(flags, descriptor.Flags) }
+        desc.write_if_wanted(desc_of(descriptor.Format, descriptor.NumChannels));
+        extent.write_if_wanted(Extent { width: descriptor.Width, height: descriptor.Height, depth: descriptor.Depth });
+        flags.write_if_wanted(descriptor.Flags);
+        Ok(())
     }
     /// A plane of an array.
     cudaArrayGetPlane(plane: *mut Handle, array: Handle, index: c_uint) {

@@ -9,9 +9,10 @@ use crate::array::element_bytes;
 use crate::context::enter;
 use crate::driver::cu;
 use crate::error::Error;
+use crate::pointers::In;
 use crate::registry::variable;
 use crate::types::{Extent, Memcpy3D, Memcpy3DPeer, PitchedPtr};
-use crate::{Handle, NULL, read};
+use crate::{Handle, NULL};
 
 /// `cudaMemcpyKind`
 const HOST_TO_HOST: c_int = 0;
@@ -327,10 +328,9 @@ unsafe fn array_bytes(
 
 /// # Safety
 /// As for `cudaMemcpy3DPeer`.
-unsafe fn copy_peer(copy: *const Memcpy3DPeer, when: When) -> Result<(), Error> {
+unsafe fn copy_peer(copy: In<Memcpy3DPeer>, when: When) -> Result<(), Error> {
     enter()?;
-    // SAFETY: the caller's promise.
-    let copy = unsafe { read(copy) }?;
+    let copy = copy.read()?;
     crate::context::check_device(copy.from_device)?;
     crate::context::check_device(copy.to_device)?;
     let to = (Side::of(copy.to_array, copy.to)?, copy.to_position);
@@ -446,21 +446,21 @@ api! { API:
         array_bytes(from, [x, y], to, bytes, false, kind, When::on(stream, default))
     }
     /// Copies slices of rows.
-    cudaMemcpy3D / cudaMemcpy3D_ptds (copy: *const Memcpy3D) |default| {
+    cudaMemcpy3D / cudaMemcpy3D_ptds (copy: In<Memcpy3D>) |default| {
         enter()?;
-        perform(described(&read(copy)?), When::now(default))
+        perform(described(&copy.read()?), When::now(default))
     }
     /// Copies slices of rows, in the order of a stream.
-    cudaMemcpy3DAsync / cudaMemcpy3DAsync_ptsz (copy: *const Memcpy3D, stream: Handle) |default| {
+    cudaMemcpy3DAsync / cudaMemcpy3DAsync_ptsz (copy: In<Memcpy3D>, stream: Handle) |default| {
         enter()?;
-        perform(described(&read(copy)?), When::on(stream, default))
+        perform(described(&copy.read()?), When::on(stream, default))
     }
     /// Copies slices of rows between devices.
-    cudaMemcpy3DPeer / cudaMemcpy3DPeer_ptds (copy: *const Memcpy3DPeer) |default| {
+    cudaMemcpy3DPeer / cudaMemcpy3DPeer_ptds (copy: In<Memcpy3DPeer>) |default| {
         copy_peer(copy, When::now(default))
     }
     /// Copies slices of rows between devices, in the order of a stream.
-    cudaMemcpy3DPeerAsync / cudaMemcpy3DPeerAsync_ptsz (copy: *const Memcpy3DPeer, stream: Handle) |default| {
+    cudaMemcpy3DPeerAsync / cudaMemcpy3DPeerAsync_ptsz (copy: In<Memcpy3DPeer>, stream: Handle) |default| {
         copy_peer(copy, When::on(stream, default))
     }
 }

@@ -6,7 +6,8 @@ use crate::api::api;
 use crate::context::{bind, check_device, device, device_count, enter, primary, reset, start};
 use crate::driver::cu;
 use crate::error::Error;
-use crate::{Handle, NULL, write};
+use crate::pointers::{In, Out};
+use crate::{Handle, NULL};
 
 /// The versions that the libraries report: those of the headers whose functions they have.
 pub const VERSION_12: c_int = 12090;
@@ -37,13 +38,13 @@ unsafe fn entry_point(
 
 api! { API:
     /// How many devices there are.
-    cudaGetDeviceCount(count: *mut c_int) {
-        write(count, 0)?;
-        write(count, device_count()?)
+    cudaGetDeviceCount(count: Out<c_int>) {
+        count.write(0)?;
+        count.write(device_count()?)
     }
     /// The device of this thread.
-    cudaGetDevice(result: *mut c_int) {
-        write(result, device()?)
+    cudaGetDevice(result: Out<c_int>) {
+        result.write(device()?)
     }
     /// Makes a device that of this thread.
     cudaSetDevice(device: c_int) {
@@ -60,17 +61,17 @@ api! { API:
     /// Which devices may be chosen for the program: all.
     cudaSetValidDevices(devices: *mut c_int, count: c_int) {
         for i in 0..usize::try_from(count).map_err(|_| Error::INVALID_VALUE)? {
-            check_device(crate::read(devices.wrapping_add(i))?)?;
+            check_device(In::new(devices.wrapping_add(i)).read()?)?;
         }
         Ok(())
     }
     /// The device that fits best: they are all the same.
-    cudaChooseDevice(result: *mut c_int, properties: *const c_void) {
+    cudaChooseDevice(result: Out<c_int>, properties: *const c_void) {
         if properties.is_null() {
             return Err(Error::INVALID_VALUE);
         }
         check_device(0)?;
-        write(result, 0)
+        result.write(0)
     }
     /// Sets the flags of the device of this thread.
     cudaSetDeviceFlags(flags: c_uint) {
@@ -210,20 +211,20 @@ api! { API:
         cu!(cuFlushGPUDirectRDMAWrites(target, scope))
     }
     /// The CUDA version of the driver; 0 if there is none.
-    cudaDriverGetVersion(version: *mut c_int) {
-        write(version, 0)?;
+    cudaDriverGetVersion(version: Out<c_int>) {
+        version.write(0)?;
         match cu!(cuDriverGetVersion(version)) {
             Err(Error::INSUFFICIENT_DRIVER) => Ok(()),
             other => other,
         }
     }
     /// The CUDA version of the runtime.
-    cudaRuntimeGetVersion_12[12 as cudaRuntimeGetVersion](version: *mut c_int) {
-        write(version, VERSION_12)
+    cudaRuntimeGetVersion_12[12 as cudaRuntimeGetVersion](version: Out<c_int>) {
+        version.write(VERSION_12)
     }
     /// The CUDA version of the runtime.
-    cudaRuntimeGetVersion_13[13 as cudaRuntimeGetVersion](version: *mut c_int) {
-        write(version, VERSION_13)
+    cudaRuntimeGetVersion_13[13 as cudaRuntimeGetVersion](version: Out<c_int>) {
+        version.write(VERSION_13)
     }
     /// Looks a function of the driver up, as of CUDA 12.9.
     cudaGetDriverEntryPoint_12 / cudaGetDriverEntryPoint_12_ptsz [12 as cudaGetDriverEntryPoint / cudaGetDriverEntryPoint_ptsz] (
@@ -244,8 +245,8 @@ api! { API:
         entry_point(name, result, version as c_int, flags_of(flags, default), found)
     }
     /// Tables that NVIDIA's own libraries ask for: there are none here.
-    cudaGetExportTable(result: *mut Handle, _id: *const c_void) {
-        write(result, NULL)?;
+    cudaGetExportTable(result: Out<Handle>, _id: *const c_void) {
+        result.write(NULL)?;
         Err(Error::NOT_SUPPORTED)
     }
     /// Lets a profiler begin: there is none.

@@ -2,14 +2,15 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
+use crate::Handle;
 use crate::api::{Default, api};
 use crate::context::enter;
 use crate::driver::cu;
 use crate::error::Error;
 use crate::launch::of_driver;
+use crate::pointers::{In, Out};
 use crate::registry::{function, kernel};
 use crate::types::{FuncAttributes, LaunchConfig};
-use crate::{Handle, write};
 
 /// The function of a host address. If there is none, the error is that of an invalid device function.
 fn known(host: *const c_void) -> Result<Handle, Error> {
@@ -67,8 +68,8 @@ unsafe fn active_blocks(
 
 api! { API:
     /// The attributes of a kernel.
-    cudaFuncGetAttributes(result: *mut FuncAttributes, host: *const c_void) {
-        write(result, attributes(host)?)
+    cudaFuncGetAttributes(result: Out<FuncAttributes>, host: *const c_void) {
+        result.write(attributes(host)?)
     }
     /// Changes an attribute of a kernel.
     cudaFuncSetAttribute(host: *const c_void, attribute: c_int, value: c_int) {
@@ -112,13 +113,13 @@ api! { API:
         cu!(cuOccupancyAvailableDynamicSMemPerBlock(result, known(host)?, blocks, block))
     }
     /// The largest cluster of a kernel.
-    cudaOccupancyMaxPotentialClusterSize(result: *mut c_int, host: *const c_void, config: *const LaunchConfig) {
+    cudaOccupancyMaxPotentialClusterSize(result: *mut c_int, host: *const c_void, config: In<LaunchConfig>) {
         let function = known(host)?;
         let config = of_driver(config, Default::Legacy)?;
         cu!(cuOccupancyMaxPotentialClusterSize(result, function, &raw const config))
     }
     /// How many clusters of a kernel run at a time.
-    cudaOccupancyMaxActiveClusters(result: *mut c_int, host: *const c_void, config: *const LaunchConfig) {
+    cudaOccupancyMaxActiveClusters(result: *mut c_int, host: *const c_void, config: In<LaunchConfig>) {
         let function = known(host)?;
         let config = of_driver(config, Default::Legacy)?;
         cu!(cuOccupancyMaxActiveClusters(result, function, &raw const config))

@@ -9,9 +9,10 @@ use crate::api::{Default, api};
 use crate::context::enter;
 use crate::driver::cu;
 use crate::error::Error;
+use crate::pointers::{In, Out};
 use crate::registry::kernel;
 use crate::types::{Dim3, LaunchConfig};
-use crate::{Handle, NULL, read, write};
+use crate::{Handle, NULL};
 
 /// The launch configuration in `<<<...>>>`.
 #[derive(Clone, Copy)]
@@ -68,12 +69,8 @@ unsafe fn launch(
 }
 
 /// Converts a configuration with attributes to the driver's. The attributes themselves are the same.
-///
-/// # Safety
-/// A non-null pointer must point to a configuration.
-pub unsafe fn of_driver(config: *const LaunchConfig, default: Default) -> Result<CUlaunchConfig, Error> {
-    // SAFETY: the caller's promise.
-    let LaunchConfig { grid, block, shared, stream, attributes, count } = unsafe { read(config) }?;
+pub fn of_driver(config: In<LaunchConfig>, default: Default) -> Result<CUlaunchConfig, Error> {
+    let LaunchConfig { grid, block, shared, stream, attributes, count } = config.read()?;
     Ok(CUlaunchConfig {
         gridDimX: grid.x,
         gridDimY: grid.y,
@@ -95,12 +92,12 @@ api! { API:
         0
     }
     /// Takes back what `<<<...>>>` said.
-    __cudaPopCallConfiguration(grid: *mut Dim3, block: *mut Dim3, shared: *mut usize, stream: *mut Handle) {
+    __cudaPopCallConfiguration(grid: Out<Dim3>, block: Out<Dim3>, shared: Out<usize>, stream: Out<Handle>) {
         let last = CONFIGURATIONS.with_borrow_mut(Vec::pop).ok_or(Error::MISSING_CONFIGURATION)?;
-        write(grid, last.grid)?;
-        write(block, last.block)?;
-        write(shared, last.shared)?;
-        write(stream, last.stream)
+        grid.write(last.grid)?;
+        block.write(last.block)?;
+        shared.write(last.shared)?;
+        stream.write(last.stream)
     }
     /// Launches a kernel.
     cudaLaunchKernel / cudaLaunchKernel_ptsz (
@@ -121,9 +118,9 @@ api! { API:
         launch(host, Configuration { grid, block, shared, stream: default.of(stream) }, arguments, true)
     }
     /// Launches a kernel with attributes.
-    cudaLaunchKernelExC / cudaLaunchKernelExC_ptsz (config: *const LaunchConfig, host: *const c_void, arguments: *mut Handle) |default| {
+    cudaLaunchKernelExC / cudaLaunchKernelExC_ptsz (config: In<LaunchConfig>, host: *const c_void, arguments: *mut Handle) |default| {
         enter()?;
-        let block = read(config)?.block;
+        let block = config.read()?.block;
         let config = of_driver(config, default)?;
         let kernel = kernel(host)?;
         cu!(cuLaunchKernelEx(&raw const config, kernel, arguments, NULL)).map_err(|error| refused(error, block))

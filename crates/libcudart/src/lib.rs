@@ -24,6 +24,7 @@ pub mod log;
 pub mod memory;
 mod names;
 pub mod nodes;
+mod pointers;
 pub mod pool;
 pub mod properties;
 pub mod registry;
@@ -35,7 +36,6 @@ pub mod unsupported;
 use std::ffi::c_void;
 
 pub use api::{Function, functions};
-use error::Error;
 
 /// A handle of a driver object.
 pub type Handle = *mut c_void;
@@ -63,34 +63,3 @@ static TABLES: &[&[Function]] = &[
     texture::API,
     unsupported::API,
 ];
-
-/// Writes a result to a place of the program.
-///
-/// # Errors
-/// If the pointer is null.
-///
-/// # Safety
-/// A non-null pointer must point to a place for a `T`.
-unsafe fn write<T>(place: *mut T, value: T) -> Result<(), Error> {
-    if place.is_null() {
-        return Err(Error::INVALID_VALUE);
-    }
-    // SAFETY: the caller's promise.
-    unsafe { place.write(value) };
-    Ok(())
-}
-
-/// Reads a value of the program.
-///
-/// # Errors
-/// If the pointer is null.
-///
-/// # Safety
-/// A non-null pointer must point to a `T`.
-unsafe fn read<T: Copy>(place: *const T) -> Result<T, Error> {
-    if place.is_null() {
-        return Err(Error::INVALID_VALUE);
-    }
-    // SAFETY: the caller's promise.
-    Ok(unsafe { place.read() })
-}

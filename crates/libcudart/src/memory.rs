@@ -8,8 +8,9 @@ use crate::api::{Default, api};
 use crate::context::{check_device, enter};
 use crate::driver::cu;
 use crate::error::Error;
+use crate::pointers::{In, Out};
 use crate::types::{Extent, MemLocation, PitchedPtr};
-use crate::{Handle, NULL, write};
+use crate::{Handle, NULL};
 
 /// The numbers of `cudaMemoryType`.
 const UNREGISTERED: c_int = 0;
@@ -74,33 +75,27 @@ fn location(device: c_int) -> MemLocation {
     if device < 0 { MemLocation { kind: HOST, id: 0 } } else { MemLocation { kind: DEVICE, id: device } }
 }
 
-/// # Safety
-/// As for `cudaMalloc3D`.
-unsafe fn allocate_rows(
-    pointer: *mut *mut c_void,
-    pitch: *mut usize,
+fn allocate_rows(
+    pointer: Out<*mut c_void>,
+    pitch: Out<usize>,
     width: usize,
     height: usize,
 ) -> Result<(), Error> {
     enter()?;
     if width == 0 || height == 0 {
-        // SAFETY: the caller's promise.
-        return unsafe { write(pointer, NULL).and_then(|()| write(pitch, 0)) };
+        return pointer.write(NULL).and_then(|()| pitch.write(0));
     }
-    // SAFETY: the caller's promise.
-    unsafe { cu!(cuMemAllocPitch_v2(pointer, pitch, width, height, 16)) }
+    // SAFETY: the program promises both places.
+    unsafe { cu!(cuMemAllocPitch_v2(pointer.pointer(), pitch.pointer(), width, height, 16)) }
 }
 
-/// # Safety
-/// As for `cudaMallocHost`.
-unsafe fn allocate_host(pointer: *mut *mut c_void, bytes: usize, flags: c_uint) -> Result<(), Error> {
+fn allocate_host(pointer: Out<*mut c_void>, bytes: usize, flags: c_uint) -> Result<(), Error> {
     enter()?;
     if bytes == 0 {
-        // SAFETY: the caller's promise.
-        return unsafe { write(pointer, NULL) };
+        return pointer.write(NULL);
     }
-    // SAFETY: the caller's promise.
-    unsafe { cu!(cuMemHostAlloc(pointer, bytes, flags)) }
+    // SAFETY: the program promises the place.
+    unsafe { cu!(cuMemHostAlloc(pointer.pointer(), bytes, flags)) }
 }
 
 /// # Safety
@@ -119,12 +114,12 @@ unsafe fn prefetch(
 
 api! { API:
     /// Allocates device memory.
-    cudaMalloc(pointer: *mut *mut c_void, bytes: usize) {
+    cudaMalloc(pointer: Out<*mut c_void>, bytes: usize) {
         enter()?;
         if bytes == 0 {
-            return write(pointer, NULL);
+            return pointer.write(NULL);
         }
-        cu!(cuMemAlloc_v2(pointer, bytes))
+        cu!(cuMemAlloc_v2(pointer.pointer(), bytes))
     }
     /// Gives device memory back.
     cudaFree(pointer: *mut c_void) {
@@ -132,15 +127,15 @@ api! { API:
         cu!(cuMemFree_v2(pointer))
     }
     /// Allocates rows of device memory that begin at aligned addresses.
-    cudaMallocPitch(pointer: *mut *mut c_void, pitch: *mut usize, width: usize, height: usize) {
+    cudaMallocPitch(pointer: Out<*mut c_void>, pitch: Out<usize>, width: usize, height: usize) {
         allocate_rows(pointer, pitch, width, height)
     }
     /// Allocates slices of rows of device memory.
-    cudaMalloc3D(result: *mut PitchedPtr, extent: Extent) {
+    cudaMalloc3D(result: Out<PitchedPtr>, extent: Extent) {
         let rows = extent.height.checked_mul(extent.depth).ok_or(Error::INVALID_VALUE)?;
         let (mut pointer, mut pitch) = (NULL, 0);
-        allocate_rows(&raw mut pointer, &raw mut pitch, extent.width, rows)?;
-        write(result, PitchedPtr { pointer, pitch, width: extent.width, height: extent.height })
+        allocate_rows(Out::new(&raw mut pointer), Out::new(&raw mut pitch), extent.width, rows)?;
+        result.write(PitchedPtr { pointer, pitch, width: extent.width, height: extent.height })
     }
     /// Allocates memory that host and device reach at one address.
     cudaMallocManaged(pointer: *mut *mut c_void, bytes: usize, flags: c_uint) {
@@ -148,11 +143,11 @@ api! { API:
         cu!(cuMemAllocManaged(pointer, bytes, flags))
     }
     /// Allocates pinned memory of the host.
-    cudaMallocHost(pointer: *mut *mut c_void, bytes: usize) {
+    cudaMallocHost(pointer: Out<*mut c_void>, bytes: usize) {
         allocate_host(pointer, bytes, 0)
     }
     /// Allocates pinned memory of the host, with flags.
-    cudaHostAlloc(pointer: *mut *mut c_void, bytes: usize, flags: c_uint) {
+    cudaHostAlloc(pointer: Out<*mut c_void>, bytes: usize, flags: c_uint) {
         allocate_host(pointer, bytes, flags)
     }
     /// Gives pinned memory back.
@@ -186,13 +181,13 @@ api! { API:
         cu!(cuMemGetInfo_v2(free, total))
     }
     /// What is known of a pointer, in the structure of CUDA 12.
-    cudaPointerGetAttributes_12[12 as cudaPointerGetAttributes](result: *mut PointerAttributes, pointer: *const c_void) {
-        write(result, pointer_attributes(pointer)?)
+    cudaPointerGetAttributes_12[12 as cudaPointerGetAttributes](result: Out<PointerAttributes>, pointer: *const c_void) {
+        result.write(pointer_attributes(pointer)?)
     }
     /// What is known of a pointer, in the structure of CUDA 13.
-    cudaPointerGetAttributes_13[13 as cudaPointerGetAttributes](result: *mut PointerAttributes, pointer: *const c_void) {
-        write(result, pointer_attributes(pointer)?)?;
-        result.add(1).cast::<u8>().write_bytes(0, RESERVED_13);
+    cudaPointerGetAttributes_13[13 as cudaPointerGetAttributes](result: Out<PointerAttributes>, pointer: *const c_void) {
+        result.write(pointer_attributes(pointer)?)?;
+        result.pointer().add(1).cast::<u8>().write_bytes(0, RESERVED_13);
         Ok(())
     }
     /// Advice on the use of managed memory.
@@ -268,9 +263,9 @@ api! { API:
         cu!(cuIpcCloseMemHandle(pointer))
     }
     /// The widest texture of linear memory.
-    cudaDeviceGetTexture1DLinearMaxWidth(result: *mut usize, desc: *const crate::types::ChannelDesc, device: c_int) {
+    cudaDeviceGetTexture1DLinearMaxWidth(result: *mut usize, desc: In<crate::types::ChannelDesc>, device: c_int) {
         check_device(device)?;
-        let format = crate::array::format_of(crate::read(desc)?)?;
+        let format = crate::array::format_of(desc.read()?)?;
         cu!(cuDeviceGetTexture1DLinearMaxWidth(result, format.format, format.channels, device))
     }
 }

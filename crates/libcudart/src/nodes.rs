@@ -10,17 +10,14 @@ use crate::context::enter;
 use crate::copy::{described, from_symbol, linear, to_symbol};
 use crate::driver::cu;
 use crate::error::Error;
+use crate::pointers::{In, Out};
 use crate::registry::{host_of, kernel};
 use crate::types::{Dim3, KernelNode, Memcpy3D};
-use crate::{Handle, NULL, read, write};
+use crate::{Handle, NULL};
 
 /// Converts the parameters of a kernel node to the driver's.
-///
-/// # Safety
-/// A non-null pointer must point to valid parameters.
-unsafe fn kernel_params(params: *const KernelNode) -> Result<CUDA_KERNEL_NODE_PARAMS, Error> {
-    // SAFETY: the caller's promise.
-    let KernelNode { host, grid, block, shared, arguments, extra } = unsafe { read(params) }?;
+fn kernel_params(params: In<KernelNode>) -> Result<CUDA_KERNEL_NODE_PARAMS, Error> {
+    let KernelNode { host, grid, block, shared, arguments, extra } = params.read()?;
     let kernel = kernel(host)?;
     // SAFETY: all zeros is a valid value: it has only numbers and pointers.
     let mut params = unsafe { std::mem::zeroed::<CUDA_KERNEL_NODE_PARAMS>() };
@@ -167,11 +164,11 @@ unsafe fn with_params(
     let context = context()?;
     // SAFETY: the caller's promise; the union has room for each of its members.
     unsafe {
-        let mut of_driver = read(params)?;
+        let mut of_driver = In::new(params).read()?;
         let (from, to) = ((&raw const (*params).union), (&raw mut of_driver.union));
         match of_driver.kind {
             KERNEL => {
-                let mut kernel = kernel_params(from.cast::<KernelNode>())?;
+                let mut kernel = kernel_params(In::new(from.cast()))?;
                 kernel.ctx = context.cast();
                 of_driver.union = [0; 30];
                 to.cast::<CUDA_KERNEL_NODE_PARAMS>().write(kernel);
@@ -225,19 +222,19 @@ api! { API:
         with_params(params, |params| cu!(cuGraphExecNodeSetParams(graph, node, params)))
     }
     /// Adds a node that launches a kernel.
-    cudaGraphAddKernelNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *const KernelNode) {
+    cudaGraphAddKernelNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: In<KernelNode>) {
         enter()?;
         let params = kernel_params(params)?;
         cu!(cuGraphAddKernelNode_v2(node, graph, dependencies, count, &raw const params))
     }
     /// What a node launches.
-    cudaGraphKernelNodeGetParams(node: Handle, result: *mut KernelNode) {
+    cudaGraphKernelNodeGetParams(node: Handle, result: Out<KernelNode>) {
         enter()?;
         // SAFETY: all zeros is a valid value: it has only numbers and pointers.
     let mut params = unsafe { std::mem::zeroed::<CUDA_KERNEL_NODE_PARAMS>() };
         cu!(cuGraphKernelNodeGetParams_v2(node, &raw mut params))?;
         let handle = if params.kern.is_null() { params.func.cast() } else { params.kern.cast() };
-        write(result, KernelNode {
+        result.write(KernelNode {
             host: host_of(handle),
             grid: Dim3 { x: params.gridDimX, y: params.gridDimY, z: params.gridDimZ },
             block: Dim3 { x: params.blockDimX, y: params.blockDimY, z: params.blockDimZ },
@@ -247,13 +244,13 @@ api! { API:
         })
     }
     /// Changes what a node launches.
-    cudaGraphKernelNodeSetParams(node: Handle, params: *const KernelNode) {
+    cudaGraphKernelNodeSetParams(node: Handle, params: In<KernelNode>) {
         enter()?;
         let params = kernel_params(params)?;
         cu!(cuGraphKernelNodeSetParams_v2(node, &raw const params))
     }
     /// Changes what a node of an executable graph launches.
-    cudaGraphExecKernelNodeSetParams(graph: Handle, node: Handle, params: *const KernelNode) {
+    cudaGraphExecKernelNodeSetParams(graph: Handle, node: Handle, params: In<KernelNode>) {
         enter()?;
         let params = kernel_params(params)?;
         cu!(cuGraphExecKernelNodeSetParams_v2(graph, node, &raw const params))
@@ -274,9 +271,9 @@ api! { API:
         cu!(cuGraphKernelNodeSetAttribute(node, attribute, value))
     }
     /// Adds a node that copies.
-    cudaGraphAddMemcpyNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *const Memcpy3D) {
+    cudaGraphAddMemcpyNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: In<Memcpy3D>) {
         enter()?;
-        add_copy(node, graph, dependencies, count, described(&read(params)?))
+        add_copy(node, graph, dependencies, count, described(&params.read()?))
     }
     /// Adds a node that copies bytes.
     cudaGraphAddMemcpyNode1D(
@@ -302,16 +299,16 @@ api! { API:
         add_copy(node, graph, dependencies, count, from_symbol(to, symbol, bytes, offset, kind))
     }
     /// What a node copies.
-    cudaGraphMemcpyNodeGetParams(node: Handle, result: *mut Memcpy3D) {
+    cudaGraphMemcpyNodeGetParams(node: Handle, result: Out<Memcpy3D>) {
         enter()?;
         let mut copy = std::mem::MaybeUninit::<CUDA_MEMCPY3D>::uninit();
         cu!(cuGraphMemcpyNodeGetParams(node, copy.as_mut_ptr()))?;
-        write(result, copy_of_driver(&copy.assume_init()))
+        result.write(copy_of_driver(&copy.assume_init()))
     }
     /// Changes what a node copies.
-    cudaGraphMemcpyNodeSetParams(node: Handle, params: *const Memcpy3D) {
+    cudaGraphMemcpyNodeSetParams(node: Handle, params: In<Memcpy3D>) {
         enter()?;
-        set_copy(node, described(&read(params)?))
+        set_copy(node, described(&params.read()?))
     }
     /// Changes what a node copies, to bytes.
     cudaGraphMemcpyNodeSetParams1D(node: Handle, to: *mut c_void, from: *const c_void, bytes: usize, kind: c_int) {
@@ -329,9 +326,9 @@ api! { API:
         set_copy(node, from_symbol(to, symbol, bytes, offset, kind))
     }
     /// Changes what a node of an executable graph copies.
-    cudaGraphExecMemcpyNodeSetParams(graph: Handle, node: Handle, params: *const Memcpy3D) {
+    cudaGraphExecMemcpyNodeSetParams(graph: Handle, node: Handle, params: In<Memcpy3D>) {
         enter()?;
-        set_exec_copy(graph, node, described(&read(params)?))
+        set_exec_copy(graph, node, described(&params.read()?))
     }
     /// Changes what a node of an executable graph copies, to bytes.
     cudaGraphExecMemcpyNodeSetParams1D(graph: Handle, node: Handle, to: *mut c_void, from: *const c_void, bytes: usize, kind: c_int) {

@@ -10,6 +10,7 @@ use crate::context::enter;
 use crate::driver::cu;
 use crate::error::Error;
 use crate::log::log;
+use crate::pointers::Out;
 use crate::{Handle, NULL};
 
 /// A fat binary of the program.
@@ -227,26 +228,26 @@ api! { API:
         1
     }
     /// Address of a variable on the device.
-    cudaGetSymbolAddress(result: *mut u64, symbol: *const c_void) {
+    cudaGetSymbolAddress(result: Out<u64>, symbol: *const c_void) {
         let (address, _) = variable(symbol)?;
-        crate::write(result, address)
+        result.write(address)
     }
     /// Bytes of a variable.
-    cudaGetSymbolSize(result: *mut usize, symbol: *const c_void) {
+    cudaGetSymbolSize(result: Out<usize>, symbol: *const c_void) {
         let (_, bytes) = variable(symbol)?;
-        crate::write(result, bytes)
+        result.write(bytes)
     }
     /// The kernel that an address of the host stands for.
-    cudaGetKernel(result: *mut Handle, host: *const c_void) {
-        crate::write(result, kernel(host)?)
+    cudaGetKernel(result: Out<Handle>, host: *const c_void) {
+        result.write(kernel(host)?)
     }
     /// The kernel that an address of the host stands for.
-    __cudaGetKernel(result: *mut Handle, host: *const c_void) {
-        crate::write(result, kernel(host)?)
+    __cudaGetKernel(result: Out<Handle>, host: *const c_void) {
+        result.write(kernel(host)?)
     }
     /// The function of a kernel in the current context.
-    cudaGetFuncBySymbol(result: *mut Handle, host: *const c_void) {
-        crate::write(result, function(host)?)
+    cudaGetFuncBySymbol(result: Out<Handle>, host: *const c_void) {
+        result.write(function(host)?)
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
+use crate::Handle;
 use crate::api::api;
 use crate::context::{device, enter};
 use crate::driver::cu;
 use crate::error::Error;
-use crate::{Handle, write};
+use crate::pointers::Out;
 
 /// The capture state of a stream.
 ///
@@ -104,10 +105,10 @@ api! { API:
         cu!(cuStreamGetId(default.of(stream), id))
     }
     /// The device of a stream.
-    cudaStreamGetDevice / cudaStreamGetDevice_ptsz (stream: Handle, result: *mut c_int) |default| {
+    cudaStreamGetDevice / cudaStreamGetDevice_ptsz (stream: Handle, result: Out<c_int>) |default| {
         enter()?;
         match default.of(stream).addr() {
-            0..=2 => write(result, device()?),
+            0..=2 => result.write(device()?),
             _ => cu!(cuStreamGetDevice(stream, result)),
         }
     }

@@ -9,8 +9,8 @@ use crate::array::{desc_of, format_of};
 use crate::context::enter;
 use crate::driver::cu;
 use crate::error::Error;
+use crate::pointers::{In, Out};
 use crate::types::{ChannelDesc, TextureDesc};
-use crate::{read, write};
 
 /// `cudaResourceType`; the driver has the same numbers.
 const ARRAY: c_int = 0;
@@ -82,11 +82,8 @@ const SEAMLESS_CUBEMAP: c_uint = 0x40;
 /// `cudaReadModeElementType`
 const ELEMENT_TYPE: c_int = 0;
 
-/// # Safety
-/// A non-null pointer must point to a `cudaResourceDesc`.
-unsafe fn resource(desc: *const ResourceDesc) -> Result<DriverResourceDesc, Error> {
-    // SAFETY: the caller's promise.
-    let ResourceDesc { kind, pointer, desc, sizes } = unsafe { read(desc) }?;
+fn resource(desc: In<ResourceDesc>) -> Result<DriverResourceDesc, Error> {
+    let ResourceDesc { kind, pointer, desc, sizes } = desc.read()?;
     let mut resource =
         DriverResourceDesc { kind, pointer, format: 0, channels: 0, sizes: [0; 3], rest: [0; 88], flags: 0 };
     match kind {
@@ -101,9 +98,7 @@ unsafe fn resource(desc: *const ResourceDesc) -> Result<DriverResourceDesc, Erro
     Ok(resource)
 }
 
-/// # Safety
-/// A non-null pointer must point to a place for a `cudaResourceDesc`.
-unsafe fn tell_resource(result: *mut ResourceDesc, resource: &DriverResourceDesc) -> Result<(), Error> {
+fn tell_resource(result: Out<ResourceDesc>, resource: &DriverResourceDesc) -> Result<(), Error> {
     // SAFETY: the driver only returns formats that have a name in the enumeration.
     let format = unsafe { std::mem::transmute::<c_int, CUarray_format>(resource.format.max(1)) };
     let desc = match resource.kind {
@@ -111,8 +106,7 @@ unsafe fn tell_resource(result: *mut ResourceDesc, resource: &DriverResourceDesc
         _ => ChannelDesc::default(),
     };
     let DriverResourceDesc { kind, pointer, sizes, .. } = *resource;
-    // SAFETY: the caller's promise.
-    unsafe { write(result, ResourceDesc { kind, pointer, desc, sizes }) }
+    result.write(ResourceDesc { kind, pointer, desc, sizes })
 }
 
 fn texture(desc: &TextureDesc) -> DriverTextureDesc {
@@ -174,9 +168,9 @@ unsafe fn tell_view(result: *mut c_void, object: u64, bytes: usize) -> Result<()
 
 api! { API:
     /// Makes a texture object.
-    cudaCreateTextureObject(result: *mut u64, of: *const ResourceDesc, desc: *const TextureDesc, view: *const c_void) {
+    cudaCreateTextureObject(result: *mut u64, of: In<ResourceDesc>, desc: In<TextureDesc>, view: *const c_void) {
         enter()?;
-        let (resource, texture) = (resource(of)?, texture(&read(desc)?));
+        let (resource, texture) = (resource(of)?, texture(&desc.read()?));
         let mut of_driver: DriverViewDesc = [0; 14];
         let mut chosen = std::ptr::null();
         if !view.is_null() {
@@ -194,18 +188,18 @@ api! { API:
         cu!(cuTexObjectDestroy(object))
     }
     /// What a texture object reads.
-    cudaGetTextureObjectResourceDesc(result: *mut ResourceDesc, object: u64) {
+    cudaGetTextureObjectResourceDesc(result: Out<ResourceDesc>, object: u64) {
         enter()?;
         let mut resource = std::mem::zeroed::<DriverResourceDesc>();
         cu!(cuTexObjectGetResourceDesc(&raw mut resource, object))?;
         tell_resource(result, &resource)
     }
     /// How a texture object reads.
-    cudaGetTextureObjectTextureDesc(result: *mut TextureDesc, object: u64) {
+    cudaGetTextureObjectTextureDesc(result: Out<TextureDesc>, object: u64) {
         enter()?;
         let mut texture = std::mem::zeroed::<DriverTextureDesc>();
         cu!(cuTexObjectGetTextureDesc(&raw mut texture, object))?;
-        write(result, texture_of_driver(&texture))
+        result.write(texture_of_driver(&texture))
     }
     /// Which part of its resource a texture object shows.
     cudaGetTextureObjectResourceViewDesc_12[12 as cudaGetTextureObjectResourceViewDesc](result: *mut c_void, object: u64) {
@@ -216,7 +210,7 @@ api! { API:
         tell_view(result, object, size_of::<DriverViewDesc>())
     }
     /// Makes a surface object.
-    cudaCreateSurfaceObject(result: *mut u64, of: *const ResourceDesc) {
+    cudaCreateSurfaceObject(result: *mut u64, of: In<ResourceDesc>) {
         enter()?;
         let resource = resource(of)?;
         cu!(cuSurfObjectCreate(result, &raw const resource))
@@ -230,7 +224,7 @@ api! { API:
         cu!(cuSurfObjectDestroy(object))
     }
     /// What a surface object reads and writes.
-    cudaGetSurfaceObjectResourceDesc(result: *mut ResourceDesc, object: u64) {
+    cudaGetSurfaceObjectResourceDesc(result: Out<ResourceDesc>, object: u64) {
         enter()?;
         let mut resource = std::mem::zeroed::<DriverResourceDesc>();
         cu!(cuSurfObjectGetResourceDesc(&raw mut resource, object))?;
