@@ -221,14 +221,8 @@ impl Stage {
 /// When ptxas rejects this modifier on an instruction that does not take it.
 pub(crate) fn refusal(name: &str) -> (Stage, usize) {
     let is_space = Mod::from_name(name).is_some_and(|m| m.space().is_some());
-    // One modifier stands for its family.
-    let name = match name {
-        _ if is_space => "global",
-        _ if name.starts_with("sp::") => "sp",
-        _ if name.starts_with("collector::b") => "collector::b0::discard",
-        _ if name.starts_with("mbarrier::report::validity") => "mbarrier::report::disabled",
-        _ => name,
-    };
+    // One state space stands for all.
+    let name = if is_space { "global" } else { name };
     let place = |list| place_of(name, list);
     match Mod::from_name(name) {
         Some(m) if m.rounding().is_some() || m == Mod::Rs => return (Stage::Rounding, 0),
@@ -251,20 +245,23 @@ pub(crate) fn refusal(name: &str) -> (Stage, usize) {
 }
 
 fn place_of(name: &str, list: &[&[&str]]) -> Option<usize> {
-    list.iter().position(|names| names.contains(&name))
+    let modifier = Mod::from_name(name)?;
+    let is_like = |other: &&str| Mod::from_name(other).is_some_and(|other| modifier.fills_field_of(other));
+    list.iter().position(|names| names.iter().any(is_like))
 }
 
-/// The order in which ptxas rejects modifiers that no form of an instruction's name takes.
+/// The order in which ptxas rejects modifiers that no form of an instruction's name takes. In this list and the
+/// others, one modifier stands for all that fill the same field.
 const EARLY: &[&[&str]] = &[
     &["sync"],
     &["add", "and", "cas", "max", "min", "or", "popc", "xor"],
     &["relu"],
     &["satfinite"],
-    &["L1::32B", "L2::128B", "L2::256B", "L2::64B"],
+    &["L1::32B"],
     &["L2::cache_hint"],
-    &["multicast::cluster", "multicast::cluster::16b", "multicast::cluster::32b", "multicast::cluster::all"],
-    &["im2col", "im2col::w", "im2col::w::128", "im2col_no_offs", "tile", "tile::gather4", "tile::scatter4"],
-    &["cta_group::1", "cta_group::2"],
+    &["multicast::cluster"],
+    &["tile"],
+    &["cta_group::1"],
     &["noComplete"],
     &["cp_mask"],
     &["counted::bytes"],
@@ -272,13 +269,10 @@ const EARLY: &[&[&str]] = &[
 ];
 
 /// The order in which ptxas rejects modifiers that an instruction does not take, which is the same for all
-/// instructions. The modifiers of this list come first.
+/// instructions. The modifiers of this list come first, all of [`EARLY`] before the others.
 const FIRST: &[&[&str]] = &[
     &[
         "L1::32B",
-        "L2::128B",
-        "L2::256B",
-        "L2::64B",
         "L2::cache_hint",
         "add",
         "and",
@@ -286,17 +280,9 @@ const FIRST: &[&[&str]] = &[
         "counted::bytes",
         "cp_mask",
         "cta_group::1",
-        "cta_group::2",
-        "im2col",
-        "im2col::w",
-        "im2col::w::128",
-        "im2col_no_offs",
         "max",
         "min",
         "multicast::cluster",
-        "multicast::cluster::16b",
-        "multicast::cluster::32b",
-        "multicast::cluster::all",
         "noComplete",
         "or",
         "popc",
@@ -305,8 +291,6 @@ const FIRST: &[&[&str]] = &[
         "satfinite",
         "sync",
         "tile",
-        "tile::gather4",
-        "tile::scatter4",
         "xor",
     ],
     &["L1", "L2", "tensormap"],
@@ -325,35 +309,24 @@ const FIRST: &[&[&str]] = &[
     &["valid_addr"],
     &["uni"],
     &["sp"],
-    &["all", "any"],
+    &["all"],
     &["down"],
     &["proxy::readonly"],
-    &["warpx2::01_23", "warpx2::02_13", "warpx4"],
-    &["alloc", "cp", "dealloc", "ld", "mma", "shift", "st"],
-    &["pack::16b", "unpack::16b"],
-    &["layout::v0", "layout::v1"],
-    &["phase_type::conditional", "phase_type::primary"],
+    &["warpx4"],
+    &["mma"],
+    &["pack::16b"],
+    &["layout::v0"],
+    &["phase_type::primary"],
     &["mbarrier::report::disabled"],
-    &["scaled::n1::ue8m0", "scaled::n2::ue8m0"],
+    &["scaled::n1::ue8m0"],
     &["oob"],
-    &[
-        "bulk_group",
-        "mbarrier",
-        "mbarrier::arrive::one",
-        "mbarrier::complete_tx::16B",
-        "mbarrier::complete_tx::bytes",
-    ],
+    &["mbarrier"],
     &["b1024"],
-    &["async::generic", "fabric::generic", "generic::fabric", "tensormap::generic"],
-    &["get_first_ctaid", "get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z", "is_canceled"],
+    &["async::generic"],
+    &["is_canceled"],
     &["launch_dependents", "wait"],
     &["mbarrier_init"],
-    &[
-        "sync_restrict::read",
-        "sync_restrict::reads",
-        "sync_restrict::shared::cluster",
-        "sync_restrict::shared::cta",
-    ],
+    &["sync_restrict::read"],
     &["op_restrict::fetching"],
     &["multimem"],
     &["mbarrier::report::fabric"],
@@ -361,7 +334,7 @@ const FIRST: &[&[&str]] = &[
     &["noinc"],
     &["ignore_oob"],
     &["exclusive"],
-    &["bfly", "idx", "up"],
+    &["bfly"],
     &["ballot"],
     &["sat"],
     &["approx"],
@@ -369,7 +342,7 @@ const FIRST: &[&[&str]] = &[
     &["2pi"],
     &["noftz"],
     &["col", "row"],
-    &["v2", "v4", "v8"],
+    &["v2"],
 ];
 
 /// Places in the stage [`Stage::Modifier`]. `LAST_OF_FIRST` is after all of [`FIRST`]. `SHAPES` is that of matrix
@@ -385,24 +358,16 @@ fn is_dimension(word: &str) -> bool {
 
 /// Modifiers that name the kind of an access or of matrices.
 const KINDS: &[&[&str]] = &[
-    &["acq_rel", "acquire", "relaxed", "release", "sc", "volatile", "weak"],
+    &["weak"],
     &["mmio"],
     &["nc"],
-    &[
-        "kind::f16",
-        "kind::f8f6f4",
-        "kind::i8",
-        "kind::mxf4",
-        "kind::mxf4nvf4",
-        "kind::mxf8f6f4",
-        "kind::tf32",
-    ],
+    &["kind::f16"],
     &["block_scale"],
-    &["scale_vec::1X", "scale_vec::2X", "scale_vec::4X"],
-    &["block16", "block32"],
+    &["scale_vec::1X"],
+    &["block16"],
     &["ashift"],
-    &["collector::a::discard", "collector::a::fill", "collector::a::lastuse", "collector::a::use"],
-    &["collector::b0::discard"],
+    &["collector::a::use"],
+    &["collector::b0::use"],
     &["shiftamt"],
     &["cc"],
 ];
@@ -411,35 +376,19 @@ const KINDS: &[&[&str]] = &[
 const LAST: &[&[&str]] = &[
     &["NaN"],
     &["xorsign"],
-    &["ca", "cg", "cs", "cv", "lu", "wb", "wt"],
+    &["ca"],
     &["no_membermask_overlap"],
-    &["2dms", "a1d", "a2d", "a2dms", "acube", "cube"],
-    &["a", "b", "g", "r"],
-    &[
-        "addr_mode_0",
-        "addr_mode_1",
-        "addr_mode_2",
-        "array_size",
-        "channel_data_type",
-        "channel_order",
-        "depth",
-        "filter_mode",
-        "force_unnormalized_coords",
-        "height",
-        "memory_layout",
-        "normalized_coords",
-        "num_mipmap_levels",
-        "num_samples",
-        "width",
-    ],
-    &["clamp", "trap", "wrap", "zero"],
-    &["shr15", "shr7"],
+    &["cube"],
+    &["r"],
+    &["width"],
+    &["clamp"],
+    &["shr7"],
     &["po"],
-    &["b4e", "ecl", "ecr", "f4e", "rc16", "rc8"],
-    &["x1", "x128", "x16", "x2", "x32", "x4", "x64", "x8"],
+    &["f4e"],
+    &["x1"],
     &["trans"],
     &["abs"],
-    &["alias", "async"],
+    &["async"],
     &["read"],
 ];
 

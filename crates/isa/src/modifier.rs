@@ -1,5 +1,6 @@
 //! [`Mod`]: conversions to the closed sets that semantics are written in.
 
+use crate::field::Field;
 use crate::{BoolOp, CmpOp, Mod, Rounding, Space};
 
 impl Mod {
@@ -70,6 +71,11 @@ impl Mod {
             Mod::Param | Mod::ParamEntry | Mod::ParamFunc => Space::Param,
             _ => return None,
         })
+    }
+
+    /// Does ptxas store both modifiers in the same field, so that they exclude each other on any instruction?
+    pub fn fills_field_of(self, other: Mod) -> bool {
+        self == other || Field::of(self).is_some_and(|field| Field::of(other) == Some(field))
     }
 
     /// On an instruction that does not take it, does ptxas reject it before it checks the types?
