@@ -245,7 +245,7 @@ fn row(line: &str, block: &Block, sets: &Sets, table: &Table) -> Result<Row, Str
         let mut all = elsewhere.cloned().unwrap_or_default();
         all.append(&mut choice.gates);
         for gate in &mut all {
-            gate.subject = gate.subject.replace("{op}", &row.opcode);
+            gate.subject = gate.subject.replace("{opcode}", &row.opcode);
         }
         choice.gates = all;
     }
