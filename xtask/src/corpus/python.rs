@@ -71,7 +71,7 @@ pub fn environment(home: &Path, packages: &[&str]) -> Result<Environment, String
     let _ = fs::remove_dir_all(home);
     let host = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     succeed(Command::new(host).args(["-m", "venv"]).arg(home))?;
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    let pip = ["-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"];
     succeed(Command::new(&python).args(pip).args(packages))?;
     fs::write(&installed, wanted).map_err(|error| format!("{}: {error}", installed.display()))?;
     Ok(Environment { packages: site_packages(home)?, python })

@@ -78,7 +78,7 @@ def main(out):
             ptx, shared = compiled(name, target)
             # Lines of the source, and the debugging data behind the code, name folders of this machine.
             text = ptx.split("\t.section\t.debug")[0]
-            lines = [line.rstrip() for line in text.splitlines() if not line.lstrip().startswith((".loc", ".file"))]
+            lines = [line.rstrip() for line in text.splitlines() if not line.lstrip().startswith((".loc\t", ".file\t"))]
             head = f"// {shared} bytes of dynamic shared memory\n"
             (out / f"{name}_sm{target}.ptx").write_text(head + "\n".join(lines).rstrip() + "\n")
 
