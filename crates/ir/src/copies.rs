@@ -6,6 +6,7 @@
 
 use crate::function::{Function, Terminator};
 use crate::op::{OpKind, Slot, SlotInfo, SlotKind};
+use crate::simple::SimpleOp;
 use crate::visit::Touch;
 
 /// Where a value is defined, if it has exactly one unguarded definition.
@@ -30,7 +31,7 @@ pub(crate) fn propagate(function: &mut Function) {
     for block in 0..function.blocks.len() {
         let range = function.blocks[block].ops.clone();
         for (position, op) in function.ops[range.start as usize..range.end as usize].iter_mut().enumerate() {
-            if let (None, &OpKind::Copy { dst, src }) = (op.guard, &op.kind) {
+            if let (None, &OpKind::Simple(SimpleOp::Copy { dst, src })) = (op.guard, &op.kind) {
                 let here = Definition::At { block, position };
                 let source = match definitions[src.index()] {
                     Definition::At { block: other, position } => (other == block).then_some(position),
@@ -53,7 +54,7 @@ pub(crate) fn propagate(function: &mut Function) {
         }
     }
     let is_gone = |op: &OpKind| match op {
-        OpKind::Copy { dst, .. } => name[dst.index()] != *dst,
+        OpKind::Simple(SimpleOp::Copy { dst, .. }) => name[dst.index()] != *dst,
         _ => false,
     };
     let mut ops = Vec::with_capacity(function.ops.len());

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::function::{Block, Function, Terminator};
 use crate::op::{Op, OpKind, SlotInfo, SlotKind};
-use crate::{Program, Slot};
+use crate::{Program, SimpleOp, Slot};
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,7 +96,8 @@ impl fmt::Display for Op {
                 }
                 Ok(())
             }
-            OpKind::Copy { dst, src } => write!(f, "copy {dst} <- {src}"),
+            OpKind::Simple(SimpleOp::Copy { dst, src }) => write!(f, "copy {dst} <- {src}"),
+            OpKind::Simple(op) => write!(f, "{op:?}"),
             OpKind::Texel(op) => {
                 write!(f, "{}{:?}", op.form.opcode, op.picks)?;
                 for slot in op.dst.iter().flatten() {
@@ -110,7 +111,17 @@ impl fmt::Display for Op {
                 op.src.iter().try_for_each(|slot| write!(f, " {slot}"))
             }
             OpKind::Unsupported { form, picks } => write!(f, "unsupported {}", form.name(picks)),
-            other => write!(f, "{other:?}"),
+            OpKind::Memory(op) => write!(f, "{}", fields(&format!("{op:?}"))),
+            other => write!(f, "{}", fields(&format!("{other:?}"))),
         }
+    }
+}
+
+/// `Name { .. }` of `Name(Name { .. })`: the name of the operation is enough.
+fn fields(text: &str) -> &str {
+    let inner = text.strip_suffix(')').and_then(|text| text.split_once('('));
+    match inner {
+        Some((name, fields)) if fields.split(' ').next() == Some(name) => fields,
+        _ => text,
     }
 }

@@ -8,6 +8,7 @@ use check::module::Param;
 use isa::SpecialValue;
 
 use crate::function::Function;
+use crate::memory::Load;
 use crate::op::{Base, Op, OpKind, Slot, SlotKind};
 use crate::visit::Touch;
 
@@ -79,7 +80,7 @@ fn can_move(op: &Op, params: &[Param]) -> bool {
         OpKind::AddressOf { base, .. } => {
             matches!(base, Base::Variable(_) | Base::KernelParam(_) | Base::Function(_) | Base::Zero)
         }
-        OpKind::Load { address, dst, bytes, .. } => {
+        OpKind::Load(Load { address, dst, bytes, .. }) => {
             let Base::KernelParam(index) = address.base else { return false };
             let size = u64::from(*bytes);
             let inside = |param: &Param, offset: u64| {

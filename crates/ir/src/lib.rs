@@ -22,12 +22,15 @@ mod function;
 mod invariant;
 mod liveness;
 mod lower;
+mod memory;
 mod op;
+mod operands;
 mod options;
 mod order;
 mod pairs;
 mod reach;
 mod semantics;
+mod simple;
 mod tensor_memory;
 mod unused;
 mod visit;
@@ -35,14 +38,15 @@ mod visit;
 use check::module::{FuncId, Module};
 
 pub use function::*;
+pub use memory::*;
 pub use op::*;
+pub use operands::MapOperands;
 pub use options::Options;
 pub use reach::Unsupported;
 pub use semantics::{Order, Scope, Semantics};
+pub use simple::SimpleOp;
 pub use tensor_memory::{TensorMemoryKind, TensorMemoryOp};
-pub use visit::{
-    Access, AccessKind, Extent, Multicast, RESPONSE_BYTES, Start, Touch, accesses, orders_memory,
-};
+pub use visit::{Touch, accesses, orders_memory};
 
 /// A lowered module.
 #[derive(Clone, Debug)]

@@ -5,10 +5,11 @@
 
 use check::module::{FuncId, RegId, VarId};
 use diag::Span;
-use isa::{Form, Picks, Space, SpecialRegister, Type, Validity};
+use isa::{Form, Picks, Space, SpecialRegister, Type};
 use smallvec::SmallVec;
 
-use crate::semantics::Semantics;
+use crate::memory::{AtomicOp, Load, MemoryOp, Store};
+use crate::simple::SimpleOp;
 use crate::tensor_memory::TensorMemoryOp;
 
 /// A slot of the function's register window: index into [`Function::slots`](crate::Function::slots).
@@ -118,11 +119,18 @@ pub struct SlotInfo {
 
 /// `@p` / `@!p`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Guard {
+pub struct Guard<S = Slot> {
     /// The predicate.
-    pub slot: Slot,
+    pub slot: S,
     /// Execute where the predicate is false.
     pub negated: bool,
+}
+
+impl<S> Guard<S> {
+    /// The guard on what `slot` makes of its predicate.
+    pub fn map<T>(self, slot: impl FnOnce(S) -> T) -> Guard<T> {
+        Guard { slot: slot(self.slot), negated: self.negated }
+    }
 }
 
 /// What an address is relative to.
@@ -155,43 +163,6 @@ pub struct Address {
     pub base: Base,
     /// Bytes added to the base.
     pub offset: i64,
-}
-
-/// Operation of `atom` and `red`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum AtomicOp {
-    And,
-    Or,
-    Xor,
-    Exchange,
-    CompareAndSwap,
-    Add,
-    Inc,
-    Dec,
-    Min,
-    Max,
-}
-
-/// Which part of a bulk copy takes place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BulkMask {
-    /// `.cp_mask`: of each 16 bytes, only the bytes whose mask bit is set are copied.
-    Bytes(Slot),
-    /// `.multicast::cluster`: each CTA of the cluster whose bit (its rank) is set receives the data at the same
-    /// offset in its shared memory.
-    Blocks(Slot),
-}
-
-/// How `cp.reduce.async.bulk` combines each incoming element with the one in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Reduction {
-    /// The operation.
-    pub op: AtomicOp,
-    /// The type of the elements.
-    pub ty: Type,
-    /// Additions flush subnormal operands and results to zeros of the same sign.
-    pub flush: bool,
 }
 
 /// What an operation does with the stack of `alloca`.
@@ -338,88 +309,6 @@ pub struct TexelOp {
     pub src: SmallVec<[Slot; 4]>,
 }
 
-/// What a copy of a tensor's box does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TensorKind {
-    /// From global to shared memory.
-    Load,
-    /// From shared to global memory.
-    Store,
-    /// From shared to global memory; each element is combined with the one in memory.
-    Reduce(AtomicOp),
-}
-
-/// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`. `picks` define the operation.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TensorOp {
-    /// What it does.
-    pub kind: TensorKind,
-    /// The modifiers of the instruction.
-    pub picks: Picks,
-    /// Address of the tensor map.
-    pub map: Address,
-    /// Address of the box in shared memory.
-    pub shared: Address,
-    /// Coordinates of the first element, innermost dimension first.
-    pub coordinates: SmallVec<[Slot; 4]>,
-    /// Offsets added to the inner coordinates of each pixel (`.im2col`).
-    pub offsets: SmallVec<[Slot; 4]>,
-    /// The mbarrier object on which a load completes its bytes.
-    pub mbarrier: Option<Address>,
-    /// `.multicast::cluster`: the CTAs that receive a load, a bit for each rank.
-    pub blocks: Option<Slot>,
-}
-
-/// What an operation does with an mbarrier object in shared memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MbarrierOp {
-    /// Initializes the object; the value is the number of arrivals that complete a phase.
-    Init {
-        /// `.layout::v1`: the object records what asynchronous operations report.
-        reports: bool,
-    },
-    /// Records a report. The object must have a layout that records reports.
-    Report,
-    /// Checks that the object has this layout.
-    CheckLayout {
-        /// As in [`MbarrierOp::Init`].
-        reports: bool,
-    },
-    /// Ends the object's lifetime.
-    Invalidate,
-    /// The phase waits for this many more bytes (the value).
-    ExpectTransactions,
-    /// This many bytes (the value) have arrived.
-    CompleteTransactions,
-    /// Threads have arrived. The value is their number; without a value it is one.
-    Arrive {
-        /// The threads do not take part in later phases.
-        drop: bool,
-        /// This arrival must not complete the phase.
-        no_complete: bool,
-    },
-    /// [`MbarrierOp::ExpectTransactions`], then one arrival.
-    ArriveExpecting {
-        /// As in [`MbarrierOp::Arrive`].
-        drop: bool,
-    },
-    /// When the thread's copies so far are done, they count as one arrival. If `counted` is set, the operation first
-    /// increments the pending count for this arrival, so the phase's count does not change.
-    ArriveAfterCopies {
-        /// Without `.noinc`.
-        counted: bool,
-    },
-    /// Whether a phase is over. The value identifies the phase by its state, or by its parity.
-    Test {
-        /// The value is a parity.
-        parity: bool,
-        /// Tests the conditional phase, which ends only if nothing was reported.
-        conditional: bool,
-    },
-    /// The pending count that a state holds. Touches no memory.
-    PendingCount,
-}
-
 /// What ends or awaits a group of asynchronous copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CopyGroup {
@@ -535,46 +424,12 @@ pub enum OpKind {
         dst: [Option<Slot>; 2],
         src: SmallVec<[Slot; 4]>,
     },
-    /// `dst = src`, of the same width.
-    Copy {
-        dst: Slot,
-        src: Slot,
-    },
-    /// `dst = !src`, both predicates.
-    Not {
-        dst: Slot,
-        src: Slot,
-    },
-    /// `dst` = the low `bits` bits of `src`, sign- or zero-extended, truncated to `dst`'s width.
-    Resize {
-        dst: Slot,
-        src: Slot,
-        bits: u32,
-        signed: bool,
-    },
-    /// `dst = src + addend`, wrapping.
-    Offset {
-        dst: Slot,
-        src: Slot,
-        addend: i64,
-    },
+    Simple(SimpleOp),
     /// The address of `base` plus `offset`, without an access.
     AddressOf {
         dst: Slot,
         base: Base,
         offset: i64,
-    },
-    /// Concatenates narrow values of `bits` bits each into a wide one, the first in the lowest bits.
-    Pack {
-        dst: Slot,
-        src: SmallVec<[Slot; 4]>,
-        bits: u32,
-    },
-    /// The reverse of [`OpKind::Pack`].
-    Unpack {
-        dst: SmallVec<[Option<Slot>; 4]>,
-        src: Slot,
-        bits: u32,
     },
     /// Combines two pairs of 16-bit halves. The low half comes from the first pair where the first predicate holds,
     /// otherwise from the second pair. The second predicate selects the high half in the same way.
@@ -583,51 +438,8 @@ pub enum OpKind {
         pairs: [Slot; 2],
         preds: [Slot; 2],
     },
-    /// Contiguous elements of `bytes` bytes each, sign- or zero-extended to their slot's width.
-    Load {
-        address: Address,
-        dst: SmallVec<[Option<Slot>; 4]>,
-        bytes: u32,
-        signed: bool,
-        semantics: Semantics,
-    },
-    /// Contiguous elements of `bytes` bytes each.
-    Store {
-        address: Address,
-        src: SmallVec<[Slot; 4]>,
-        bytes: u32,
-        semantics: Semantics,
-    },
-    /// `atom` (with `dst`) and `red`. For [`AtomicOp::CompareAndSwap`], `a` is the compare value and `b` the new
-    /// value. `flush`: additions flush subnormal operands and results to zeros of the same sign, unless the address
-    /// (which may be generic) lies in shared memory. `vector`: for the first element of a vector, the bytes of the
-    /// vector; 0 otherwise. A vector is aligned as a whole and lies in global memory.
-    Atomic {
-        op: AtomicOp,
-        ty: Type,
-        flush: bool,
-        address: Address,
-        vector: u32,
-        dst: Option<Slot>,
-        a: Slot,
-        b: Option<Slot>,
-        semantics: Semantics,
-    },
-    /// `atom.exch.b128` and `atom.cas.b128`. Values have two halves, low half first. `new` is written if memory holds
-    /// `compare`, or always if `compare` is `None`.
-    AtomicWide {
-        address: Address,
-        dst: [Option<Slot>; 2],
-        compare: Option<[Slot; 2]>,
-        new: [Slot; 2],
-        semantics: Semantics,
-    },
-    /// `alloca`, `stacksave` and `stackrestore`: `value` is the number of bytes, or the new end of the stack.
-    Stack {
-        op: StackOp,
-        dst: Option<Slot>,
-        value: Option<Slot>,
-    },
+    Load(Load),
+    Store(Store),
     /// Converts an address in `space` to a generic one, or back (`to_space`).
     Cvta {
         dst: Slot,
@@ -635,131 +447,16 @@ pub enum OpKind {
         space: Space,
         to_space: bool,
     },
-    /// `isspacep`; `own`: only the CTA's own shared memory counts, not that of other CTAs of its cluster.
-    IsSpace {
-        dst: Slot,
-        src: Slot,
-        space: Space,
-        own: bool,
-    },
-    /// The generic address of the object that `src` names in `.shared::cluster`. `src` is a generic address, or a
-    /// `.shared::cluster` address in a wider register.
-    SharedObject {
-        dst: Slot,
-        src: Slot,
-    },
-    /// `mapa`: the address in the shared memory of the CTA with this rank that corresponds to `src`. `src` is a
-    /// `.shared::cluster` address, or a generic one if `generic` is set.
-    MapShared {
-        dst: Slot,
-        src: Slot,
-        rank: Slot,
-        generic: bool,
-    },
-    /// `getctarank`: the rank of the CTA whose shared memory contains the address.
-    RankOf {
-        dst: Slot,
-        src: Slot,
-        generic: bool,
-    },
-    ReadClock {
-        dst: Slot,
-        clock: Clock,
-    },
-    /// `nanosleep`: lets other threads run and advances the cycle clock.
-    Sleep {
-        /// Nanoseconds, as a 32-bit number.
-        duration: Slot,
-    },
-    /// `activemask`
-    ActiveMask {
-        dst: Slot,
-    },
-    /// `fence` and `membar`: orders the thread's accesses.
-    Fence {
-        semantics: Semantics,
-    },
     /// The first operation of its basic block. `members` is the member mask; it is `None` in the old forms without a
     /// mask, where the members are the lanes that are converged.
     Warp {
         op: WarpOp,
         members: Option<Slot>,
     },
-    /// `cp.async`: copies the first `size` of `bytes` bytes from `src` (all, if `size` is absent; none where `ignore`
-    /// holds) and fills the rest with zeros. The copy takes effect when the thread waits for it.
-    CopyAsync {
-        dst: Address,
-        src: Address,
-        bytes: u32,
-        size: Option<Slot>,
-        ignore: Option<Guard>,
-    },
-    CopyGroup(CopyGroup),
-    AsyncStep(AsyncStep),
-    /// `cp.async.bulk`: copies `size` bytes and then completes them on the mbarrier object.
-    CopyBulk {
-        dst: Address,
-        src: Address,
-        size: Slot,
-        mbarrier: Option<Address>,
-        mask: Option<BulkMask>,
-        /// `.ignore_oob`: the numbers of bytes at the beginning and at the end that are not copied. These bytes need
-        /// not be accessible.
-        ends: Option<[Slot; 2]>,
-        /// What the copy reports to the mbarrier object.
-        report: Option<Validity>,
-        reduction: Option<Reduction>,
-    },
-    CopyTensor(Box<TensorOp>),
+    /// Any other access to memory.
+    Memory(Box<MemoryOp>),
     /// An operation that a single thread issues: products, copies, shifts.
     TensorMemory(Box<TensorMemoryOp>),
-    /// `tensormap.replace`: changes the field given by `picks` and `ordinal`.
-    TensorMapReplace {
-        address: Address,
-        picks: Picks,
-        ordinal: u64,
-        value: Slot,
-    },
-    /// `tensormap.cp_fenceproxy`: each warp copies a tensor map, once.
-    TensorMapCopy {
-        dst: Address,
-        src: Address,
-    },
-    /// `clusterlaunchcontrol.try_cancel`: asks for the work of a cluster that has not started. Every request is
-    /// refused, because all clusters count as started. A 16-byte response that says so is written to `dst` and
-    /// completed on the mbarrier object, in every CTA of the cluster if `all` is set.
-    TryCancel {
-        dst: Address,
-        mbarrier: Address,
-        all: bool,
-    },
-    /// `st.bulk`: writes zeros to the CTA's shared memory.
-    StoreBulk {
-        address: Address,
-        /// Bytes: a 32- or 64-bit number, a multiple of 8.
-        size: Slot,
-    },
-    /// `st.async`, `red.async`: stores elements of `bytes` bytes each, or combines one with the value in memory. The
-    /// bytes then complete on the mbarrier object.
-    StoreAsync {
-        address: Address,
-        src: SmallVec<[Slot; 4]>,
-        bytes: u32,
-        reduction: Option<Reduction>,
-        mbarrier: Address,
-    },
-    /// `dst` receives the state before the operation, the count, or whether the phase is over.
-    Mbarrier {
-        op: MbarrierOp,
-        address: Option<Address>,
-        dst: Option<Slot>,
-        /// For a test: receives whether anything was reported in the last completed phase.
-        report: Option<Slot>,
-        value: Option<Slot>,
-        /// The CTAs whose objects the operation acts on, a bit for each rank; `None`: the object at the address.
-        blocks: Option<Slot>,
-        semantics: Semantics,
-    },
     Texel(Box<TexelOp>),
     /// An instruction that is checked but that no engine executes, such as adding a number to a predicate or an
     /// instruction that needs a fabric. A kernel that can reach one is not launched.
@@ -770,24 +467,23 @@ pub enum OpKind {
 }
 
 impl OpKind {
+    /// The operation, if it is a [`MemoryOp`].
+    pub fn memory(&self) -> Option<&MemoryOp> {
+        match self {
+            OpKind::Memory(op) => Some(op),
+            _ => None,
+        }
+    }
+
     /// Whether the operation only computes slot values and has no other effect.
     pub fn computes(&self) -> bool {
-        matches!(
-            self,
+        match self {
             OpKind::Pure { .. }
-                | OpKind::Copy { .. }
-                | OpKind::Not { .. }
-                | OpKind::Resize { .. }
-                | OpKind::Offset { .. }
-                | OpKind::AddressOf { .. }
-                | OpKind::Pack { .. }
-                | OpKind::Unpack { .. }
-                | OpKind::SelectPair { .. }
-                | OpKind::Cvta { .. }
-                | OpKind::IsSpace { .. }
-                | OpKind::MapShared { .. }
-                | OpKind::RankOf { .. }
-                | OpKind::SharedObject { .. }
-        )
+            | OpKind::AddressOf { .. }
+            | OpKind::SelectPair { .. }
+            | OpKind::Cvta { .. } => true,
+            OpKind::Simple(op) => op.computes(),
+            _ => false,
+        }
     }
 }

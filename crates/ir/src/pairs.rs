@@ -10,6 +10,7 @@ use isa::Opcode;
 
 use crate::function::Function;
 use crate::op::{Op, OpKind, Slot, Width};
+use crate::simple::SimpleOp;
 use crate::visit::Touch;
 
 /// The value that a slot had at a certain point.
@@ -97,14 +98,18 @@ impl Knowledge {
             return None;
         }
         match &op.kind {
-            OpKind::Unpack { dst, src, bits: 16 } if width(*src) == Width::W32 => match dst[..] {
-                [low, high] => Some(Fact::Parts { pair: *src, halves: [low, high] }),
-                _ => None,
-            },
-            OpKind::Pack { dst, src, bits: 16 } if width(*dst) == Width::W32 => match src[..] {
-                [low, high] => Some(Fact::Parts { pair: *dst, halves: [Some(low), Some(high)] }),
-                _ => None,
-            },
+            OpKind::Simple(SimpleOp::Unpack { dst, src, bits: 16 }) if width(*src) == Width::W32 => {
+                match dst[..] {
+                    [low, high] => Some(Fact::Parts { pair: *src, halves: [low, high] }),
+                    _ => None,
+                }
+            }
+            OpKind::Simple(SimpleOp::Pack { dst, src, bits: 16 }) if width(*dst) == Width::W32 => {
+                match src[..] {
+                    [low, high] => Some(Fact::Parts { pair: *dst, halves: [Some(low), Some(high)] }),
+                    _ => None,
+                }
+            }
             OpKind::Pure { form, dst: [Some(dst), None], src, .. }
                 if form.opcode == Opcode::Selp && width(*dst) == Width::W16 =>
             {
@@ -126,8 +131,10 @@ pub(crate) fn join(function: &mut Function) -> bool {
         let range = function.blocks[block].ops.clone();
         for op in &mut function.ops[range.start as usize..range.end as usize] {
             let fact = known.fact(op, |slot| function.slots[slot.index()].width);
-            if let (OpKind::Pack { dst, .. }, Some(Fact::Parts { halves: [Some(low), Some(high)], .. })) =
-                (&op.kind, &fact)
+            if let (
+                OpKind::Simple(SimpleOp::Pack { dst, .. }),
+                Some(Fact::Parts { halves: [Some(low), Some(high)], .. }),
+            ) = (&op.kind, &fact)
                 && let Some((pairs, preds)) = known.packed([*low, *high])
             {
                 op.kind = OpKind::SelectPair { dst: *dst, pairs, preds };

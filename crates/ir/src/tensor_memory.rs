@@ -3,9 +3,9 @@
 use isa::{Form, OperandKind, Picks};
 use smallvec::{SmallVec, smallvec};
 
+use crate::memory::{Access, AccessKind, Accesses, Extent, Start};
 use crate::op::{Address, Slot};
 use crate::semantics::Semantics;
-use crate::visit::{Access, AccessKind, Extent, Start};
 
 /// What an instruction does with tensor memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,7 +69,7 @@ impl TensorMemoryOp {
     }
 
     /// Its accesses to shared memory. Tensor memory needs no entry: only these instructions access it.
-    pub(crate) fn accesses(&self) -> SmallVec<[Access; 3]> {
+    pub(crate) fn accesses(&self) -> Accesses {
         let (semantics, multicast) = (Semantics::WEAK, None);
         let factor = |name| {
             let start = Start::Descriptor(*self.operand(name)?.first()?);
@@ -83,13 +83,7 @@ impl TensorMemoryOp {
                     element_bits: ADDRESS_BITS,
                     stride: None,
                 };
-                let written = |address: &Address| Access {
-                    kind: AccessKind::MatrixStore,
-                    start: Start::Address(*address),
-                    extent,
-                    semantics,
-                    multicast,
-                };
+                let written = |address| Access::new(AccessKind::MatrixStore, address, extent, semantics);
                 self.address.iter().map(written).collect()
             }
             TensorMemoryKind::Multiply => ["a-desc", "b-desc"].into_iter().filter_map(factor).collect(),

@@ -6,6 +6,7 @@
 //! Narrowest test (`tests/run`): `second_predicate`.
 
 use crate::function::Function;
+use crate::memory::MemoryOp;
 use crate::op::{OpKind, Slot, WarpOp};
 use crate::visit::Touch;
 
@@ -67,7 +68,10 @@ pub(crate) fn drop(function: &mut Function) {
     function.returns.iter().flatten().for_each(|slot| read[slot.index()] = true);
     for op in &mut function.ops {
         let destination = match &mut op.kind {
-            OpKind::Atomic { dst, .. } => dst,
+            OpKind::Memory(op) => match &mut **op {
+                MemoryOp::Atomic(atomic) => &mut atomic.dst,
+                _ => continue,
+            },
             OpKind::Warp { op: WarpOp::Shuffle { pred, .. }, .. } => pred,
             OpKind::Pure { dst: [_, second], .. } => second,
             _ => continue,

@@ -1,6 +1,6 @@
 //! The order and the scope of every access stand in the lowered code as the manual says, also where they are not written.
 
-use ir::{OpKind, Order, Scope, Semantics};
+use ir::{Atomic, AtomicWide, Load, Mbarrier, MemoryOp, OpKind, Order, Scope, Semantics, SimpleOp, Store};
 
 /// What stands in the kernel of one instruction.
 fn semantics(instruction: &str) -> Option<Semantics> {
@@ -15,12 +15,15 @@ fn semantics(instruction: &str) -> Option<Semantics> {
         ir::lower(module.unwrap_or_else(|| panic!("{instruction}: {diagnostics:?}")), &ir::Options::ALL);
     let function = program.functions[0].as_ref()?;
     function.ops.iter().find_map(|op| match op.kind {
-        OpKind::Load { semantics, .. }
-        | OpKind::Store { semantics, .. }
-        | OpKind::Atomic { semantics, .. }
-        | OpKind::AtomicWide { semantics, .. }
-        | OpKind::Fence { semantics }
-        | OpKind::Mbarrier { semantics, .. } => Some(semantics),
+        OpKind::Load(Load { semantics, .. })
+        | OpKind::Store(Store { semantics, .. })
+        | OpKind::Simple(SimpleOp::Fence { semantics }) => Some(semantics),
+        OpKind::Memory(ref op) => match **op {
+            MemoryOp::Atomic(Atomic { semantics, .. })
+            | MemoryOp::AtomicWide(AtomicWide { semantics, .. })
+            | MemoryOp::Mbarrier(Mbarrier { semantics, .. }) => Some(semantics),
+            _ => None,
+        },
         _ => None,
     })
 }

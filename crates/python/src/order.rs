@@ -5,7 +5,7 @@
 //! such accesses, except for atomic operations whose old value is unused; a named reduction combines their results.
 
 use diag::Span;
-use ir::{AccessKind, OpKind, Order, Start};
+use ir::{AccessKind, MemoryOp, OpKind, Order, Start};
 use isa::Space;
 
 use crate::module::Shared;
@@ -61,9 +61,9 @@ pub fn between_blocks(shared: &Shared, kernel: &str) -> Vec<Place> {
 
 /// Whether the operation does not read the old value.
 fn combines(op: &OpKind) -> bool {
-    match op {
-        OpKind::Atomic { dst, .. } => dst.is_none(),
-        OpKind::AtomicWide { .. } => false,
+    match op.memory() {
+        Some(MemoryOp::Atomic(atomic)) => atomic.dst.is_none(),
+        Some(MemoryOp::AtomicWide(_)) => false,
         _ => true,
     }
 }

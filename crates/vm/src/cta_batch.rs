@@ -23,7 +23,7 @@
 //! Narrowest tests: `tests/run`: `team_*`, `teams_of_narrow_rows`, `shared_begins_with_zeros`, `alloca_of_blocks`; unit
 //! tests below.
 
-use ir::{AccessKind, OpKind, Terminator, WarpOp};
+use ir::{AccessKind, OpKind, SimpleOp, Terminator, WarpOp};
 use machine::builtin::Builtin;
 use machine::mask::{GANG_LANES, GROUP_LANES, WARP_LANES};
 
@@ -267,7 +267,7 @@ pub(crate) fn sees_warps<'a>(functions: impl Iterator<Item = Option<&'a ir::Func
     functions
         .flatten()
         .flat_map(|function| &function.ops)
-        .any(|op| matches!(op.kind, OpKind::Warp { .. } | OpKind::ActiveMask { .. }))
+        .any(|op| matches!(op.kind, OpKind::Warp { .. } | OpKind::Simple(SimpleOp::ActiveMask { .. })))
 }
 
 /// The operation works on the shared and local memory of one block only.
@@ -277,8 +277,7 @@ fn is_alone(op: &OpKind) -> bool {
     }
     matches!(
         op,
-        OpKind::CopyGroup(_)
-            | OpKind::Stack { .. }
+        OpKind::Simple(SimpleOp::CopyGroup(_) | SimpleOp::Stack { .. })
             | OpKind::TensorMemory(_)
             | OpKind::Warp { op: WarpOp::Matrix(_) | WarpOp::TensorMemory(_), .. }
     ) || ir::accesses(op).iter().any(|access| match access.kind {

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ir::{AccessKind, Extent, OpKind, Order, Scope, Semantics, Start};
+use ir::{AccessKind, Atomic, Extent, MemoryOp, OpKind, Order, Scope, Semantics, Start};
 use isa::Space;
 use machine::builtin::Builtin;
 
@@ -241,7 +241,7 @@ impl Run<'_> {
             Builtin::of(&checked.name).is_none_or(|builtin| builtin == Builtin::AssertFail)
                 && function.iter().flat_map(|function| function.prologue.iter().chain(&function.ops)).all(
                     |op| {
-                        !matches!(op.kind, OpKind::TryCancel { .. })
+                        !matches!(op.kind.memory(), Some(MemoryOp::TryCancel(_)))
                             && ir::accesses(&op.kind).iter().all(|access| is_noted(&op.kind, access))
                     },
                 )
@@ -267,7 +267,9 @@ fn is_noted(op: &OpKind, access: &ir::Access) -> bool {
         AccessKind::CopyRead => {
             order == Order::Weak && matches!(access.extent, Extent::Bytes(_) | Extent::AtMost { .. })
         }
-        AccessKind::Atomic => order == Order::Relaxed && matches!(op, OpKind::Atomic { dst: None, .. }),
+        AccessKind::Atomic => {
+            order == Order::Relaxed && matches!(op.memory(), Some(MemoryOp::Atomic(Atomic { dst: None, .. })))
+        }
         _ => false,
     }
 }

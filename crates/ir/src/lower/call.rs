@@ -9,6 +9,7 @@ use isa::Space;
 
 use super::Lowering;
 use crate::function::{Argument, Callee, Returned, Terminator};
+use crate::memory::{Load, Store};
 use crate::op::{Address, Base, OpKind, Slot, Width};
 use crate::semantics::Semantics;
 
@@ -60,7 +61,7 @@ impl Lowering<'_> {
         let next = self.new_block();
         self.end_block(Terminator::Call { callee, arguments: passed, returned, next }, next);
         for load in loads {
-            self.push(None, load);
+            self.push(None, OpKind::Load(load));
         }
         self.fall_into(after);
     }
@@ -71,10 +72,8 @@ impl Lowering<'_> {
         let dst = self.temporary(Width::W64);
         let address = frame(offset + 8 * u32::from(half));
         let dsts = [Some(dst)].into_iter().collect();
-        self.push(
-            None,
-            OpKind::Load { address, dst: dsts, bytes: 8, signed: false, semantics: Semantics::WEAK },
-        );
+        let semantics = Semantics::WEAK;
+        self.push(None, OpKind::Load(Load { address, dst: dsts, bytes: 8, signed: false, semantics }));
         dst
     }
 
@@ -99,7 +98,7 @@ impl Lowering<'_> {
                 Some(offset) => {
                     let dst = self.temporary(width);
                     let load = load(param, offset, dst);
-                    self.push(None, load);
+                    self.push(None, OpKind::Load(load));
                     dst
                 }
                 None => self.source(operand, param.ty),
@@ -110,20 +109,13 @@ impl Lowering<'_> {
             let offset = self.reserve_frame(param.bytes, param.align);
             let src = self.source(operand, param.ty);
             let address = frame(offset);
-            self.push(
-                None,
-                OpKind::Store {
-                    address,
-                    src: [src].into_iter().collect(),
-                    bytes: param.ty.bytes(),
-                    semantics: Semantics::WEAK,
-                },
-            );
+            let (src, bytes) = ([src].into_iter().collect(), param.ty.bytes());
+            self.push(None, OpKind::Store(Store { address, src, bytes, semantics: Semantics::WEAK }));
             offset
         }))
     }
 
-    fn returned(&mut self, param: &Param, operand: &Operand, loads: &mut Vec<OpKind>) -> Returned {
+    fn returned(&mut self, param: &Param, operand: &Operand, loads: &mut Vec<Load>) -> Returned {
         let register_param = param.in_register;
         if is_wide(param) {
             return self.returned_half(operand, 0);
@@ -162,9 +154,9 @@ fn frame(offset: u32) -> Address {
     Address { space: Space::Local, base: Base::Frame(offset), offset: 0 }
 }
 
-fn load(param: &Param, offset: u32, dst: Slot) -> OpKind {
+fn load(param: &Param, offset: u32, dst: Slot) -> Load {
     let address = frame(offset);
-    OpKind::Load {
+    Load {
         address,
         dst: [Some(dst)].into_iter().collect(),
         bytes: param.ty.bytes(),

@@ -6,10 +6,13 @@ use smallvec::SmallVec;
 
 use super::Lowering;
 use super::memory::atomic_op;
-use crate::op::{
-    AsyncStep, BulkMask, CopyGroup, Guard, MbarrierOp, OpKind, Reduction, Slot, TensorKind, TensorOp,
+use crate::memory::{
+    BulkMask, CopyAsync, CopyBulk, Mbarrier, MbarrierOp, Reduction, StoreAsync, StoreBulk, TensorKind,
+    TensorMapCopy, TensorMapReplace, TensorOp, TryCancel,
 };
+use crate::op::{AsyncStep, CopyGroup, Guard, Slot};
 use crate::semantics::{Order, Semantics};
+use crate::simple::SimpleOp;
 
 impl Lowering<'_> {
     /// The operand with this name.
@@ -36,7 +39,7 @@ impl Lowering<'_> {
         };
         let dst = self.address(dst, i.picks.space_of(0));
         let src = self.address(src, i.picks.space_of(1));
-        self.push(guard, OpKind::CopyAsync { dst, src, bytes: *bytes as u32, size, ignore });
+        self.push(guard, CopyAsync { dst, src, bytes: *bytes as u32, size, ignore });
     }
 
     pub(super) fn copy_bulk(&mut self, i: &Instruction) {
@@ -61,7 +64,7 @@ impl Lowering<'_> {
             Reduction { op, ty, flush: ty == Type::F32 }
         });
         let report = Validity::of(&i.picks);
-        self.push(guard, OpKind::CopyBulk { dst, src, size, mbarrier, mask, ends, report, reduction });
+        self.push(guard, CopyBulk { dst, src, size, mbarrier, mask, ends, report, reduction });
     }
 
     /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
@@ -88,7 +91,7 @@ impl Lowering<'_> {
         let map = self.address(&tensor.map, Space::Generic);
         let picks = i.picks;
         let op = TensorOp { kind, picks, map, shared, coordinates, offsets, mbarrier, blocks };
-        self.push(guard, OpKind::CopyTensor(Box::new(op)));
+        self.push(guard, op);
     }
 
     /// `tensormap.replace`
@@ -101,7 +104,7 @@ impl Lowering<'_> {
             Some(Operand::Imm(ordinal)) => *ordinal,
             _ => 0,
         };
-        self.push(guard, OpKind::TensorMapReplace { address, picks: i.picks, ordinal, value });
+        self.push(guard, TensorMapReplace { address, picks: i.picks, ordinal, value });
     }
 
     /// `tensormap.cp_fenceproxy`
@@ -111,8 +114,8 @@ impl Lowering<'_> {
         let [dst, src, ..] = &i.operands[..] else { return };
         let dst = self.address(dst, i.picks.space_of(0));
         let src = self.address(src, i.picks.space_of(1));
-        self.push(guard, OpKind::TensorMapCopy { dst, src });
-        self.push(None, OpKind::Fence { semantics: Semantics::of_fence(i.form.opcode, &i.picks) });
+        self.push(guard, TensorMapCopy { dst, src });
+        self.push(None, SimpleOp::Fence { semantics: Semantics::of_fence(i.form.opcode, &i.picks) });
     }
 
     /// `clusterlaunchcontrol.try_cancel`
@@ -122,7 +125,7 @@ impl Lowering<'_> {
         let [dst, mbarrier] = &i.operands[..] else { return };
         let (dst, mbarrier) = (self.address(dst, i.picks.space()), self.address(mbarrier, i.picks.space()));
         let all = i.picks.has(Mod::MulticastClusterAll);
-        self.push(guard, OpKind::TryCancel { dst, mbarrier, all });
+        self.push(guard, TryCancel { dst, mbarrier, all });
     }
 
     /// `st.bulk` writes zeros.
@@ -131,7 +134,7 @@ impl Lowering<'_> {
         let [address, size, ..] = &i.operands[..] else { return };
         let size = self.source(size, i.form.operands[1].resolve(&i.picks).unwrap_or(Type::U64));
         let address = self.address(address, i.picks.space());
-        self.push(guard, OpKind::StoreBulk { address, size });
+        self.push(guard, StoreBulk { address, size });
     }
 
     /// `st.async`, `red.async`
@@ -147,7 +150,7 @@ impl Lowering<'_> {
         };
         let src = parts.iter().map(|part| self.source(part, ty)).collect();
         let reduction = atomic_op(i).map(|op| Reduction { op, ty, flush: false });
-        self.push(guard, OpKind::StoreAsync { address, src, bytes: ty.bytes(), reduction, mbarrier });
+        self.push(guard, StoreAsync { address, src, bytes: ty.bytes(), reduction, mbarrier });
     }
 
     /// `clusterlaunchcontrol.query_cancel`: no request is ever granted, and in that case the manual does
@@ -162,7 +165,7 @@ impl Lowering<'_> {
             if let Operand::Reg(register) = destination {
                 let dst = self.register(*register);
                 let src = self.constant(self.width(dst), 0);
-                self.push(guard, OpKind::Copy { dst, src });
+                self.push(guard, SimpleOp::Copy { dst, src });
             }
         }
     }
@@ -177,7 +180,7 @@ impl Lowering<'_> {
             _ if i.picks.has(Mod::WaitAll) => CopyGroup::WaitAll,
             _ => CopyGroup::Commit,
         };
-        self.push(guard, OpKind::CopyGroup(group));
+        self.push(guard, SimpleOp::CopyGroup(group));
     }
 
     /// Instructions about work that is already done here: bulk copy groups, `wgmma`, `tcgen05`. Also `setmaxnreg`.
@@ -199,7 +202,7 @@ impl Lowering<'_> {
             _ if has(Mod::CommitGroup) => AsyncStep::CommitBulk,
             _ => AsyncStep::WaitBulk { pending: number(), read: has(Mod::Read) },
         };
-        self.push(guard, OpKind::AsyncStep(step));
+        self.push(guard, SimpleOp::AsyncStep(step));
     }
 
     pub(super) fn mbarrier(&mut self, i: &Instruction) {
@@ -218,12 +221,12 @@ impl Lowering<'_> {
         let report = self.second_destination(i, 0);
         let blocks = self.blocks(i);
         let semantics = Semantics::of_mbarrier(order(op), &i.picks);
-        self.push(guard, OpKind::Mbarrier { op, address, dst, report, value, blocks, semantics });
+        self.push(guard, Mbarrier { op, address, dst, report, value, blocks, semantics });
         // Reports have no value here: only whether there was a report is known.
         if let Some(Operand::Reg(register)) = self.named(i, "report") {
             let dst = self.register(*register);
             let src = self.constant(self.width(dst), 0);
-            self.push(guard, OpKind::Copy { dst, src });
+            self.push(guard, SimpleOp::Copy { dst, src });
         }
     }
 }

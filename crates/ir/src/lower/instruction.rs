@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::Lowering;
 use crate::op::{Clock, Guard, MatrixKind, OpKind, Slot, SlotKind, StackOp, Width};
 use crate::semantics::Semantics;
+use crate::simple::SimpleOp;
 use crate::tensor_memory::TensorMemoryKind;
 
 /// Default alignment of `alloca`, in bytes.
@@ -94,19 +95,19 @@ impl Lowering<'_> {
             Effect::Activemask => {
                 let guard = self.guard(i);
                 if let Some(dst) = self.destination(i, 0) {
-                    self.push(guard, OpKind::ActiveMask { dst });
+                    self.push(guard, SimpleOp::ActiveMask { dst });
                 }
             }
             Effect::Fence => {
                 self.block().may_spin = true;
                 let guard = self.guard(i);
-                self.push(guard, OpKind::Fence { semantics: Semantics::of_fence(i.form.opcode, &i.picks) });
+                self.push(guard, SimpleOp::Fence { semantics: Semantics::of_fence(i.form.opcode, &i.picks) });
             }
             Effect::Nanosleep => {
                 self.block().may_spin = true;
                 let guard = self.guard(i);
                 let duration = self.source(&i.operands[0], Type::U32);
-                self.push(guard, OpKind::Sleep { duration });
+                self.push(guard, SimpleOp::Sleep { duration });
             }
             // No fabric work is ever pending. A kernel that would access another device is not launched.
             Effect::Fabric if matches!(i.picks.mods().first(), Some(Mod::Submit | Mod::Wait)) => {}
@@ -123,7 +124,7 @@ impl Lowering<'_> {
                 let guard = self.guard(i);
                 if let Some(dst) = self.destination(i, 0) {
                     let src = self.constant(self.width(dst), 0);
-                    self.push(guard, OpKind::Copy { dst, src });
+                    self.push(guard, SimpleOp::Copy { dst, src });
                 }
             }
         }
@@ -155,13 +156,13 @@ impl Lowering<'_> {
             Operand::NotReg(register) => {
                 let src = self.register(*register);
                 let dst = self.temporary(Width::Pred);
-                self.push(None, OpKind::Not { dst, src });
+                self.push(None, SimpleOp::Not { dst, src });
                 dst
             }
             Operand::RegPlus(register, addend) => {
                 let src = self.register(*register);
                 let dst = self.temporary(self.width(src));
-                self.push(None, OpKind::Offset { dst, src, addend: *addend });
+                self.push(None, SimpleOp::Offset { dst, src, addend: *addend });
                 dst
             }
             Operand::Imm(value) => return self.constant(width, extend(*value, ty)),
@@ -180,7 +181,7 @@ impl Lowering<'_> {
         }
         let dst = self.temporary(want);
         let bits = ty.bits().min(have.bits());
-        self.push(None, OpKind::Resize { dst, src: slot, bits, signed: ty.is_signed() });
+        self.push(None, SimpleOp::Resize { dst, src: slot, bits, signed: ty.is_signed() });
         dst
     }
 
@@ -236,7 +237,7 @@ impl Lowering<'_> {
         if let Some((register, narrow, ty)) = widened {
             self.push(
                 guard,
-                OpKind::Resize { dst: register, src: narrow, bits: ty.bits(), signed: ty.is_signed() },
+                SimpleOp::Resize { dst: register, src: narrow, bits: ty.bits(), signed: ty.is_signed() },
             );
         }
     }
@@ -258,7 +259,7 @@ impl Lowering<'_> {
         if let Some(clock) = clock(special) {
             let dst = self.temporary(width);
             self.block().may_spin = true; // loops that wait for time to pass
-            self.push(None, OpKind::ReadClock { dst, clock });
+            self.push(None, SimpleOp::ReadClock { dst, clock });
             return dst;
         }
         if let Some(slot) = self.specials.get(&special) {
@@ -302,7 +303,7 @@ impl Lowering<'_> {
                         let dst = self.register(*register);
                         if parts.iter().any(|part| part == from) && dst != src {
                             let kept = self.temporary(self.width(src));
-                            self.push(guard, OpKind::Copy { dst: kept, src });
+                            self.push(guard, SimpleOp::Copy { dst: kept, src });
                             src = kept;
                         }
                         copies.push((dst, src));
@@ -319,7 +320,7 @@ impl Lowering<'_> {
                 for half in 0..2 {
                     let dst = self.register_half(*register, half);
                     let src = self.half(src, half);
-                    self.push(guard, OpKind::Copy { dst, src });
+                    self.push(guard, SimpleOp::Copy { dst, src });
                 }
             }
             (Operand::Reg(register), _) => self.copy(guard, *register, src, ty),
@@ -336,10 +337,10 @@ impl Lowering<'_> {
 
     fn copy_slot(&mut self, guard: Option<Guard>, dst: Slot, src: Slot, ty: Type) {
         if self.width(src) == self.width(dst) {
-            self.push(guard, OpKind::Copy { dst, src });
+            self.push(guard, SimpleOp::Copy { dst, src });
         } else {
             let bits = self.width(src).bits().min(ty.bits());
-            self.push(guard, OpKind::Resize { dst, src, bits, signed: ty.is_signed() });
+            self.push(guard, SimpleOp::Resize { dst, src, bits, signed: ty.is_signed() });
         }
     }
 
@@ -358,7 +359,7 @@ impl Lowering<'_> {
         let src: SmallVec<[Slot; 4]> = parts.iter().map(|p| self.source(p, part_ty)).collect();
         if ty.bits() <= 64 {
             let dst = self.register(register);
-            self.push(guard, OpKind::Pack { dst, src, bits });
+            self.push(guard, SimpleOp::Pack { dst, src, bits });
             return;
         }
         for half in 0..2u8 {
@@ -366,8 +367,8 @@ impl Lowering<'_> {
             let count = src.len() / 2;
             let src = &src[usize::from(half) * count..][..count];
             match src {
-                [only] => self.push(guard, OpKind::Copy { dst, src: *only }),
-                _ => self.push(guard, OpKind::Pack { dst, src: src.into(), bits }),
+                [only] => self.push(guard, SimpleOp::Copy { dst, src: *only }),
+                _ => self.push(guard, SimpleOp::Pack { dst, src: src.into(), bits }),
             }
         }
     }
@@ -383,16 +384,16 @@ impl Lowering<'_> {
             .collect();
         if ty.bits() <= 64 {
             let src = self.source(src, ty);
-            self.push(guard, OpKind::Unpack { dst, src, bits });
+            self.push(guard, SimpleOp::Unpack { dst, src, bits });
             return;
         }
         for half in 0..2u8 {
             let src = self.half(src, half);
             let count = dst.len() / 2;
             match &dst[usize::from(half) * count..][..count] {
-                [Some(only)] => self.push(guard, OpKind::Copy { dst: *only, src }),
+                [Some(only)] => self.push(guard, SimpleOp::Copy { dst: *only, src }),
                 [None] => {}
-                parts => self.push(guard, OpKind::Unpack { dst: parts.into(), src, bits }),
+                parts => self.push(guard, SimpleOp::Unpack { dst: parts.into(), src, bits }),
             }
         }
     }
@@ -403,7 +404,7 @@ impl Lowering<'_> {
         let width = Width::of(Type::of_bits(bits));
         let dst: SmallVec<[Option<Slot>; 4]> = parts.iter().map(|_| Some(self.temporary(width))).collect();
         let src = self.source(src, ty);
-        self.push(guard, OpKind::Unpack { dst: dst.clone(), src, bits });
+        self.push(guard, SimpleOp::Unpack { dst: dst.clone(), src, bits });
         for (part, src) in parts.iter().zip(dst) {
             if let (Operand::Reg(register), Some(src)) = (part, src) {
                 let dst = self.register(*register);
@@ -436,9 +437,9 @@ impl Lowering<'_> {
         let generic = i.picks.space() == Space::Generic;
         let kind = match (effect, i.operands.get(2)) {
             (Effect::Mapa, Some(rank)) => {
-                OpKind::MapShared { dst, src, rank: self.source(rank, Type::U32), generic }
+                SimpleOp::MapShared { dst, src, rank: self.source(rank, Type::U32), generic }
             }
-            _ => OpKind::RankOf { dst, src, generic },
+            _ => SimpleOp::RankOf { dst, src, generic },
         };
         self.push(guard, kind);
     }
@@ -452,7 +453,7 @@ impl Lowering<'_> {
         };
         let space = i.picks.space();
         let own = space == Space::Shared && !i.picks.has(Mod::SharedCluster);
-        self.push(guard, OpKind::IsSpace { dst, src, space, own });
+        self.push(guard, SimpleOp::IsSpace { dst, src, space, own });
     }
 }
 

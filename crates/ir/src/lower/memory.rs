@@ -5,8 +5,10 @@ use isa::{Action, FORMS, Mod, Opcode, Picks, Space, Type};
 use smallvec::{SmallVec, smallvec};
 
 use super::Lowering;
-use crate::op::{Address, AtomicOp, Base, Guard, OpKind, Slot, StackOp, Width};
+use crate::memory::{Atomic, AtomicOp, AtomicWide, Load, Store};
+use crate::op::{Address, Base, Guard, OpKind, Slot, StackOp, Width};
 use crate::semantics::{Order, Semantics};
+use crate::simple::SimpleOp;
 
 impl Lowering<'_> {
     /// Order and scope of `ld` and `st`. A loop around a strong access may wait for other threads, so it must let
@@ -38,7 +40,8 @@ impl Lowering<'_> {
             }
         }
         let bytes = ty.bytes() / u32::from(halves);
-        self.push(guard, OpKind::Load { address, dst: slots, bytes, signed: ty.is_signed(), semantics });
+        let signed = ty.is_signed();
+        self.push(guard, OpKind::Load(Load { address, dst: slots, bytes, signed, semantics }));
         if halves == 1 {
             let registers = parts.iter().filter_map(|part| match part {
                 Operand::Reg(register) if self.register_type(*register).bits() > 64 => Some(*register),
@@ -61,7 +64,7 @@ impl Lowering<'_> {
                     (Picks::new(&[Type::S64], &[]), smallvec![low, self.constant(Width::W32, 63)]);
                 OpKind::Pure { form, picks, function, dst: [Some(high), None], src }
             }
-            _ => OpKind::Copy { dst: high, src: self.constant(Width::W64, 0) },
+            _ => SimpleOp::Copy { dst: high, src: self.constant(Width::W64, 0) }.into(),
         };
         self.push(guard, kind);
     }
@@ -87,7 +90,7 @@ impl Lowering<'_> {
             }
         }
         let bytes = if ty.bits() > 64 { ty.bytes() / 2 } else { ty.bytes() };
-        self.push(guard, OpKind::Store { address, src: slots, bytes, semantics });
+        self.push(guard, OpKind::Store(Store { address, src: slots, bytes, semantics }));
     }
 
     /// The source of a store: the low bytes of a register of any width.
@@ -123,7 +126,7 @@ impl Lowering<'_> {
                 (AtomicOp::CompareAndSwap, Some(b)) => (Some(a), b),
                 _ => (None, a),
             };
-            return self.push(guard, OpKind::AtomicWide { address, dst, compare, new, semantics });
+            return self.push(guard, AtomicWide { address, dst, compare, new, semantics });
         }
         if let Operand::Vector(parts) = a {
             return self.atomic_vector(guard, op, ty, (address, semantics), dst, parts);
@@ -140,7 +143,7 @@ impl Lowering<'_> {
         // f32 atomics flush subnormals in global memory and keep them in shared memory (9.7.13.5 atom). For a generic
         // address, this is decided at run time.
         let flush = ty == Type::F32 && !matches!(address.space, Space::Shared);
-        self.wide_destination(guard, register, ty, |dst| OpKind::Atomic {
+        self.wide_destination(guard, register, ty, |dst| Atomic {
             op,
             ty,
             flush,
@@ -169,7 +172,7 @@ impl Lowering<'_> {
         let base = match address.base {
             Base::Slot(slot) => {
                 let copy = self.temporary(self.width(slot));
-                self.push(None, OpKind::Copy { dst: copy, src: slot });
+                self.push(None, SimpleOp::Copy { dst: copy, src: slot });
                 Base::Slot(copy)
             }
             other => other,
@@ -188,14 +191,14 @@ impl Lowering<'_> {
             let address = Address { base, offset, ..address };
             let vector = if i == 0 { ty.bytes() * sources.len() as u32 } else { 0 };
             let (dst, b) = (old, None);
-            self.push(guard, OpKind::Atomic { op, ty, flush, address, vector, dst, a, b, semantics });
+            self.push(guard, Atomic { op, ty, flush, address, vector, dst, a, b, semantics });
             results.extend(register.zip(old));
         }
         for (dst, src) in results {
             let same = self.width(dst) == self.width(src);
             let (bits, signed) = (ty.bits(), ty.is_signed());
             let kind =
-                if same { OpKind::Copy { dst, src } } else { OpKind::Resize { dst, src, bits, signed } };
+                if same { SimpleOp::Copy { dst, src } } else { SimpleOp::Resize { dst, src, bits, signed } };
             self.push(guard, kind);
         }
     }
@@ -210,16 +213,16 @@ impl Lowering<'_> {
             StackOp::Restore => (None, i.operands.first()),
         };
         let value = value.map(|value| self.source(value, ty));
-        self.push(guard, OpKind::Stack { op, dst, value });
+        self.push(guard, SimpleOp::Stack { op, dst, value });
     }
 
     /// Pushes an operation whose result of type `ty` goes to a register that may be wider.
-    pub(super) fn wide_destination(
+    pub(super) fn wide_destination<K: Into<OpKind>>(
         &mut self,
         guard: Option<Guard>,
         register: Option<Slot>,
         ty: Type,
-        op: impl FnOnce(Option<Slot>) -> OpKind,
+        op: impl FnOnce(Option<Slot>) -> K,
     ) {
         match register {
             Some(wide) if self.width(wide) != Width::of(ty) => {
@@ -227,7 +230,7 @@ impl Lowering<'_> {
                 self.push(guard, op(Some(narrow)));
                 self.push(
                     guard,
-                    OpKind::Resize { dst: wide, src: narrow, bits: ty.bits(), signed: ty.is_signed() },
+                    SimpleOp::Resize { dst: wide, src: narrow, bits: ty.bits(), signed: ty.is_signed() },
                 );
             }
             _ => self.push(guard, op(register)),

@@ -22,6 +22,7 @@ use crate::function::{Block, Function, RegisterPlace, Terminator};
 use crate::op::{Address, Base, BlockId, Guard, Op, OpKind, Slot, SlotInfo, SlotKind, StackOp, Width};
 use crate::options::Options;
 use crate::order::weak_topological_order;
+use crate::simple::SimpleOp;
 use crate::{copies, invariant, liveness, pairs, unused};
 
 /// Lowers one function; `None` for a declaration without a body.
@@ -108,7 +109,7 @@ impl<'m> Lowering<'m> {
         if !function.is_entry && body.code.iter().any(takes_stack) {
             let entry = lowering.value(Width::W64, SlotKind::StackEntry);
             lowering.stack_entry = Some(entry);
-            lowering.push(None, OpKind::Stack { op: StackOp::Save, dst: Some(entry), value: None });
+            lowering.push(None, SimpleOp::Stack { op: StackOp::Save, dst: Some(entry), value: None });
         }
         lowering
     }
@@ -183,8 +184,8 @@ impl<'m> Lowering<'m> {
         }
     }
 
-    fn push(&mut self, guard: Option<Guard>, kind: OpKind) {
-        let span = self.span;
+    fn push(&mut self, guard: Option<Guard>, kind: impl Into<OpKind>) {
+        let (span, kind) = (self.span, kind.into());
         self.block().ops.push(Op { guard, span, kind });
     }
 
@@ -305,7 +306,7 @@ impl<'m> Lowering<'m> {
         if let Some(entry) = self.stack_entry {
             let returning = self.blocks.iter_mut().filter(|b| b.terminator == Some(Terminator::Return));
             for block in returning {
-                let kind = OpKind::Stack { op: StackOp::Restore, dst: None, value: Some(entry) };
+                let kind = SimpleOp::Stack { op: StackOp::Restore, dst: None, value: Some(entry) }.into();
                 block.ops.push(Op { guard: None, span: block.span, kind });
             }
         }

@@ -9,8 +9,10 @@ use smallvec::SmallVec;
 
 use super::Lowering;
 use crate::function::Terminator;
-use crate::op::{Base, MbarrierOp, OpKind, Slot, WarpOp, Width};
+use crate::memory::{Mbarrier, MbarrierOp};
+use crate::op::{Base, OpKind, Slot, WarpOp, Width};
 use crate::semantics::{Order, Scope, Semantics};
+use crate::simple::SimpleOp;
 use crate::tensor_memory::{TensorMemoryKind, TensorMemoryOp};
 
 impl Lowering<'_> {
@@ -96,16 +98,13 @@ impl Lowering<'_> {
         // machine code reads only the low half of the address.
         if let (Space::Generic, Base::Slot(src)) = (address.space, address.base) {
             let dst = self.temporary(Width::W64);
-            self.push(None, OpKind::SharedObject { dst, src });
+            self.push(None, SimpleOp::SharedObject { dst, src });
             address.base = Base::Slot(dst);
         }
         let address = Some(address);
         let blocks = self.blocks(i);
         let op = MbarrierOp::Arrive { drop: false, no_complete: false };
         let semantics = Semantics::new(Order::Release, Scope::Cluster);
-        self.push(
-            guard,
-            OpKind::Mbarrier { op, address, dst: None, report: None, value: None, blocks, semantics },
-        );
+        self.push(guard, Mbarrier { op, address, dst: None, report: None, value: None, blocks, semantics });
     }
 }

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::Lowering;
 use super::memory::atomic_op;
 use crate::op::{OpKind, Slot, TexelKind, TexelOp, Width};
+use crate::simple::SimpleOp;
 
 impl Lowering<'_> {
     pub(super) fn texel(&mut self, i: &Instruction, effect: Effect) {
@@ -52,7 +53,7 @@ impl Lowering<'_> {
         if let Some(predicate) = resident {
             // All memory is resident.
             let (dst, src) = (self.register(predicate), self.constant(Width::Pred, 1));
-            self.push(guard, OpKind::Copy { dst, src });
+            self.push(guard, SimpleOp::Copy { dst, src });
         }
     }
 

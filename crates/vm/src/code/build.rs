@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use check::module::{Body, Prototype};
+use ir::{MapOperands, SimpleOp};
 use isa::{Opcode, Space};
 use lanes::HostPath;
 use machine::Launch;
@@ -10,11 +11,9 @@ use machine::memory::{function_address, generic_offset};
 use sem::texture::{Lookup, SurfaceAccess};
 
 use super::{
-    Access, Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code,
-    CopyAsync, CopyBulk, CopyTensor, Extent, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp,
-    MatrixOperands, Mbarrier, Meeting, Multicast, Op, Pure, Reduction, Returned, ShufflePattern, Signature,
-    Signatures, Special, Start, Store, StoreAsync, StoreBulk, TensorMapReplace, TensorMemory, Terminator,
-    Texel, TexelWork, TryCancel, WarpOp, array_bytes,
+    Access, Address, Argument, Barrier, Base, Block, Call, Callee, Code, Function, Kind, Linear, Load,
+    MAX_SOURCES, MatrixOp, MatrixOperands, Meeting, Op, Pure, Reduction, Returned, ShufflePattern, Signature,
+    Signatures, Special, TensorMemory, Terminator, Texel, TexelWork, WarpOp, array_bytes,
 };
 use crate::exec::{REDUCTION_COST, SPIN_COST};
 use crate::registers::SlotRef;
@@ -174,7 +173,10 @@ impl<'a> Builder<'a> {
         let of_made = |(made, op): (&Op, &ir::Op)| match made.kind {
             Kind::Param { .. } => Box::default(),
             _ if op.kind.computes() => Box::default(),
-            _ => ir::accesses(&op.kind).iter().map(|access| self.access(access)).collect(),
+            _ => {
+                let mut watched = self.resolve(false);
+                ir::accesses(&op.kind).iter().map(|access| access.map(&mut watched)).collect()
+            }
         };
         let mut accesses: Vec<Box<[Access]>> = executable.iter().zip(ops).map(of_made).collect();
         let chains = self.fuse(block, ops, &mut executable, &mut accesses);
@@ -231,49 +233,15 @@ impl<'a> Builder<'a> {
     }
 
     fn address(&self, address: &ir::Address) -> Address {
-        let (base, offset) = self.base(address.base, address.offset);
-        let place = next(&self.counts.accesses);
-        Address { space: address.space, base, offset, place }
+        self.resolve(true).address(*address)
     }
 
-    /// Addresses for observers have no inline cache.
-    fn watched(&self, ir::Address { space, base, offset }: ir::Address) -> Address {
-        let (base, offset) = self.base(base, offset);
-        Address { space, base, offset, place: usize::MAX }
-    }
-
-    fn access(&self, access: &ir::Access) -> Access {
-        let start = match access.start {
-            ir::Start::Descriptor(slot) => Start::Descriptor(self.slot(slot)),
-            ir::Start::Texels => Start::Texels,
-            ir::Start::Tensor => Start::Tensor,
-            ir::Start::Address(address) => Start::Address(self.watched(address)),
-            ir::Start::Box(address) => Start::Box(self.watched(address)),
-        };
-        let extent = match access.extent {
-            ir::Extent::Bytes(bytes) => Extent::Bytes(bytes),
-            ir::Extent::AtMost { bytes, size, ignore } => {
-                let ignore = ignore.map(|g| Guard { slot: self.slot(g.slot), negated: g.negated });
-                Extent::AtMost { bytes, size: self.maybe(size), ignore }
-            }
-            ir::Extent::Slot(slot) => Extent::Slot(self.slot(slot)),
-            ir::Extent::Rows(rows) => Extent::Rows(rows),
-            ir::Extent::Matrix { lines, line_bits, element_bits, stride } => {
-                Extent::Matrix { lines, line_bits, element_bits, stride: self.maybe(stride) }
-            }
-            ir::Extent::Factor => Extent::Factor,
-            ir::Extent::Texels => Extent::Texels,
-            ir::Extent::Lines => Extent::Lines,
-        };
-        let multicast = access.multicast.map(|multicast| match multicast {
-            ir::Multicast::Mask(slot) => Multicast::Mask(self.slot(slot)),
-            ir::Multicast::All => Multicast::All,
-        });
-        Access { kind: access.kind, start, extent, semantics: access.semantics, multicast }
+    fn resolve(&self, cached: bool) -> Resolve<'_> {
+        Resolve { builder: self, cached }
     }
 
     fn op(&self, op: &ir::Op) -> Op {
-        let guard = op.guard.map(|g| Guard { slot: self.slot(g.slot), negated: g.negated });
+        let guard = op.guard.map(|guard| guard.map(|slot| self.slot(slot)));
         Op { guard, kind: self.kind(&op.kind), span: op.span }
     }
 
@@ -302,21 +270,10 @@ impl<'a> Builder<'a> {
                 }
                 _ => Kind::Unsupported { opcode: form.opcode },
             },
-            ir::OpKind::Copy { dst, src } => Kind::Copy { dst: self.slot(*dst), src: self.slot(*src) },
-            ir::OpKind::Not { dst, src } => Kind::Not { dst: self.slot(*dst), src: self.slot(*src) },
-            ir::OpKind::Resize { dst, src, bits, signed } => {
-                Kind::Resize { dst: self.slot(*dst), src: self.slot(*src), bits: *bits, signed: *signed }
-            }
-            ir::OpKind::Offset { dst, src, addend } => {
-                Kind::Offset { dst: self.slot(*dst), src: self.slot(*src), addend: *addend as u64 }
-            }
+            ir::OpKind::Simple(op) => Kind::Simple(op.map(&mut self.resolve(true))),
             ir::OpKind::AddressOf { dst, base, offset } => {
                 let (base, offset) = self.base(*base, *offset);
                 Kind::AddressOf { dst: self.slot(*dst), base, offset }
-            }
-            ir::OpKind::Pack { dst, src, bits } => {
-                let src = src.iter().map(|&s| self.slot(s)).collect();
-                Kind::Pack { dst: self.slot(*dst), src, bits: *bits }
             }
             ir::OpKind::SelectPair { dst, pairs, preds } => {
                 let [a, b] = pairs.map(|slot| self.slot(slot));
@@ -336,165 +293,36 @@ impl<'a> Builder<'a> {
                     cached: next(&self.counts.pure_operations),
                 }))
             }
-            ir::OpKind::Unpack { dst, src, bits } => {
-                let dst = dst.iter().map(|&d| self.maybe(d)).collect();
-                Kind::Unpack { dst, src: self.slot(*src), bits: *bits }
-            }
-            ir::OpKind::Load { address, dst, bytes, signed, .. }
-                if let (ir::Base::KernelParam(index), [Some(slot)]) = (address.base, &dst[..])
-                    && let Some(offset) = self.param(index, address.offset, *bytes) =>
+            ir::OpKind::Load(load)
+                if let (ir::Base::KernelParam(index), [Some(slot)]) = (load.address.base, &load.dst[..])
+                    && let Some(offset) = self.param(index, load.address.offset, load.bytes) =>
             {
-                Kind::Param { dst: self.slot(*slot), offset, bytes: *bytes, signed: *signed }
+                Kind::Param { dst: self.slot(*slot), offset, bytes: load.bytes, signed: load.signed }
             }
-            ir::OpKind::Load { address, dst, bytes, signed, semantics } => {
-                let load = Box::new(Load {
-                    address: self.address(address),
-                    dst: dst.iter().map(|&d| self.maybe(d)).collect(),
-                    bytes: *bytes,
-                    signed: *signed,
-                    order: semantics.order,
-                    once: false,
-                    chained: None,
-                });
-                if is_strong(address, *semantics) { Kind::LoadStrong(load) } else { Kind::Load(load) }
+            ir::OpKind::Load(load) => {
+                let kind =
+                    if is_strong(&load.address, load.semantics) { Kind::LoadStrong } else { Kind::Load };
+                kind(Box::new(Load { load: load.map(&mut self.resolve(true)), once: false, chained: None }))
             }
-            ir::OpKind::Store { address, src, bytes, semantics } => {
-                let store = Box::new(Store {
-                    address: self.address(address),
-                    src: src.iter().map(|&s| self.slot(s)).collect(),
-                    bytes: *bytes,
-                    order: semantics.order,
-                });
-                if is_strong(address, *semantics) { Kind::StoreStrong(store) } else { Kind::Store(store) }
-            }
-            ir::OpKind::Atomic { op, ty, flush, address, vector, dst, a, b, semantics: _ } => {
-                Kind::Atomic(Box::new(Atomic {
-                    op: *op,
-                    ty: *ty,
-                    flush: *flush,
-                    address: self.address(address),
-                    vector: *vector,
-                    dst: self.maybe(*dst),
-                    a: self.slot(*a),
-                    b: self.maybe(*b),
-                }))
-            }
-            ir::OpKind::AtomicWide { address, dst, compare, new, semantics: _ } => {
-                Kind::AtomicWide(Box::new(AtomicWide {
-                    address: self.address(address),
-                    dst: dst.map(|d| self.maybe(d)),
-                    compare: compare.map(|halves| halves.map(|half| self.slot(half))),
-                    new: new.map(|half| self.slot(half)),
-                }))
-            }
-            ir::OpKind::Stack { op, dst, value } => {
-                Kind::Stack { op: *op, dst: self.maybe(*dst), value: self.maybe(*value) }
+            ir::OpKind::Store(store) => {
+                let kind =
+                    if is_strong(&store.address, store.semantics) { Kind::StoreStrong } else { Kind::Store };
+                kind(Box::new(store.map(&mut self.resolve(true))))
             }
             ir::OpKind::Cvta { dst, src, space, to_space } => {
                 let (dst, src) = (self.slot(*dst), self.slot(*src));
                 let offset = generic_offset(*space);
-                match (offset, to_space) {
-                    (0, _) => Kind::Copy { dst, src },
-                    (_, true) => Kind::Offset { dst, src, addend: offset.wrapping_neg() },
-                    (_, false) => Kind::Offset { dst, src, addend: offset },
-                }
+                let addend = if *to_space { offset.wrapping_neg() } else { offset } as i64;
+                Kind::Simple(match offset {
+                    0 => SimpleOp::Copy { dst, src },
+                    _ => SimpleOp::Offset { dst, src, addend },
+                })
             }
-            ir::OpKind::IsSpace { dst, src, space, own } => {
-                Kind::IsSpace { dst: self.slot(*dst), src: self.slot(*src), space: *space, own: *own }
-            }
-            ir::OpKind::MapShared { dst, src, rank, generic } => Kind::MapShared {
-                dst: self.slot(*dst),
-                src: self.slot(*src),
-                rank: self.slot(*rank),
-                generic: *generic,
-            },
-            ir::OpKind::SharedObject { dst, src } => {
-                Kind::SharedObject { dst: self.slot(*dst), src: self.slot(*src) }
-            }
-            ir::OpKind::RankOf { dst, src, generic } => {
-                Kind::RankOf { dst: self.slot(*dst), src: self.slot(*src), generic: *generic }
-            }
-            ir::OpKind::ReadClock { dst, clock } => Kind::ReadClock { dst: self.slot(*dst), clock: *clock },
-            ir::OpKind::Sleep { duration } => Kind::Sleep { duration: self.slot(*duration) },
-            ir::OpKind::ActiveMask { dst } => Kind::ActiveMask { dst: self.slot(*dst) },
-            ir::OpKind::Fence { semantics } => Kind::Fence(*semantics),
-            ir::OpKind::CopyAsync { dst, src, bytes, size, ignore } => Kind::CopyAsync(Box::new(CopyAsync {
-                dst: self.address(dst),
-                src: self.address(src),
-                bytes: *bytes,
-                size: self.maybe(*size),
-                ignore: ignore.map(|g| Guard { slot: self.slot(g.slot), negated: g.negated }),
-            })),
-            ir::OpKind::CopyGroup(group) => Kind::CopyGroup(*group),
-            ir::OpKind::AsyncStep(step) => Kind::AsyncStep(*step),
-            ir::OpKind::CopyBulk { dst, src, size, mbarrier, mask, ends, report, reduction } => {
-                Kind::CopyBulk(Box::new(CopyBulk {
-                    dst: self.address(dst),
-                    src: self.address(src),
-                    size: self.slot(*size),
-                    mbarrier: mbarrier.as_ref().map(|a| self.address(a)),
-                    mask: mask.map(|mask| match mask {
-                        ir::BulkMask::Bytes(slot) => BulkMask::Bytes(self.slot(slot)),
-                        ir::BulkMask::Blocks(slot) => BulkMask::Blocks(self.slot(slot)),
-                    }),
-                    ends: ends.map(|ends| ends.map(|slot| self.slot(slot))),
-                    report: *report,
-                    reduction: *reduction,
-                }))
-            }
-            ir::OpKind::CopyTensor(op) => Kind::CopyTensor(Box::new(CopyTensor {
-                kind: op.kind,
-                picks: op.picks,
-                map: self.address(&op.map),
-                shared: self.address(&op.shared),
-                coordinates: op.coordinates.iter().map(|&slot| self.slot(slot)).collect(),
-                offsets: op.offsets.iter().map(|&slot| self.slot(slot)).collect(),
-                mbarrier: op.mbarrier.as_ref().map(|a| self.address(a)),
-                blocks: op.blocks.map(|slot| self.slot(slot)),
-            })),
+            ir::OpKind::Memory(op) => Kind::Memory(Box::new(op.map(&mut self.resolve(true)))),
             ir::OpKind::TensorMemory(op) => match self.tensor_memory(op) {
                 Some(op) => Kind::TensorMemory(op),
                 None => Kind::Unsupported { opcode: op.form.opcode },
             },
-            ir::OpKind::TensorMapReplace { address, picks, ordinal, value } => {
-                Kind::TensorMapReplace(Box::new(TensorMapReplace {
-                    address: self.address(address),
-                    picks: *picks,
-                    ordinal: *ordinal,
-                    value: self.slot(*value),
-                }))
-            }
-            ir::OpKind::TensorMapCopy { dst, src } => {
-                Kind::TensorMapCopy(Box::new([self.address(dst), self.address(src)]))
-            }
-            ir::OpKind::TryCancel { dst, mbarrier, all } => Kind::TryCancel(Box::new(TryCancel {
-                dst: self.address(dst),
-                mbarrier: self.address(mbarrier),
-                all: *all,
-            })),
-            ir::OpKind::StoreBulk { address, size } => Kind::StoreBulk(Box::new(StoreBulk {
-                address: self.address(address),
-                size: self.slot(*size),
-            })),
-            ir::OpKind::StoreAsync { address, src, bytes, reduction, mbarrier } => {
-                Kind::StoreAsync(Box::new(StoreAsync {
-                    address: self.address(address),
-                    src: src.iter().map(|&slot| self.slot(slot)).collect(),
-                    bytes: *bytes,
-                    reduction: *reduction,
-                    mbarrier: self.address(mbarrier),
-                }))
-            }
-            ir::OpKind::Mbarrier { op, address, dst, report, value, blocks, semantics: _ } => {
-                Kind::Mbarrier(Box::new(Mbarrier {
-                    op: *op,
-                    address: address.as_ref().map(|a| self.address(a)),
-                    dst: self.maybe(*dst),
-                    report: self.maybe(*report),
-                    value: self.maybe(*value),
-                    blocks: self.maybe(*blocks),
-                }))
-            }
             ir::OpKind::Warp { op, members } => {
                 Kind::Warp { op: Box::new(self.warp(op)), members: self.maybe(*members) }
             }
@@ -650,5 +478,30 @@ impl<'a> Builder<'a> {
             ir::Terminator::Exit => Terminator::Exit,
             ir::Terminator::Trap => Terminator::Trap,
         }
+    }
+}
+
+/// Resolves operands. Those that observers look at have no inline cache.
+struct Resolve<'b> {
+    builder: &'b Builder<'b>,
+    cached: bool,
+}
+
+impl MapOperands<ir::Slot, ir::Address> for Resolve<'_> {
+    type Slot = SlotRef;
+    type Address = Address;
+
+    fn source(&mut self, slot: ir::Slot) -> SlotRef {
+        self.builder.slot(slot)
+    }
+
+    fn result(&mut self, slot: ir::Slot) -> SlotRef {
+        self.builder.slot(slot)
+    }
+
+    fn address(&mut self, ir::Address { space, base, offset }: ir::Address) -> Address {
+        let (base, offset) = self.builder.base(base, offset);
+        let place = if self.cached { next(&self.builder.counts.accesses) } else { usize::MAX };
+        Address { space, base, offset, place }
     }
 }

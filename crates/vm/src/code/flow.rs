@@ -1,11 +1,12 @@
 //! How values pass through an operation, for observers.
 
+use ir::{MapOperands, SimpleOp};
 use machine::OperationKind;
 use smallvec::SmallVec;
 
 use super::{
-    Address, Base, BulkMask, Fragment, Kind, MatrixOp, MatrixSource, Op, Pure, Store, TensorFactor,
-    TensorMemory, WarpOp,
+    Address, Base, Fragment, Kind, MatrixOp, MatrixSource, Op, Pure, Store, TensorFactor, TensorMemory,
+    WarpOp,
 };
 use crate::registers::SlotRef;
 
@@ -44,96 +45,38 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
             add(Compute, both.pure.src(), &both.pure.dst, none(), Some(&both.pure));
             store(&both.store, &mut add);
         }
-        Kind::Copy { dst, src } => add(Copy { bits: 64 }, &[*src], &[Some(*dst)], none(), None),
-        Kind::Resize { dst, src, bits, signed: false } => {
-            add(Copy { bits: *bits }, &[*src], &[Some(*dst)], none(), None);
+        Kind::Simple(op) => {
+            let operands = Operands::of(|to| drop(op.map(to)));
+            let kind = match *op {
+                SimpleOp::Copy { .. } => Copy { bits: 64 },
+                SimpleOp::Resize { bits, signed: false, .. } => Copy { bits },
+                SimpleOp::Pack { bits, .. } => OperationKind::Pack { bits },
+                SimpleOp::Unpack { bits, .. } => Unpack { bits },
+                _ if operands.uses.is_empty() => Defined,
+                _ => Compute,
+            };
+            if !operands.defs.is_empty() || matches!(op, SimpleOp::Stack { .. }) {
+                add(kind, &operands.uses, &operands.defs, operands.decides, None);
+            }
         }
-        Kind::Not { dst, src }
-        | Kind::Resize { dst, src, .. }
-        | Kind::Offset { dst, src, .. }
-        | Kind::IsSpace { dst, src, .. }
-        | Kind::RankOf { dst, src, .. }
-        | Kind::SharedObject { dst, src } => {
-            add(Compute, &[*src], &[Some(*dst)], none(), None);
+        Kind::Param { dst, .. } | Kind::AddressOf { dst, .. } => {
+            add(Defined, &[], &[Some(*dst)], none(), None)
         }
-        Kind::MapShared { dst, src, rank, .. } => add(Compute, &[*src, *rank], &[Some(*dst)], none(), None),
-        Kind::Param { dst, .. }
-        | Kind::AddressOf { dst, .. }
-        | Kind::ReadClock { dst, .. }
-        | Kind::ActiveMask { dst } => add(Defined, &[], &[Some(*dst)], none(), None),
-        Kind::Pack { dst, src, bits } => {
-            add(OperationKind::Pack { bits: *bits }, src, &[Some(*dst)], none(), None);
-        }
-        Kind::Unpack { dst, src, bits } => add(Unpack { bits: *bits }, &[*src], dst, none(), None),
         Kind::Load(load) | Kind::LoadStrong(load) => {
             add(Load { bytes: load.bytes }, &[], &load.dst, base(&load.address), None);
         }
         Kind::Store(what) | Kind::StoreStrong(what) => store(what, &mut add),
-        Kind::Atomic(atomic) => {
-            let uses: Slots = [Some(atomic.a), atomic.b].into_iter().flatten().collect();
-            add(OperationKind::Atomic, &uses, &[atomic.dst], base(&atomic.address), None);
+        Kind::Memory(op) => {
+            let Operands { uses, defs, decides } = Operands::of(|to| drop(op.map(to)));
+            let kind = match (&uses[..], &defs[..]) {
+                (_, []) => OperationKind::CopyMemory,
+                ([], _) => Defined,
+                _ => OperationKind::Atomic,
+            };
+            add(kind, &uses, &defs, decides, None);
         }
-        Kind::AtomicWide(atomic) => {
-            let uses: Slots = atomic.compare.into_iter().flatten().chain(atomic.new).collect();
-            add(OperationKind::Atomic, &uses, &atomic.dst, base(&atomic.address), None);
-        }
-        Kind::Stack { dst, value, .. } => {
-            add(Defined, &[], &[*dst], value.iter().copied().collect(), None);
-        }
-        Kind::Sleep { .. }
-        | Kind::Fence(_)
-        | Kind::CopyGroup(_)
-        | Kind::AsyncStep(_)
-        | Kind::Unsupported { .. } => {}
-        Kind::CopyAsync(copy) => {
-            let mut decides = base(&copy.dst);
-            decides.extend(base(&copy.src));
-            decides.extend(copy.size);
-            add(OperationKind::CopyMemory, &[], &[], decides, None);
-        }
-        Kind::CopyBulk(copy) => {
-            let mut decides = base(&copy.dst);
-            decides.extend(base(&copy.src));
-            decides.push(copy.size);
-            if let Some(BulkMask::Bytes(mask) | BulkMask::Blocks(mask)) = copy.mask {
-                decides.push(mask);
-            }
-            decides.extend(copy.ends.into_iter().flatten());
-            add(OperationKind::CopyMemory, &[], &[], decides, None);
-        }
-        Kind::CopyTensor(copy) => {
-            let mut decides = base(&copy.shared);
-            decides.extend(base(&copy.map));
-            decides.extend(copy.coordinates.iter().chain(&copy.offsets).copied());
-            decides.extend(copy.blocks);
-            add(OperationKind::CopyMemory, &[], &[], decides, None);
-        }
+        Kind::Unsupported { .. } => {}
         Kind::TensorMemory(op) => tensor_memory(op, &mut add),
-        Kind::TensorMapReplace(replace) => {
-            let mut decides = base(&replace.address);
-            decides.push(replace.value);
-            add(Defined, &[], &[], decides, None);
-        }
-        Kind::TensorMapCopy(places) => {
-            let decides = places.iter().flat_map(base).collect();
-            add(OperationKind::CopyMemory, &[], &[], decides, None);
-        }
-        Kind::StoreBulk(store) => {
-            let mut decides = base(&store.address);
-            decides.push(store.size);
-            add(OperationKind::CopyMemory, &[], &[], decides, None);
-        }
-        Kind::StoreAsync(store) => {
-            let mut decides = base(&store.address);
-            decides.extend(base(&store.mbarrier));
-            add(OperationKind::CopyMemory, &store.src, &[], decides, None);
-        }
-        Kind::TryCancel(request) => add(Defined, &[], &[], base(&request.dst), None),
-        Kind::Mbarrier(mbarrier) => {
-            let mut decides = mbarrier.address.as_ref().map_or(none(), base);
-            decides.extend(mbarrier.value.into_iter().chain(mbarrier.blocks));
-            add(Defined, &[], &[mbarrier.dst, mbarrier.report], decides, None);
-        }
         Kind::Texel(texel) => {
             let mut decides: Slots = texel.src.iter().copied().collect();
             decides.push(texel.handle);
@@ -172,6 +115,49 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
         }
     }
     all
+}
+
+/// The slots that an operation touches, by what it does with them.
+#[derive(Default)]
+struct Operands {
+    uses: Slots,
+    defs: SmallVec<[Option<SlotRef>; 4]>,
+    decides: Slots,
+}
+
+impl Operands {
+    /// Those that `map` passes.
+    fn of(map: impl FnOnce(&mut Operands)) -> Operands {
+        let mut operands = Operands::default();
+        map(&mut operands);
+        operands
+    }
+}
+
+impl MapOperands<SlotRef, Address> for Operands {
+    type Slot = ();
+    type Address = ();
+
+    fn source(&mut self, slot: SlotRef) {
+        self.uses.push(slot);
+    }
+
+    fn control(&mut self, slot: SlotRef) {
+        self.decides.push(slot);
+    }
+
+    fn result(&mut self, slot: SlotRef) {
+        self.defs.push(Some(slot));
+    }
+
+    fn maybe_result(&mut self, slot: Option<SlotRef>) -> Option<()> {
+        self.defs.push(slot);
+        None
+    }
+
+    fn address(&mut self, address: Address) {
+        self.decides.extend(base(&address));
+    }
 }
 
 /// The slot of an address.

@@ -25,7 +25,7 @@ struct Reads {
 }
 
 /// Takes the place of an operation while it is rewritten.
-const PLACEHOLDER: Kind = Kind::Fence(ir::Semantics::WEAK);
+const PLACEHOLDER: Kind = Kind::Simple(ir::SimpleOp::Fence { semantics: ir::Semantics::WEAK });
 
 impl Builder<'_> {
     /// Marks loads whose value is read once, joins pure operations with the store of their result, and forms chains.
@@ -59,7 +59,7 @@ impl Builder<'_> {
             };
             match &op.kind {
                 _ if op.guard.is_some() => {}
-                OpKind::Load { dst, bytes, .. } if !block.may_spin => {
+                OpKind::Load(ir::Load { dst, bytes, .. }) if !block.may_spin => {
                     if let [Some(slot)] = dst[..]
                         && self.slot(slot).width.bytes() == *bytes as usize
                         && let Some(reader) = is_dead_after_one_read(slot)
@@ -122,7 +122,7 @@ impl Builder<'_> {
 
     /// Whether the operation stores exactly `result`, unconditionally, at an address that does not depend on it.
     fn stores(&self, op: &ir::Op, result: Slot) -> bool {
-        let OpKind::Store { address, src, bytes, semantics } = &op.kind else { return false };
+        let OpKind::Store(ir::Store { address, src, bytes, semantics }) = &op.kind else { return false };
         op.guard.is_none()
             && !is_strong(address, *semantics)
             && src[..] == [result]
@@ -145,7 +145,7 @@ fn note(reads: &mut [Reads], i: usize, guarded: bool, slot: Slot, touch: Touch, 
 
 /// Whether the operation writes memory only after it has read its registers in all lanes.
 fn reads_first(op: &OpKind) -> bool {
-    matches!(op, OpKind::Store { .. })
+    matches!(op, OpKind::Store(_))
 }
 
 /// Turns an operation into a link of a chain.

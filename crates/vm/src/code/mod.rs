@@ -16,11 +16,10 @@ mod special;
 mod tensor_memory;
 mod tiled;
 
+use std::ops::Deref;
+
 use diag::Span;
-use ir::{
-    AccessKind, AsyncStep, AtomicOp, BarrierReduction, Clock, CopyGroup, MbarrierOp, Order, ReduxOp,
-    Semantics, ShuffleMode, StackOp, VoteMode, Width,
-};
+use ir::{AtomicOp, BarrierReduction, ReduxOp, ShuffleMode, VoteMode, Width};
 use isa::{Opcode, Picks, Space, Type};
 use lanes::LaneFn;
 use machine::mask::Mask;
@@ -42,12 +41,11 @@ pub(crate) use special::Special;
 pub(crate) use tensor_memory::{TensorFactor, TensorMemory, TensorMultiply};
 pub(crate) use tiled::{TileSource, Tiled};
 
-/// `@p` / `@!p`
-#[derive(Clone, Copy)]
-pub(crate) struct Guard {
-    pub slot: SlotRef,
-    pub negated: bool,
-}
+pub(crate) type Guard = ir::Guard<SlotRef>;
+pub(crate) type Store = ir::Store<SlotRef, Address>;
+pub(crate) type MemoryOp = ir::MemoryOp<SlotRef, Address>;
+/// A memory access of an operation, for observers.
+pub(crate) type Access = ir::Access<SlotRef, Address>;
 
 /// The base of an address.
 #[derive(Clone, Copy)]
@@ -147,103 +145,9 @@ pub(crate) enum WarpOp {
     },
 }
 
-/// `cp.async`
-pub(crate) struct CopyAsync {
-    pub dst: Address,
-    pub src: Address,
-    pub bytes: u32,
-    /// Number of bytes to read, if less than `bytes`.
-    pub size: Option<SlotRef>,
-    /// If true, nothing is read.
-    pub ignore: Option<Guard>,
-}
-
-/// `cp.async.bulk`
-pub(crate) struct CopyBulk {
-    pub dst: Address,
-    pub src: Address,
-    pub size: SlotRef,
-    pub mbarrier: Option<Address>,
-    pub mask: Option<BulkMask>,
-    pub ends: Option<[SlotRef; 2]>,
-    pub report: Option<isa::Validity>,
-    pub reduction: Option<ir::Reduction>,
-}
-
-/// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`: [`ir::TensorOp`]
-pub(crate) struct CopyTensor {
-    pub kind: ir::TensorKind,
-    pub picks: Picks,
-    pub map: Address,
-    pub shared: Address,
-    pub coordinates: SmallVec<[SlotRef; 4]>,
-    pub offsets: SmallVec<[SlotRef; 4]>,
-    pub mbarrier: Option<Address>,
-    pub blocks: Option<SlotRef>,
-}
-
-impl CopyTensor {
-    /// Whether the mbarrier object may be in the other block of a pair (`.cta_group::2`).
-    pub fn is_pair(&self) -> bool {
-        self.picks.has(isa::Mod::CtaGroup2)
-    }
-}
-
-/// `tensormap.replace`
-pub(crate) struct TensorMapReplace {
-    pub address: Address,
-    pub picks: Picks,
-    pub ordinal: u64,
-    pub value: SlotRef,
-}
-
-/// The part that a bulk copy leaves out: [`ir::BulkMask`].
-pub(crate) enum BulkMask {
-    Bytes(SlotRef),
-    Blocks(SlotRef),
-}
-
-/// `clusterlaunchcontrol.try_cancel`
-pub(crate) struct TryCancel {
-    pub dst: Address,
-    pub mbarrier: Address,
-    /// For all blocks of the cluster.
-    pub all: bool,
-}
-
-/// `st.bulk`
-pub(crate) struct StoreBulk {
-    pub address: Address,
-    pub size: SlotRef,
-}
-
-/// `st.async`, `red.async`
-pub(crate) struct StoreAsync {
-    pub address: Address,
-    pub src: SmallVec<[SlotRef; 4]>,
-    /// Bytes of one element.
-    pub bytes: u32,
-    pub reduction: Option<ir::Reduction>,
-    pub mbarrier: Address,
-}
-
-pub(crate) struct Mbarrier {
-    pub op: MbarrierOp,
-    pub address: Option<Address>,
-    pub dst: Option<SlotRef>,
-    pub report: Option<SlotRef>,
-    pub value: Option<SlotRef>,
-    /// The blocks whose objects the operation addresses: a bit mask of their ranks.
-    pub blocks: Option<SlotRef>,
-}
-
+/// A load, and how it is fused.
 pub(crate) struct Load {
-    pub address: Address,
-    pub dst: SmallVec<[Option<SlotRef>; 4]>,
-    /// Bytes of one element.
-    pub bytes: u32,
-    pub signed: bool,
-    pub order: Order,
+    pub load: ir::Load<SlotRef, Address>,
     /// The load has one element, and only one operation reads it, before any write to memory. So the value may stay in
     /// memory until then.
     pub once: bool,
@@ -251,19 +155,19 @@ pub(crate) struct Load {
     pub chained: Option<(LinkIndex, usize)>,
 }
 
+impl Deref for Load {
+    type Target = ir::Load<SlotRef, Address>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.load
+    }
+}
+
 /// Identifies a link: the chain in the block, and the link in the chain.
 #[derive(Clone, Copy)]
 pub(crate) struct LinkIndex {
     pub chain: usize,
     pub link: usize,
-}
-
-pub(crate) struct Store {
-    pub address: Address,
-    pub src: SmallVec<[SlotRef; 4]>,
-    /// Bytes of one element.
-    pub bytes: u32,
-    pub order: Order,
 }
 
 /// A pure operation whose only use is a store.
@@ -280,26 +184,6 @@ pub(crate) struct Link {
     /// Whether the two factors and the addend keep their registers until the chain ends.
     pub stable: [bool; 3],
     pub last: bool,
-}
-
-pub(crate) struct Atomic {
-    pub op: AtomicOp,
-    pub ty: Type,
-    /// As in [`ir::OpKind::Atomic`]. So is `vector`.
-    pub flush: bool,
-    pub address: Address,
-    pub vector: u32,
-    pub dst: Option<SlotRef>,
-    pub a: SlotRef,
-    pub b: Option<SlotRef>,
-}
-
-/// `atom` on 128 bits: halves, low first.
-pub(crate) struct AtomicWide {
-    pub address: Address,
-    pub dst: [Option<SlotRef>; 2],
-    pub compare: Option<[SlotRef; 2]>,
-    pub new: [SlotRef; 2],
 }
 
 /// An instruction on a texture or surface: [`ir::TexelOp`].
@@ -322,25 +206,7 @@ pub(crate) enum TexelWork {
 
 pub(crate) enum Kind {
     Pure(Box<Pure>),
-    Copy {
-        dst: SlotRef,
-        src: SlotRef,
-    },
-    Not {
-        dst: SlotRef,
-        src: SlotRef,
-    },
-    Resize {
-        dst: SlotRef,
-        src: SlotRef,
-        bits: u32,
-        signed: bool,
-    },
-    Offset {
-        dst: SlotRef,
-        src: SlotRef,
-        addend: u64,
-    },
+    Simple(ir::SimpleOp<SlotRef>),
     /// An aligned part of the kernel's parameters.
     Param {
         dst: SlotRef,
@@ -354,16 +220,6 @@ pub(crate) enum Kind {
         base: Base,
         offset: u64,
     },
-    Pack {
-        dst: SlotRef,
-        src: SmallVec<[SlotRef; 4]>,
-        bits: u32,
-    },
-    Unpack {
-        dst: SmallVec<[Option<SlotRef>; 4]>,
-        src: SlotRef,
-        bits: u32,
-    },
     Load(Box<Load>),
     Store(Box<Store>),
     /// A strong load or store, which may synchronise with other host threads.
@@ -371,57 +227,8 @@ pub(crate) enum Kind {
     StoreStrong(Box<Store>),
     PureStore(Box<PureStore>),
     Link(Box<Link>),
-    Atomic(Box<Atomic>),
-    AtomicWide(Box<AtomicWide>),
-    Stack {
-        op: StackOp,
-        dst: Option<SlotRef>,
-        value: Option<SlotRef>,
-    },
-    IsSpace {
-        dst: SlotRef,
-        src: SlotRef,
-        space: Space,
-        own: bool,
-    },
-    MapShared {
-        dst: SlotRef,
-        src: SlotRef,
-        rank: SlotRef,
-        generic: bool,
-    },
-    SharedObject {
-        dst: SlotRef,
-        src: SlotRef,
-    },
-    RankOf {
-        dst: SlotRef,
-        src: SlotRef,
-        generic: bool,
-    },
-    ReadClock {
-        dst: SlotRef,
-        clock: Clock,
-    },
-    Sleep {
-        duration: SlotRef,
-    },
-    ActiveMask {
-        dst: SlotRef,
-    },
-    Fence(Semantics),
-    CopyAsync(Box<CopyAsync>),
-    CopyGroup(CopyGroup),
-    AsyncStep(AsyncStep),
-    CopyBulk(Box<CopyBulk>),
-    CopyTensor(Box<CopyTensor>),
+    Memory(Box<MemoryOp>),
     TensorMemory(Box<TensorMemory>),
-    TensorMapReplace(Box<TensorMapReplace>),
-    TensorMapCopy(Box<[Address; 2]>),
-    TryCancel(Box<TryCancel>),
-    StoreAsync(Box<StoreAsync>),
-    StoreBulk(Box<StoreBulk>),
-    Mbarrier(Box<Mbarrier>),
     Warp {
         op: Box<WarpOp>,
         members: Option<SlotRef>,
@@ -432,51 +239,15 @@ pub(crate) enum Kind {
     },
 }
 
-/// A memory access of an operation, for observers: [`ir::Access`].
-pub(crate) struct Access {
-    pub kind: AccessKind,
-    pub start: Start,
-    pub extent: Extent,
-    pub semantics: Semantics,
-    pub multicast: Option<Multicast>,
-}
-
-/// The blocks of the cluster that an access goes to: [`ir::Multicast`].
-#[derive(Clone, Copy)]
-pub(crate) enum Multicast {
-    Mask(SlotRef),
-    All,
-}
-
-/// Where an access begins.
-#[derive(Clone, Copy)]
-pub(crate) enum Start {
-    Address(Address),
-    Descriptor(SlotRef),
-    Texels,
-    Tensor,
-    Box(Address),
-}
-
-/// The size of an access.
-#[derive(Clone, Copy)]
-pub(crate) enum Extent {
-    Bytes(u32),
-    AtMost { bytes: u32, size: Option<SlotRef>, ignore: Option<Guard> },
-    Slot(SlotRef),
-    Rows(u32),
-    Matrix { lines: u32, line_bits: u32, element_bits: u32, stride: Option<SlotRef> },
-    Factor,
-    Texels,
-    Lines,
-}
-
 /// An operation.
 pub(crate) struct Op {
     pub guard: Option<Guard>,
     pub kind: Kind,
     pub span: Span,
 }
+
+// Every step of the interpreter reads one.
+const _: () = assert!(size_of::<Op>() <= 104);
 
 #[derive(Clone, Copy)]
 pub(crate) enum Callee {

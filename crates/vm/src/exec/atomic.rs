@@ -27,8 +27,11 @@ use super::transfer::{read, write};
 use super::warp::ones;
 use super::{Active, Gang, Step};
 use crate::bytes::store;
-use crate::code::{Atomic, Base};
+use crate::code::{Address, Base};
 use crate::cta::Shared;
+use crate::registers::SlotRef;
+
+type Atomic = ir::Atomic<SlotRef, Address>;
 
 /// Up to this many active lanes are handled one by one.
 const FEW_LANES: usize = 32;

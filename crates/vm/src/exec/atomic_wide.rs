@@ -3,12 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use diag::Span;
+use ir::AtomicWide;
 use machine::mask::GANG_LANES;
 use portable_atomic::AtomicU128;
 
 use super::access::{Request, Resolved};
 use super::{Active, Gang, Step};
-use crate::code::AtomicWide;
+use crate::code::Address;
 use crate::cta::Shared;
 use crate::registers::SlotRef;
 
@@ -17,7 +18,7 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn atomic_wide(
         &mut self,
-        op: &AtomicWide,
+        op: &AtomicWide<SlotRef, Address>,
         active: &Active,
         shared: &mut Shared,
         span: Span,

@@ -9,7 +9,7 @@
 //! Narrowest tests (`tests/run`): `cp_async_rows`, `cp_async_own_groups`.
 
 use diag::Span;
-use ir::{CopyGroup, MbarrierOp};
+use ir::{BulkMask, CopyAsync, CopyBulk, CopyGroup, MbarrierOp, StoreAsync, StoreBulk, TryCancel};
 use isa::Space;
 use lanes::memory;
 use machine::FaultKind;
@@ -22,8 +22,9 @@ use super::addresses::{ROOM, address_of};
 use super::atomic::reduce_elements;
 use super::transfer::Transfer;
 use super::{Active, Gang, Step};
-use crate::code::{Address, BulkMask, CopyAsync, CopyBulk, StoreAsync, StoreBulk, TryCancel};
+use crate::code::Address;
 use crate::cta::Shared;
+use crate::registers::SlotRef;
 
 /// Bytes of the largest copy.
 const LONGEST: usize = 16;
@@ -284,7 +285,7 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn copy_async(
         &mut self,
-        op: &CopyAsync,
+        op: &CopyAsync<SlotRef, Address>,
         active: &Active,
         shared: &mut Shared,
         span: Span,
@@ -368,7 +369,7 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn copy_bulk(
         &mut self,
-        op: &CopyBulk,
+        op: &CopyBulk<SlotRef, Address>,
         active: &Active,
         shared: &mut Shared,
         span: Span,
@@ -466,7 +467,7 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn store_bulk(
         &mut self,
-        op: &StoreBulk,
+        op: &StoreBulk<SlotRef, Address>,
         active: &Active,
         shared: &mut Shared,
         span: Span,
@@ -501,7 +502,7 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn store_async(
         &mut self,
-        op: &StoreAsync,
+        op: &StoreAsync<SlotRef, Address>,
         active: &Active,
         shared: &mut Shared,
         span: Span,
@@ -540,7 +541,7 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn try_cancel(
         &mut self,
-        op: &TryCancel,
+        op: &TryCancel<Address>,
         active: &Active,
         shared: &mut Shared,
         span: Span,

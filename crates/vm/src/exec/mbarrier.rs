@@ -13,8 +13,11 @@ use super::access::{Request, Resolved};
 use super::addresses::address_of;
 use super::copy::ranks;
 use super::{Active, Gang, Step};
-use crate::code::Mbarrier;
+use crate::code::Address;
 use crate::cta::Shared;
+use crate::registers::SlotRef;
+
+type Mbarrier = ir::Mbarrier<SlotRef, Address>;
 
 /// Bytes of the object, and its alignment.
 const BYTES: u64 = 8;

@@ -53,12 +53,13 @@ mod watch;
 mod windows;
 
 use diag::Span;
+use ir::SimpleOp;
 use isa::Opcode;
 use machine::mask::Mask;
 use machine::{Access, Fault, FaultKind, Place};
 
 use crate::affine::LaneRows;
-use crate::code::{Block, Code, Function, Guard, Kind, Op, Terminator};
+use crate::code::{Block, Code, Function, Guard, Kind, MemoryOp, Op, Terminator};
 use crate::cta::Shared;
 use crate::cta_batch::CtaBatch;
 use crate::grid::Run;
@@ -416,10 +417,7 @@ impl<'l> Gang<'l> {
     fn execute(&mut self, op: &Op, active: &Active, shared: &mut Shared) -> Step {
         match &op.kind {
             Kind::Pure(pure) => self.pure(pure, active),
-            Kind::Copy { dst, src } => self.copy(*dst, *src, active),
-            Kind::Not { dst, src } => self.not(*dst, *src, active),
-            Kind::Resize { dst, src, bits, signed } => self.resize(*dst, *src, *bits, *signed, active),
-            Kind::Offset { dst, src, addend } => self.offset(*dst, *src, *addend, active),
+            Kind::Simple(simple) => return self.simple(simple, active, op.span),
             Kind::Param { dst, offset, bytes, signed } => {
                 let (value, whole) = (self.param(*offset, *bytes, *signed), self.whole(active, *dst));
                 self.registers.set_all(active.window, *dst, value, active.mask, whole);
@@ -429,52 +427,63 @@ impl<'l> Gang<'l> {
                 let whole = self.whole(active, *dst);
                 self.registers.set_all(active.window, *dst, value, active.mask, whole);
             }
-            Kind::Pack { dst, src, bits } => self.pack(*dst, src, *bits, active),
-            Kind::Unpack { dst, src, bits } => self.unpack(dst, *src, *bits, active),
             Kind::Load(load) => return self.load(load, active, shared, op.span),
             Kind::Store(store) => return self.store(store, active, shared, op.span),
             Kind::LoadStrong(load) => return self.load_strong(load, active, shared, op.span),
             Kind::StoreStrong(store) => return self.store_strong(store, active, shared, op.span),
             Kind::Link(link) => self.link(link, active),
             Kind::PureStore(both) => return self.pure_store(both, active, shared, op.span),
-            Kind::Atomic(atomic) => return self.atomic(atomic, active, shared, op.span),
-            Kind::AtomicWide(atomic) => return self.atomic_wide(atomic, active, shared, op.span),
-            Kind::Stack { op: stack, dst, value } => {
-                return self.stack(*stack, *dst, *value, active, op.span);
-            }
-            Kind::IsSpace { dst, src, space, own } => self.is_space(*dst, *src, *space, *own, active),
-            Kind::MapShared { dst, src, rank, generic } => {
-                self.map_shared(*dst, *src, *rank, *generic, active);
-            }
-            Kind::SharedObject { dst, src } => self.shared_object(*dst, *src, active),
-            Kind::RankOf { dst, src, generic } => self.rank_of(*dst, *src, *generic, active),
-            Kind::ReadClock { dst, clock } => self.read_clock(*dst, *clock, active),
-            Kind::Sleep { duration } => self.sleep(*duration, active),
-            Kind::ActiveMask { dst } => self.active_mask(*dst, active),
-            Kind::Fence(semantics) => strong::execute_fence(semantics.order),
-            Kind::CopyAsync(copy) => return self.copy_async(copy, active, shared, op.span),
-            Kind::CopyBulk(copy) => return self.copy_bulk(copy, active, shared, op.span),
-            Kind::CopyTensor(copy) => return self.copy_tensor(copy, active, shared, op.span),
+            Kind::Memory(memory) => return self.memory(memory, active, shared, op.span),
             Kind::TensorMemory(op_of_thread) => {
                 return self.tensor_memory(op_of_thread, active, shared, op.span);
             }
-            Kind::TensorMapReplace(what) => {
-                return self.tensor_map_replace(what, active, shared, op.span);
-            }
-            Kind::TensorMapCopy(places) => {
-                return self.tensor_map_copy(places.each_ref(), active, shared, op.span);
-            }
-            Kind::TryCancel(request) => return self.try_cancel(request, active, shared, op.span),
-            Kind::StoreBulk(store) => return self.store_bulk(store, active, shared, op.span),
-            Kind::StoreAsync(store) => return self.store_async(store, active, shared, op.span),
-            Kind::CopyGroup(group) => self.copy_group(*group, active.mask),
-            Kind::AsyncStep(_) => {}
-            Kind::Mbarrier(mbarrier) => return self.mbarrier(mbarrier, active, shared, op.span),
             Kind::Warp { op: warp, members } => return self.warp(warp, *members, active, shared, op.span),
             Kind::Texel(texel) => return self.texel(texel, active, op.span),
             Kind::Unsupported { opcode } => return Err(self.unsupported(*opcode, active, op.span)),
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn simple(&mut self, op: &SimpleOp<SlotRef>, active: &Active, span: Span) -> Step {
+        match *op {
+            SimpleOp::Copy { dst, src } => self.copy(dst, src, active),
+            SimpleOp::Not { dst, src } => self.not(dst, src, active),
+            SimpleOp::Resize { dst, src, bits, signed } => self.resize(dst, src, bits, signed, active),
+            SimpleOp::Offset { dst, src, addend } => self.offset(dst, src, addend as u64, active),
+            SimpleOp::Pack { dst, ref src, bits } => self.pack(dst, src, bits, active),
+            SimpleOp::Unpack { ref dst, src, bits } => self.unpack(dst, src, bits, active),
+            SimpleOp::IsSpace { dst, src, space, own } => self.is_space(dst, src, space, own, active),
+            SimpleOp::SharedObject { dst, src } => self.shared_object(dst, src, active),
+            SimpleOp::MapShared { dst, src, rank, generic } => {
+                self.map_shared(dst, src, rank, generic, active);
+            }
+            SimpleOp::RankOf { dst, src, generic } => self.rank_of(dst, src, generic, active),
+            SimpleOp::ReadClock { dst, clock } => self.read_clock(dst, clock, active),
+            SimpleOp::ActiveMask { dst } => self.active_mask(dst, active),
+            SimpleOp::Stack { op, dst, value } => return self.stack(op, dst, value, active, span),
+            SimpleOp::Sleep { duration } => self.sleep(duration, active),
+            SimpleOp::Fence { semantics } => strong::execute_fence(semantics.order),
+            SimpleOp::CopyGroup(group) => self.copy_group(group, active.mask),
+            SimpleOp::AsyncStep(_) => {}
+        }
+        Ok(())
+    }
+
+    fn memory(&mut self, op: &MemoryOp, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        match op {
+            MemoryOp::Atomic(atomic) => self.atomic(atomic, active, shared, span),
+            MemoryOp::AtomicWide(atomic) => self.atomic_wide(atomic, active, shared, span),
+            MemoryOp::CopyAsync(copy) => self.copy_async(copy, active, shared, span),
+            MemoryOp::CopyBulk(copy) => self.copy_bulk(copy, active, shared, span),
+            MemoryOp::CopyTensor(copy) => self.copy_tensor(copy, active, shared, span),
+            MemoryOp::TensorMapReplace(replace) => self.tensor_map_replace(replace, active, shared, span),
+            MemoryOp::TensorMapCopy(copy) => self.tensor_map_copy(copy, active, shared, span),
+            MemoryOp::TryCancel(request) => self.try_cancel(request, active, shared, span),
+            MemoryOp::StoreBulk(store) => self.store_bulk(store, active, shared, span),
+            MemoryOp::StoreAsync(store) => self.store_async(store, active, shared, span),
+            MemoryOp::Mbarrier(mbarrier) => self.mbarrier(mbarrier, active, shared, span),
+        }
     }
 
     fn unsupported(&self, opcode: Opcode, active: &Active, span: Span) -> Box<Fault> {

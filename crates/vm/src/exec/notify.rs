@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use diag::Span;
-use ir::{AccessKind, Width};
+use ir::{AccessKind, Extent, Start, Width};
 use isa::Space;
 use machine::mask::{Mask, WARP_LANES};
 use machine::memory::resolve_generic;
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::watch::{Watcher, proceed};
 use super::{Active, Gang, Step};
-use crate::code::{Access, Extent, Flow, Op, Start};
+use crate::code::{Access, Flow, Op};
 use crate::footprint::Touch;
 use crate::registers::SlotRef;
 

@@ -5,13 +5,14 @@
 //! instruction (`profile.rs`).
 
 use diag::Span;
+use ir::{Extent, Start};
 use isa::Space;
 use machine::mask::{GROUP_LANES, Mask, WARP_LANES};
 use machine::memory::resolve_generic;
 use machine::{Accesses, Counts, Profile, Stopwatch};
 
 use super::{Active, Gang, Step};
-use crate::code::{Access, Block, Callee, Code, Extent, Start, Terminator};
+use crate::code::{Access, Block, Callee, Code, Terminator};
 use crate::cta::Shared;
 use crate::grid::Run;
 

@@ -1,6 +1,6 @@
 //! The addresses of an access, lane by lane, for observers. Nothing here changes registers.
 
-use ir::Width;
+use ir::{Extent, Multicast, Start, Width};
 use isa::Space;
 use machine::mask::{Mask, WARP_LANES};
 use machine::memory::map_shared;
@@ -8,9 +8,8 @@ use machine::memory::map_shared;
 use super::copy::ranks;
 use super::observe::ROW_BYTES;
 use super::{Active, Gang};
-use crate::code::{
-    Access, Address, Extent, Guard, Kind, MatrixOp, MatrixSource, Multicast, Op, Start, WarpOp,
-};
+use crate::code::{Access, Address, Guard, Kind, MatrixOp, MatrixSource, Op, WarpOp};
+use crate::registers::SlotRef;
 
 /// The most bytes reported for a bulk access. One side of it is in shared memory, which is smaller, so a longer
 /// access faults.
@@ -105,7 +104,7 @@ impl Gang<'_> {
     /// Calls `f` with the addresses in the CTAs of the cluster that receive a multicast to a lane's address.
     pub(super) fn each_receiver(
         &self,
-        multicast: Multicast,
+        multicast: Multicast<SlotRef>,
         address: &Address,
         active: &Active,
         lane: usize,

@@ -51,7 +51,7 @@ impl Gang<'_> {
         span: Span,
     ) -> Step {
         self.load_elements(op, active, shared, span)?;
-        if op.order.acquires() {
+        if op.semantics.order.acquires() {
             fence(Ordering::Acquire);
         }
         Ok(())
@@ -123,7 +123,7 @@ impl Gang<'_> {
         for slot in &op.src {
             self.registers.read(active.window, *slot);
         }
-        if op.order.releases() {
+        if op.semantics.order.releases() {
             fence(Ordering::Release);
         }
         let bytes = u64::from(op.bytes) * op.src.len() as u64;

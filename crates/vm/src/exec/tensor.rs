@@ -6,7 +6,7 @@
 //! `tensor_*`.
 
 use diag::Span;
-use ir::{MbarrierOp, TensorKind};
+use ir::{MbarrierOp, TensorKind, TensorMapCopy, TensorMapReplace};
 use isa::{Space, Type, Validity};
 use machine::mask::{Mask, WARP_LANES};
 use machine::memory::{rank_of_address, resolve};
@@ -19,8 +19,11 @@ use super::addresses::Region;
 use super::atomic::reduce_elements;
 use super::copy::ranks;
 use super::{Active, Gang, Step};
-use crate::code::{Address, CopyTensor, Kind, Op, TensorMapReplace};
+use crate::code::{Address, Kind, MemoryOp, Op};
 use crate::cta::Shared;
+use crate::registers::SlotRef;
+
+type TensorOp = ir::TensorOp<SlotRef, Address>;
 
 /// Alignment of a box in shared memory (9.7.9.25.5.2 cp.async.bulk.tensor).
 const BOX_ALIGN: u64 = 128;
@@ -42,7 +45,7 @@ impl Line {
 
 /// One lane's tensor copy.
 struct Transfer<'a> {
-    op: &'a CopyTensor,
+    op: &'a TensorOp,
     map: TensorMap,
     place: Place,
     /// Element type of a reduction.
@@ -56,7 +59,7 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn copy_tensor(
         &mut self,
-        op: &CopyTensor,
+        op: &TensorOp,
         active: &Active,
         shared: &mut Shared,
         span: Span,
@@ -103,7 +106,7 @@ impl Gang<'_> {
     }
 
     /// The tensor map of a lane, and the place in the tensor that the lane's coordinates name.
-    fn tensor(&self, op: &CopyTensor, active: &Active, lane: usize, span: Span) -> Step<(TensorMap, Place)> {
+    fn tensor(&self, op: &TensorOp, active: &Active, lane: usize, span: Span) -> Step<(TensorMap, Place)> {
         let at = self.lane_addresses(&op.map, active)(lane);
         let request = Request { space: op.map.space, bytes: BYTES as u64, write: false, span };
         if !at.is_multiple_of(MAP_ALIGN) {
@@ -117,7 +120,7 @@ impl Gang<'_> {
         Ok((map, self.tensor_place(op, active, lane)))
     }
 
-    fn tensor_place(&self, op: &CopyTensor, active: &Active, lane: usize) -> Place {
+    fn tensor_place(&self, op: &TensorOp, active: &Active, lane: usize) -> Place {
         let numbers = |slots: &[_]| -> smallvec::SmallVec<[u64; 5]> {
             slots.iter().map(|&slot| self.registers.get(active.window, slot, lane)).collect()
         };
@@ -246,7 +249,7 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn tensor_map_replace(
         &mut self,
-        op: &TensorMapReplace,
+        op: &TensorMapReplace<SlotRef, Address>,
         active: &Active,
         shared: &mut Shared,
         span: Span,
@@ -273,16 +276,16 @@ impl Gang<'_> {
     #[inline(never)]
     pub(super) fn tensor_map_copy(
         &mut self,
-        [dst, src]: [&Address; 2],
+        op: &TensorMapCopy<Address>,
         active: &Active,
         shared: &mut Shared,
         span: Span,
     ) -> Step {
         for (warp, lanes) in active.mask.warps() {
             let lane = warp * WARP_LANES + lanes.trailing_zeros() as usize;
-            let [to, from] = [dst, src].map(|address| self.lane_addresses(address, active)(lane));
-            let to = self.map_place(shared, dst, to, true, lane, span)?;
-            let from = self.map_place(shared, src, from, false, lane, span)?;
+            let [to, from] = [&op.dst, &op.src].map(|address| self.lane_addresses(address, active)(lane));
+            let to = self.map_place(shared, &op.dst, to, true, lane, span)?;
+            let from = self.map_place(shared, &op.src, from, false, lane, span)?;
             // SAFETY: both places hold a tensor map.
             unsafe { (self.registers.helpers().copy)(to, from, BYTES) }
         }
@@ -324,7 +327,8 @@ impl Gang<'_> {
         active: &Active,
         mut f: impl FnMut(usize, u64, u64),
     ) {
-        let Kind::CopyTensor(op) = &op.kind else { return };
+        let Kind::Memory(op) = &op.kind else { return };
+        let MemoryOp::CopyTensor(op) = &**op else { return };
         for lane in mask {
             // Faults are skipped: executing the instruction will report them.
             let Ok((map, place)) = self.tensor(op, active, lane, Span::default()) else { continue };
@@ -358,7 +362,7 @@ impl Gang<'_> {
     }
 
     /// Bytes that a lane's copy completes at its mbarrier object.
-    pub(super) fn tensor_bytes(&self, op: &CopyTensor, active: &Active, lane: usize) -> u64 {
+    pub(super) fn tensor_bytes(&self, op: &TensorOp, active: &Active, lane: usize) -> u64 {
         self.tensor(op, active, lane, Span::default()).map_or(0, |(map, place)| map.box_bytes(&place))
     }
 }

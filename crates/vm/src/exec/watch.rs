@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use diag::Span;
-use ir::{AccessKind, MbarrierOp};
+use ir::{AccessKind, MbarrierOp, Multicast, SimpleOp, Start};
 use isa::Space;
 use machine::mask::{Mask, WARP_LANES};
 use machine::memory::{resolve, shared_base, shared_rank};
@@ -19,8 +19,8 @@ use super::mbarrier::Foreseen;
 use super::observe::Observer;
 use super::{Active, Gang, Step};
 use crate::code::{
-    Address, Block, BulkMask, Flow, Kind, Multicast, Op, Returned, Start, Store, TensorMemory, Terminator,
-    WarpOp, flows, shuffle_source,
+    Access, Address, Block, Flow, Kind, MemoryOp, Op, Returned, Store, TensorMemory, Terminator, WarpOp,
+    flows, shuffle_source,
 };
 use crate::cta::{CLUSTER_BARRIER, Shared};
 use crate::footprint::{Footprint, Touch};
@@ -133,18 +133,24 @@ impl Watcher {
     fn notify_effect(&mut self, gang: &Gang, shared: &Shared, op: &Op, mask: Mask, active: &Active) {
         let span = op.span;
         match &op.kind {
-            Kind::Fence(semantics) => self.each_block(gang, mask, |observer, block, threads| {
-                let event = FenceEvent::new(block, *semantics, span, threads);
-                observer.notify(|observer| observer.fence(&event));
-            }),
-            Kind::CopyGroup(group) => self.each_block(gang, mask, |observer, block, threads| {
-                let event = CopyGroupEvent::new(block, *group, span, threads);
-                observer.notify(|observer| observer.copy_group(&event));
-            }),
-            Kind::AsyncStep(step) => self.each_block(gang, mask, |observer, block, threads| {
-                let event = AsyncEvent::new(block, *step, span, threads);
-                observer.notify(|observer| observer.async_step(&event));
-            }),
+            Kind::Simple(SimpleOp::Fence { semantics }) => {
+                self.each_block(gang, mask, |observer, block, threads| {
+                    let event = FenceEvent::new(block, *semantics, span, threads);
+                    observer.notify(|observer| observer.fence(&event));
+                })
+            }
+            Kind::Simple(SimpleOp::CopyGroup(group)) => {
+                self.each_block(gang, mask, |observer, block, threads| {
+                    let event = CopyGroupEvent::new(block, *group, span, threads);
+                    observer.notify(|observer| observer.copy_group(&event));
+                })
+            }
+            Kind::Simple(SimpleOp::AsyncStep(step)) => {
+                self.each_block(gang, mask, |observer, block, threads| {
+                    let event = AsyncEvent::new(block, *step, span, threads);
+                    observer.notify(|observer| observer.async_step(&event));
+                })
+            }
             Kind::TensorMemory(op) => self.notify_tensor_memory(gang, op, span, mask, active),
             Kind::Warp { op, members: members_slot } => {
                 if let WarpOp::TensorMemory(op) = &**op {
@@ -176,44 +182,43 @@ impl Watcher {
                 };
                 self.notify_warp(gang, kind, span, mask, members, source);
             }
-            Kind::Mbarrier(mbarrier) => {
-                let Some(address) = &mbarrier.address else { return };
-                let value =
-                    |lane| mbarrier.value.map_or(1, |slot| gang.registers.get(active.window, slot, lane));
-                let what = (span, mbarrier.op, false);
-                let object = (address, mbarrier.blocks.map(Multicast::Mask));
-                self.notify_mbarrier(gang, shared, what, object, mask, active, value);
-            }
-            Kind::CopyBulk(copy) => {
-                let Some(address) = &copy.mbarrier else { return };
-                let value = |lane| gang.registers.get(active.window, copy.size, lane);
-                let what = (span, MbarrierOp::CompleteTransactions, true);
-                let multicast = match copy.mask {
-                    Some(BulkMask::Blocks(mask)) => Some(Multicast::Mask(mask)),
-                    Some(BulkMask::Bytes(_)) | None => None,
-                };
-                self.notify_mbarrier(gang, shared, what, (address, multicast), mask, active, value);
-            }
-            Kind::CopyTensor(copy) => {
-                let Some(address) = &copy.mbarrier else { return };
-                let value = |lane| gang.tensor_bytes(copy, active, lane);
-                let what = (span, MbarrierOp::CompleteTransactions, true);
-                let multicast = copy.blocks.map(Multicast::Mask);
-                self.notify_mbarrier(gang, shared, what, (address, multicast), mask, active, value);
-            }
-            Kind::TryCancel(request) => {
-                let what = (span, MbarrierOp::CompleteTransactions, true);
-                let bytes = |_| ir::RESPONSE_BYTES.into();
-                let object = (&request.mbarrier, request.all.then_some(Multicast::All));
-                self.notify_mbarrier(gang, shared, what, object, mask, active, bytes);
-            }
-            Kind::StoreAsync(store) => {
-                let what = (span, MbarrierOp::CompleteTransactions, true);
-                let bytes = |_| u64::from(store.bytes) * store.src.len() as u64;
-                self.notify_mbarrier(gang, shared, what, (&store.mbarrier, None), mask, active, bytes);
-            }
+            Kind::Memory(op) => self.notify_mbarrier_operation(gang, shared, op, span, mask, active),
             _ => {}
         }
+    }
+
+    /// Reports what an operation does to an mbarrier object, if to any: most complete bytes.
+    fn notify_mbarrier_operation(
+        &mut self,
+        gang: &Gang,
+        shared: &Shared,
+        op: &MemoryOp,
+        span: Span,
+        mask: Mask,
+        active: &Active,
+    ) {
+        let is_of_object = |kind| matches!(kind, AccessKind::Mbarrier | AccessKind::MbarrierTest);
+        let object = op.accesses().into_iter().find(|access| is_of_object(access.kind));
+        let Some(Access { start: Start::Address(address), multicast, .. }) = object else { return };
+        let number = |slot, lane| gang.registers.get(active.window, slot, lane);
+        let value = |lane| match op {
+            MemoryOp::Mbarrier(mbarrier) => mbarrier.value.map_or(1, |slot| number(slot, lane)),
+            MemoryOp::CopyBulk(copy) => number(copy.size, lane),
+            MemoryOp::CopyTensor(copy) => gang.tensor_bytes(copy, active, lane),
+            MemoryOp::TryCancel(_) => ir::RESPONSE_BYTES.into(),
+            MemoryOp::StoreAsync(store) => u64::from(store.bytes) * store.src.len() as u64,
+            MemoryOp::Atomic(_)
+            | MemoryOp::AtomicWide(_)
+            | MemoryOp::CopyAsync(_)
+            | MemoryOp::TensorMapReplace(_)
+            | MemoryOp::TensorMapCopy(_)
+            | MemoryOp::StoreBulk(_) => 0,
+        };
+        let what = match op {
+            MemoryOp::Mbarrier(mbarrier) => (span, mbarrier.op, false),
+            _ => (span, MbarrierOp::CompleteTransactions, true),
+        };
+        self.notify_mbarrier(gang, shared, what, (&address, multicast), mask, active, value);
     }
 
     /// Reports an instruction's accesses to tensor memory.
@@ -268,7 +273,7 @@ impl Watcher {
         gang: &Gang,
         shared: &Shared,
         (span, op, by_copy): (Span, MbarrierOp, bool),
-        (address, multicast): (&Address, Option<Multicast>),
+        (address, multicast): (&Address, Option<Multicast<SlotRef>>),
         mask: Mask,
         active: &Active,
         value: impl Fn(usize) -> u64,
@@ -326,21 +331,43 @@ impl Gang<'_> {
     }
 }
 
+/// When an access of an operation is complete.
+fn completion(op: &Kind, access: &Access) -> Completion {
+    let kind = access.kind;
+    let op = match op {
+        Kind::Memory(op) => &**op,
+        Kind::Warp { .. } if matches!(access.start, Start::Descriptor(_)) => return Completion::ProductGroup,
+        Kind::TensorMemory(_) => return Completion::Commit,
+        _ => return Completion::AtOnce,
+    };
+    match op {
+        MemoryOp::CopyAsync(_) => Completion::Group,
+        MemoryOp::CopyBulk(copy) if copy.mbarrier.is_none() => Completion::BulkGroup,
+        MemoryOp::CopyTensor(copy) if copy.mbarrier.is_none() && kind != AccessKind::Load => {
+            Completion::BulkGroup
+        }
+        MemoryOp::CopyTensor(_) if !matches!(kind, AccessKind::CopyRead | AccessKind::CopyWrite) => {
+            Completion::AtOnce
+        }
+        MemoryOp::CopyBulk(_)
+        | MemoryOp::CopyTensor(_)
+        | MemoryOp::TryCancel(_)
+        | MemoryOp::StoreAsync(_)
+            if kind != AccessKind::Mbarrier =>
+        {
+            Completion::Mbarrier
+        }
+        _ => Completion::AtOnce,
+    }
+}
+
 /// Whether an operation may do more than compute and access memory ([`Watcher::notify_effect`]).
 fn has_effect(kind: &Kind) -> bool {
-    !matches!(
-        kind,
-        Kind::Pure(_)
-            | Kind::Copy { .. }
-            | Kind::Not { .. }
-            | Kind::Resize { .. }
-            | Kind::Offset { .. }
-            | Kind::Param { .. }
-            | Kind::AddressOf { .. }
-            | Kind::Pack { .. }
-            | Kind::Unpack { .. }
-            | Kind::Link(_)
-    )
+    match kind {
+        Kind::Pure(_) | Kind::Param { .. } | Kind::AddressOf { .. } | Kind::Link(_) => false,
+        Kind::Simple(op) => !op.computes(),
+        _ => true,
+    }
 }
 
 /// Whether no thread arrives at a barrier, exits, enters or leaves a function at this terminator.
@@ -492,28 +519,7 @@ impl Observer for Watcher {
             }
             let operands = Operands { gang, shared, op, active };
             let values = Values::new(&operands);
-            let completion = match &op.kind {
-                Kind::CopyAsync(_) => Completion::Group,
-                Kind::CopyBulk(copy) if copy.mbarrier.is_some() && kind != AccessKind::Mbarrier => {
-                    Completion::Mbarrier
-                }
-                Kind::CopyTensor(copy)
-                    if copy.mbarrier.is_some()
-                        && matches!(kind, AccessKind::CopyRead | AccessKind::CopyWrite) =>
-                {
-                    Completion::Mbarrier
-                }
-                Kind::CopyBulk(copy) if copy.mbarrier.is_none() => Completion::BulkGroup,
-                Kind::CopyTensor(copy) if copy.mbarrier.is_none() && kind != AccessKind::Load => {
-                    Completion::BulkGroup
-                }
-                Kind::Warp { .. } if matches!(access.start, Start::Descriptor(_)) => Completion::ProductGroup,
-                Kind::TensorMemory(_) => Completion::Commit,
-                Kind::TryCancel(_) | Kind::StoreAsync(_) if kind != AccessKind::Mbarrier => {
-                    Completion::Mbarrier
-                }
-                _ => Completion::AtOnce,
-            };
+            let completion = completion(&op.kind, access);
             let (span, lanes) = (op.span, &self.lanes[..]);
             let event = AccessEvent::new(kind, semantics, space, span, lanes, completion, values);
             let (flow, follows) =
