@@ -3,9 +3,11 @@
 //! [`lower`] turns a checked module into a [`Program`], which every engine reads. The order of basic blocks encodes
 //! the reconvergence rule (see [`Function::blocks`]), and each basic block lists its live-in slots.
 //!
-//! Operations work on slots only: PTX registers, literals and special registers all have one (`op.rs`). Lanes wait
-//! only at the start of a basic block (`lower/control.rs`), so engines need liveness only there. An instruction that
-//! no engine executes becomes [`OpKind::Unsupported`], and a kernel that can reach one (`reach.rs`) is not launched.
+//! Operations work on slots only: PTX registers, literals and special registers all have one (`op.rs`). Each says once
+//! what it does with its operands (`operands.rs`), which may also be those of an engine: `simple.rs`, `warp.rs`, and
+//! with accesses to memory `memory/`. Lanes wait only at the start of a basic block (`lower/control.rs`), so engines need
+//! liveness only there. An instruction that no engine executes becomes [`OpKind::Unsupported`], and a kernel that can
+//! reach one (`reach.rs`) is not launched.
 //!
 //! `lower/mod.rs` builds the basic blocks, orders them (`order.rs`) and runs the passes that [`Options`] selects, in
 //! this order: copies (`copies.rs`), unused results (`unused.rs`), pairs (`pairs.rs`), prologue (`invariant.rs`),
@@ -34,6 +36,7 @@ mod simple;
 mod tensor_memory;
 mod unused;
 mod visit;
+mod warp;
 
 use check::module::{FuncId, Module};
 
@@ -47,6 +50,7 @@ pub use semantics::{Order, Scope, Semantics};
 pub use simple::SimpleOp;
 pub use tensor_memory::{TensorMemoryKind, TensorMemoryOp};
 pub use visit::{Touch, accesses, orders_memory};
+pub use warp::WarpOp;
 
 /// A lowered module.
 #[derive(Clone, Debug)]

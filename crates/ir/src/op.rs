@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use crate::memory::{AtomicOp, Load, MemoryOp, Store};
 use crate::simple::SimpleOp;
 use crate::tensor_memory::TensorMemoryOp;
+use crate::warp::WarpOp;
 
 /// A slot of the function's register window: index into [`Function::slots`](crate::Function::slots).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -356,49 +357,6 @@ pub enum AsyncStep {
         /// Registers per thread.
         count: u32,
     },
-}
-
-/// A warp-level operation. It executes once the lanes of its member mask have converged.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)] // fields are the operands of the manual
-pub enum WarpOp {
-    Shuffle {
-        mode: ShuffleMode,
-        dst: Option<Slot>,
-        pred: Option<Slot>,
-        a: Slot,
-        b: Slot,
-        c: Slot,
-    },
-    Vote {
-        mode: VoteMode,
-        dst: Option<Slot>,
-        a: Slot,
-        negated: bool,
-    },
-    /// `match.any` / `match.all`
-    Match {
-        all: bool,
-        dst: Option<Slot>,
-        pred: Option<Slot>,
-        a: Slot,
-    },
-    Redux {
-        op: ReduxOp,
-        ty: Type,
-        dst: Option<Slot>,
-        a: Slot,
-        nan: bool,
-        abs: bool,
-    },
-    Elect {
-        dst: Option<Slot>,
-        pred: Option<Slot>,
-    },
-    /// `bar.warp.sync`
-    Sync,
-    Matrix(Box<MatrixOp>),
-    TensorMemory(Box<TensorMemoryOp>),
 }
 
 /// An operation.

@@ -3,7 +3,7 @@
 use isa::{Form, OperandKind, Picks};
 use smallvec::{SmallVec, smallvec};
 
-use crate::memory::{Access, AccessKind, Accesses, Extent, Start};
+use crate::memory::{Access, AccessKind, Accesses, Extent};
 use crate::op::{Address, Slot};
 use crate::semantics::Semantics;
 
@@ -70,11 +70,7 @@ impl TensorMemoryOp {
 
     /// Its accesses to shared memory. Tensor memory needs no entry: only these instructions access it.
     pub(crate) fn accesses(&self) -> Accesses {
-        let (semantics, multicast) = (Semantics::WEAK, None);
-        let factor = |name| {
-            let start = Start::Descriptor(*self.operand(name)?.first()?);
-            Some(Access { kind: AccessKind::MatrixLoad, start, extent: Extent::Factor, semantics, multicast })
-        };
+        let factor = |name| Some(Access::factor(*self.operand(name)?.first()?));
         match self.kind {
             TensorMemoryKind::Allocate => {
                 let extent = Extent::Matrix {
@@ -83,7 +79,8 @@ impl TensorMemoryOp {
                     element_bits: ADDRESS_BITS,
                     stride: None,
                 };
-                let written = |address| Access::new(AccessKind::MatrixStore, address, extent, semantics);
+                let written =
+                    |address| Access::new(AccessKind::MatrixStore, address, extent, Semantics::WEAK);
                 self.address.iter().map(written).collect()
             }
             TensorMemoryKind::Multiply => ["a-desc", "b-desc"].into_iter().filter_map(factor).collect(),

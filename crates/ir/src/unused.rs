@@ -7,8 +7,9 @@
 
 use crate::function::Function;
 use crate::memory::MemoryOp;
-use crate::op::{OpKind, Slot, WarpOp};
+use crate::op::{OpKind, Slot};
 use crate::visit::Touch;
+use crate::warp::WarpOp;
 
 /// Drops operations whose only effect is a result that no later operation reads. Values must not share slots yet.
 pub(crate) fn drop_operations(function: &mut Function) {

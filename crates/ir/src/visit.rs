@@ -6,10 +6,11 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::function::{Argument, Callee, Returned, Terminator};
 use crate::memory::{Access, AccessKind, Accesses, Extent, Start};
-use crate::op::{Address, Base, BlockId, Guard, MatrixKind, MatrixOp, Op, OpKind, Slot, TexelKind, WarpOp};
+use crate::op::{Address, Base, BlockId, Guard, MatrixKind, MatrixOp, Op, OpKind, Slot, TexelKind};
 use crate::operands::Rename;
 use crate::semantics::{Order, Scope, Semantics};
 use crate::tensor_memory::TensorMemoryOp;
+use crate::warp::WarpOp;
 
 /// How an operation touches a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,19 +81,6 @@ impl Op {
             OpKind::Warp { op, members } => {
                 uses(members, f);
                 match op {
-                    WarpOp::Shuffle { dst, pred, a, b, c, .. } => {
-                        uses([a, b, c], f);
-                        defs([dst, pred], f);
-                    }
-                    WarpOp::Vote { dst, a, .. } | WarpOp::Redux { dst, a, .. } => {
-                        f(a, Touch::Use);
-                        defs([dst], f);
-                    }
-                    WarpOp::Match { dst, pred, a, .. } => {
-                        f(a, Touch::Use);
-                        defs([dst, pred], f);
-                    }
-                    WarpOp::Elect { dst, pred } => defs([dst, pred], f),
                     WarpOp::Matrix(op) => {
                         op.address.iter_mut().for_each(|a| visit_address(a, f));
                         uses(&mut op.src, f);
@@ -100,7 +88,7 @@ impl Op {
                         defs(&mut op.dst, f);
                     }
                     WarpOp::TensorMemory(op) => tensor_memory(op, f),
-                    WarpOp::Sync => {}
+                    op => *op = op.map(&mut Rename(f), Clone::clone, Clone::clone),
                 }
             }
             OpKind::Memory(op) => **op = op.map(&mut Rename(f)),
@@ -264,16 +252,7 @@ impl MatrixOp {
         match self.kind {
             MatrixKind::Multiply | MatrixKind::Transpose => SmallVec::new(),
             MatrixKind::GroupMultiply => {
-                let factor = |name| {
-                    let start = Start::Descriptor(*self.operand(name)?.first()?);
-                    Some(Access {
-                        kind: AccessKind::MatrixLoad,
-                        start,
-                        extent: Extent::Factor,
-                        semantics: weak,
-                        multicast: None,
-                    })
-                };
+                let factor = |name| Some(Access::factor(*self.operand(name)?.first()?));
                 ["a-desc", "b-desc"].into_iter().filter_map(factor).collect()
             }
             MatrixKind::LoadRows => at(AccessKind::MatrixLoad, Extent::Rows(8 * self.dst.len() as u32)),

@@ -13,9 +13,8 @@ use isa::{Effect, Mod, Type};
 
 use super::Lowering;
 use crate::function::Terminator;
-use crate::op::{
-    BarrierReduction, BlockId, Guard, OpKind, ReduxOp, ShuffleMode, Slot, VoteMode, WarpOp, Width,
-};
+use crate::op::{BarrierReduction, BlockId, Guard, OpKind, ReduxOp, ShuffleMode, Slot, VoteMode, Width};
+use crate::warp::WarpOp;
 
 impl Lowering<'_> {
     /// Starts the basic block in which a guarded instruction runs; returns the basic block where all lanes continue.

@@ -5,7 +5,8 @@ use isa::{Access, Opcode, OperandKind, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
-use crate::op::{MatrixKind, MatrixOp, Slot, WarpOp, Width};
+use crate::op::{MatrixKind, MatrixOp, Slot, Width};
+use crate::warp::WarpOp;
 
 impl Lowering<'_> {
     pub(super) fn matrix(&mut self, i: &Instruction, kind: MatrixKind) {

@@ -10,10 +10,11 @@ use smallvec::SmallVec;
 use super::Lowering;
 use crate::function::Terminator;
 use crate::memory::{Mbarrier, MbarrierOp};
-use crate::op::{Base, OpKind, Slot, WarpOp, Width};
+use crate::op::{Base, OpKind, Slot, Width};
 use crate::semantics::{Order, Scope, Semantics};
 use crate::simple::SimpleOp;
 use crate::tensor_memory::{TensorMemoryKind, TensorMemoryOp};
+use crate::warp::WarpOp;
 
 impl Lowering<'_> {
     /// Operations of a warp: allocations, loads, stores.

@@ -61,20 +61,10 @@ impl AccessKind {
 
     /// Whether its effect depends on the contents of memory.
     pub fn reads(self) -> bool {
-        match self {
-            AccessKind::Load
-            | AccessKind::Atomic
-            | AccessKind::CopyRead
-            | AccessKind::CopyReduce
-            | AccessKind::Mbarrier
-            | AccessKind::MbarrierTest
-            | AccessKind::MatrixLoad
-            | AccessKind::TexelLoad
-            | AccessKind::TexelAtomic => true,
-            AccessKind::Store | AccessKind::CopyWrite | AccessKind::MatrixStore | AccessKind::TexelStore => {
-                false
-            }
-        }
+        !matches!(
+            self,
+            AccessKind::Store | AccessKind::CopyWrite | AccessKind::MatrixStore | AccessKind::TexelStore
+        )
     }
 }
 
@@ -162,6 +152,12 @@ impl<S, A: Copy> Access<S, A> {
         semantics: Semantics,
     ) -> Access<S, A> {
         Access { kind, start: Start::Address(*address), extent, semantics, multicast: None }
+    }
+
+    /// Of a factor in shared memory, behind a matrix descriptor.
+    pub(crate) fn factor(descriptor: S) -> Access<S, A> {
+        let (kind, start) = (AccessKind::MatrixLoad, Start::Descriptor(descriptor));
+        Access { kind, start, extent: Extent::Factor, semantics: Semantics::WEAK, multicast: None }
     }
 }
 

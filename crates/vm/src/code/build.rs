@@ -13,7 +13,7 @@ use sem::texture::{Lookup, SurfaceAccess};
 use super::{
     Access, Address, Argument, Barrier, Base, Block, Call, Callee, Code, Function, Kind, Linear, Load,
     MAX_SOURCES, MatrixOp, MatrixOperands, Meeting, Op, Pure, Reduction, Returned, ShufflePattern, Signature,
-    Signatures, Special, TensorMemory, Terminator, Texel, TexelWork, WarpOp, array_bytes,
+    Signatures, Special, TensorMemory, Terminator, Texel, TexelWork, array_bytes,
 };
 use crate::exec::{REDUCTION_COST, SPIN_COST};
 use crate::registers::SlotRef;
@@ -173,10 +173,7 @@ impl<'a> Builder<'a> {
         let of_made = |(made, op): (&Op, &ir::Op)| match made.kind {
             Kind::Param { .. } => Box::default(),
             _ if op.kind.computes() => Box::default(),
-            _ => {
-                let mut watched = self.resolve(false);
-                ir::accesses(&op.kind).iter().map(|access| access.map(&mut watched)).collect()
-            }
+            _ => ir::accesses(&op.kind).iter().map(|access| access.map(&mut self.resolve(false))).collect(),
         };
         let mut accesses: Vec<Box<[Access]>> = executable.iter().zip(ops).map(of_made).collect();
         let chains = self.fuse(block, ops, &mut executable, &mut accesses);
@@ -320,11 +317,17 @@ impl<'a> Builder<'a> {
             }
             ir::OpKind::Memory(op) => Kind::Memory(Box::new(op.map(&mut self.resolve(true)))),
             ir::OpKind::TensorMemory(op) => match self.tensor_memory(op) {
-                Some(op) => Kind::TensorMemory(op),
-                None => Kind::Unsupported { opcode: op.form.opcode },
+                Ok(op) => Kind::TensorMemory(op),
+                Err(opcode) => Kind::Unsupported { opcode },
             },
             ir::OpKind::Warp { op, members } => {
-                Kind::Warp { op: Box::new(self.warp(op)), members: self.maybe(*members) }
+                let resolved =
+                    op.map(&mut self.resolve(true), |op| self.matrix(op), |op| self.tensor_memory(op));
+                Kind::Warp {
+                    op: Box::new(resolved),
+                    members: self.maybe(*members),
+                    pattern: self.pattern(op),
+                }
             }
             ir::OpKind::Texel(op) => self.texel(op),
             ir::OpKind::Unsupported { form, .. } => Kind::Unsupported { opcode: form.opcode },
@@ -358,63 +361,30 @@ impl<'a> Builder<'a> {
         }))
     }
 
-    fn tensor_memory(&self, op: &ir::TensorMemoryOp) -> Option<Box<TensorMemory>> {
+    fn tensor_memory(&self, op: &ir::TensorMemoryOp) -> Result<Box<TensorMemory>, Opcode> {
         let address = op.address.as_ref().map(|a| self.address(a));
         let helpers = lanes::MatrixHelpers::of(self.context.path);
         TensorMemory::new(op, address, helpers, |slot| self.slot(slot), |slot| self.literal(slot))
             .map(Box::new)
+            .ok_or(op.form.opcode)
     }
 
-    fn warp(&self, op: &ir::WarpOp) -> WarpOp {
-        match op {
-            ir::WarpOp::Shuffle { mode, dst, pred, a, b, c } => WarpOp::Shuffle {
-                mode: *mode,
-                dst: self.maybe(*dst),
-                pred: self.maybe(*pred),
-                a: self.slot(*a),
-                b: self.slot(*b),
-                c: self.slot(*c),
-                pattern: self
-                    .literal(*b)
-                    .zip(self.literal(*c))
-                    .map(|(b, c)| Box::new(ShufflePattern::new(*mode, b as u32, c as u32))),
-            },
-            ir::WarpOp::Vote { mode, dst, a, negated } => {
-                WarpOp::Vote { mode: *mode, dst: self.maybe(*dst), a: self.slot(*a), negated: *negated }
-            }
-            ir::WarpOp::Match { all, dst, pred, a } => {
-                WarpOp::Match { all: *all, dst: self.maybe(*dst), pred: self.maybe(*pred), a: self.slot(*a) }
-            }
-            ir::WarpOp::Redux { op, ty, dst, a, nan, abs } => WarpOp::Redux {
-                op: *op,
-                ty: *ty,
-                dst: self.maybe(*dst),
-                a: self.slot(*a),
-                nan: *nan,
-                abs: *abs,
-            },
-            ir::WarpOp::Elect { dst, pred } => {
-                WarpOp::Elect { dst: self.maybe(*dst), pred: self.maybe(*pred) }
-            }
-            ir::WarpOp::Sync => WarpOp::Sync,
-            ir::WarpOp::TensorMemory(op) => match self.tensor_memory(op) {
-                Some(op) => WarpOp::TensorMemory(op),
-                None => WarpOp::Unsupported { opcode: op.form.opcode },
-            },
-            ir::WarpOp::Matrix(op) => {
-                let operands = MatrixOperands {
-                    dst: op.dst.iter().map(|&d| self.maybe(d)).collect(),
-                    src: op.src.iter().map(|&s| self.slot(s)).collect(),
-                    address: op.address.as_ref().map(|a| self.address(a)),
-                    stride: self.maybe(op.stride),
-                };
-                let helpers = lanes::MatrixHelpers::of(self.context.path);
-                match MatrixOp::new(op, operands, helpers) {
-                    Some(op) => WarpOp::Matrix(op),
-                    None => WarpOp::Unsupported { opcode: op.form.opcode },
-                }
-            }
-        }
+    fn matrix(&self, op: &ir::MatrixOp) -> Result<MatrixOp, Opcode> {
+        let operands = MatrixOperands {
+            dst: op.dst.iter().map(|&d| self.maybe(d)).collect(),
+            src: op.src.iter().map(|&s| self.slot(s)).collect(),
+            address: op.address.as_ref().map(|a| self.address(a)),
+            stride: self.maybe(op.stride),
+        };
+        let helpers = lanes::MatrixHelpers::of(self.context.path);
+        MatrixOp::new(op, operands, helpers).ok_or(op.form.opcode)
+    }
+
+    /// The pattern of a shuffle whose `b` and `c` are literals.
+    fn pattern(&self, op: &ir::WarpOp) -> Option<Box<ShufflePattern>> {
+        let ir::WarpOp::Shuffle { mode, b, c, .. } = *op else { return None };
+        let (b, c) = self.literal(b).zip(self.literal(c))?;
+        Some(Box::new(ShufflePattern::new(mode, b as u32, c as u32)))
     }
 
     fn terminator(&self, terminator: &ir::Terminator) -> Terminator {

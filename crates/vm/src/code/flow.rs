@@ -55,7 +55,7 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
                 _ if operands.uses.is_empty() => Defined,
                 _ => Compute,
             };
-            if !operands.defs.is_empty() || matches!(op, SimpleOp::Stack { .. }) {
+            if !operands.defs.is_empty() {
                 add(kind, &operands.uses, &operands.defs, operands.decides, None);
             }
         }
@@ -83,7 +83,7 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
             decides.extend(texel.sampler);
             add(Defined, &[], &texel.dst, decides, None);
         }
-        Kind::Warp { op: warp, members } => {
+        Kind::Warp { op: warp, members, .. } => {
             let mask = *members;
             let members = || mask.iter().copied().collect::<Slots>();
             match &**warp {
@@ -99,9 +99,9 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
                 }
                 WarpOp::Match { dst, pred, a, .. } => add(Collective, &[*a], &[*dst, *pred], members(), None),
                 WarpOp::Elect { dst, pred } => add(Defined, &[], &[*dst, *pred], members(), None),
-                WarpOp::TensorMemory(op) => tensor_memory(op, &mut add),
-                WarpOp::Sync | WarpOp::Unsupported { .. } => {}
-                WarpOp::Matrix(matrix) => {
+                WarpOp::TensorMemory(Ok(op)) => tensor_memory(op, &mut add),
+                WarpOp::Sync | WarpOp::Matrix(Err(_)) | WarpOp::TensorMemory(Err(_)) => {}
+                WarpOp::Matrix(Ok(matrix)) => {
                     self::matrix(matrix, &mut add);
                     if let (MatrixOp::Multiply(multiply), [flow, ..]) = (matrix, &mut all[..])
                         && let (Some(slot), MatrixSource::Registers(c)) =

@@ -19,8 +19,8 @@ mod tiled;
 use std::ops::Deref;
 
 use diag::Span;
-use ir::{AtomicOp, BarrierReduction, ReduxOp, ShuffleMode, VoteMode, Width};
-use isa::{Opcode, Picks, Space, Type};
+use ir::{AtomicOp, BarrierReduction, Width};
+use isa::{Opcode, Picks, Space};
 use lanes::LaneFn;
 use machine::mask::Mask;
 use sem::PureFn;
@@ -43,6 +43,8 @@ pub(crate) use tiled::{TileSource, Tiled};
 
 pub(crate) type Guard = ir::Guard<SlotRef>;
 pub(crate) type Store = ir::Store<SlotRef, Address>;
+/// `Err`: no engine executes the instruction.
+pub(crate) type WarpOp = ir::WarpOp<SlotRef, Result<MatrixOp, Opcode>, Result<Box<TensorMemory>, Opcode>>;
 pub(crate) type MemoryOp = ir::MemoryOp<SlotRef, Address>;
 /// A memory access of an operation, for observers.
 pub(crate) type Access = ir::Access<SlotRef, Address>;
@@ -100,49 +102,6 @@ impl Pure {
     pub fn src(&self) -> &[SlotRef] {
         &self.src[..self.sources]
     }
-}
-
-pub(crate) enum WarpOp {
-    Shuffle {
-        mode: ShuffleMode,
-        dst: Option<SlotRef>,
-        pred: Option<SlotRef>,
-        a: SlotRef,
-        b: SlotRef,
-        c: SlotRef,
-        /// Known if `b` and `c` are literals.
-        pattern: Option<Box<ShufflePattern>>,
-    },
-    Vote {
-        mode: VoteMode,
-        dst: Option<SlotRef>,
-        a: SlotRef,
-        negated: bool,
-    },
-    Match {
-        all: bool,
-        dst: Option<SlotRef>,
-        pred: Option<SlotRef>,
-        a: SlotRef,
-    },
-    Redux {
-        op: ReduxOp,
-        ty: Type,
-        dst: Option<SlotRef>,
-        a: SlotRef,
-        nan: bool,
-        abs: bool,
-    },
-    Elect {
-        dst: Option<SlotRef>,
-        pred: Option<SlotRef>,
-    },
-    Sync,
-    Matrix(MatrixOp),
-    TensorMemory(Box<TensorMemory>),
-    Unsupported {
-        opcode: Opcode,
-    },
 }
 
 /// A load, and how it is fused.
@@ -232,6 +191,8 @@ pub(crate) enum Kind {
     Warp {
         op: Box<WarpOp>,
         members: Option<SlotRef>,
+        /// Of a shuffle whose `b` and `c` are literals.
+        pattern: Option<Box<ShufflePattern>>,
     },
     Texel(Box<Texel>),
     Unsupported {

@@ -37,7 +37,7 @@ struct Waiting<'c> {
 fn operation(block: &Block) -> Option<(&Op, &WarpOp, SlotRef)> {
     let op = block.ops.first()?;
     match &op.kind {
-        Kind::Warp { op: warp, members: Some(members) } => Some((op, warp, *members)),
+        Kind::Warp { op: warp, members: Some(members), .. } => Some((op, warp, *members)),
         _ => None,
     }
 }

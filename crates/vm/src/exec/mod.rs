@@ -437,7 +437,9 @@ impl<'l> Gang<'l> {
             Kind::TensorMemory(op_of_thread) => {
                 return self.tensor_memory(op_of_thread, active, shared, op.span);
             }
-            Kind::Warp { op: warp, members } => return self.warp(warp, *members, active, shared, op.span),
+            Kind::Warp { op: warp, members, pattern } => {
+                return self.warp(warp, *members, pattern.as_deref(), active, shared, op.span);
+            }
             Kind::Texel(texel) => return self.texel(texel, active, op.span),
             Kind::Unsupported { opcode } => return Err(self.unsupported(*opcode, active, op.span)),
         }

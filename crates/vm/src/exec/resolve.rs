@@ -137,7 +137,7 @@ impl Gang<'_> {
             }
         }
         let Kind::Warp { op: warp_op, .. } = &op.kind else { return };
-        let WarpOp::Matrix(MatrixOp::Multiply(multiply)) = &**warp_op else { return };
+        let WarpOp::Matrix(Ok(MatrixOp::Multiply(multiply))) = &**warp_op else { return };
         for (warp, _) in mask.warps() {
             for factor in [&multiply.a, &multiply.b] {
                 if matches!(factor.source, MatrixSource::Shared { descriptor, .. } if descriptor == slot) {

@@ -17,13 +17,14 @@ impl Gang<'_> {
         &mut self,
         op: &WarpOp,
         members: Option<SlotRef>,
+        pattern: Option<&ShufflePattern>,
         active: &Active,
         shared: &mut Shared,
         span: Span,
     ) -> Step {
         match *op {
-            WarpOp::Shuffle { mode, dst, pred, a, b, c, ref pattern } => {
-                self.shuffle(mode, [dst, pred], [a, b, c], pattern.as_deref(), active);
+            WarpOp::Shuffle { mode, dst, pred, a, b, c } => {
+                self.shuffle(mode, [dst, pred], [a, b, c], pattern, active);
             }
             WarpOp::Vote { mode, dst, a, negated } => self.vote(mode, dst, a, negated, members, active),
             WarpOp::Match { all, dst, pred, a } => self.match_sync(all, dst, pred, a, members, active),
@@ -35,9 +36,11 @@ impl Gang<'_> {
             }
             WarpOp::Elect { dst, pred } => self.elect(dst, pred, members, active),
             WarpOp::Sync => {}
-            WarpOp::Matrix(ref matrix) => return self.matrix(matrix, active, shared, span),
-            WarpOp::TensorMemory(ref op) => return self.tensor_memory(op, active, shared, span),
-            WarpOp::Unsupported { opcode } => return Err(self.unsupported(opcode, active, span)),
+            WarpOp::Matrix(Ok(ref matrix)) => return self.matrix(matrix, active, shared, span),
+            WarpOp::TensorMemory(Ok(ref op)) => return self.tensor_memory(op, active, shared, span),
+            WarpOp::Matrix(Err(opcode)) | WarpOp::TensorMemory(Err(opcode)) => {
+                return Err(self.unsupported(opcode, active, span));
+            }
         }
         Ok(())
     }

@@ -152,8 +152,8 @@ impl Watcher {
                 })
             }
             Kind::TensorMemory(op) => self.notify_tensor_memory(gang, op, span, mask, active),
-            Kind::Warp { op, members: members_slot } => {
-                if let WarpOp::TensorMemory(op) = &**op {
+            Kind::Warp { op, members: members_slot, .. } => {
+                if let WarpOp::TensorMemory(Ok(op)) = &**op {
                     self.notify_tensor_memory(gang, op, span, mask, active);
                 }
                 let members =
@@ -162,7 +162,7 @@ impl Watcher {
                     WarpOp::Sync => WarpKind::Sync,
                     WarpOp::Shuffle { .. } => WarpKind::Shuffle,
                     // The PTX manual's example reads the address after this instruction without another barrier.
-                    WarpOp::TensorMemory(op) if matches!(**op, TensorMemory::Allocate { .. }) => {
+                    WarpOp::TensorMemory(Ok(op)) if matches!(**op, TensorMemory::Allocate { .. }) => {
                         WarpKind::Sync
                     }
                     WarpOp::Matrix(_) | WarpOp::TensorMemory(_) => WarpKind::Matrix,
