@@ -1,12 +1,13 @@
 //! What nvdisasm 12.8 said of recorded words (`conformance/sass`), against this crate: no difference is allowed.
 //!
-//! A sample is replayed; `PTXVM_RECORD=all cargo test --release -p ptxvm-sass --test replay` replays all of it.
+//! The repository has a sample. `cargo xtask record sass --all --only words --to target/sass` records all answers, and
+//! `PTXVM_RECORD=target/sass cargo test --release -p ptxvm-sass --test replay` replays them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sass::{Arch, Field, Form, Instruction, Style, binary};
+use sass::{Arch, Field, Form, Generation, Instruction, Style, binary};
 use test_utils::words::{self, ILLEGAL, OTHER, Record, Section};
 
 /// One recorded answer.
@@ -24,14 +25,13 @@ fn folder() -> PathBuf {
 const FORMS: [&str; 5] = ["register", "constant", "immediate", "bound", "uniform"];
 
 fn open(form: &str) -> Record {
-    let path = folder().join(format!("words-{form}.zst"));
+    let folder = std::env::var_os("PTXVM_RECORD").map_or_else(folder, |all| test_utils::root().join(all));
+    let path = folder.join(format!("words-{form}.zst"));
     Record::read(fs::File::open(path).unwrap()).unwrap()
 }
 
-/// Passes the recorded answers, or a sample of them, to `each` and returns how many there were.
+/// Passes the recorded answers to `each` and returns how many there were.
 fn for_each(mut each: impl FnMut(&Entry)) -> usize {
-    // A prime, so that every kind of word is met.
-    let step = if std::env::var_os("PTXVM_RECORD").is_some_and(|all| all == "all") { 1 } else { 23 };
     let mut count = 0;
     for form in FORMS {
         let record = open(form);
@@ -39,10 +39,10 @@ fn for_each(mut each: impl FnMut(&Entry)) -> usize {
             let words = section.words();
             for (target, name) in section.targets.iter().enumerate() {
                 let arch = Arch::parse(name).unwrap();
-                for n in (target..words.len()).step_by(step) {
+                for (n, &word) in section.kept(&words).enumerate() {
                     let text = record.text(index, target, n);
                     let text = (text != ILLEGAL && text != OTHER).then_some(text);
-                    each(&Entry { arch, word: words[n], text });
+                    each(&Entry { arch, word, text });
                     count += 1;
                 }
             }
@@ -77,8 +77,10 @@ fn what_is_packed_comes_back() {
         opcode: (0xfff, 0x234),
         ignored: 0,
         halves: false,
-        count: 3,
+        count: 8,
         seed: 1,
+        share: 3,
+        digest: 7,
     };
     let texts = [
         [
@@ -123,20 +125,81 @@ fn enough_is_recorded() {
 #[test]
 fn every_immediate_is_recorded() {
     let record = open("immediate");
-    let mut seen = BTreeSet::new();
+    let (mut all, mut kept) = (BTreeSet::new(), BTreeSet::new());
     for section in &record.sections {
         let arch = Arch::parse(&section.targets[0]).unwrap();
-        for instruction in section.words().iter().filter_map(|&word| Instruction::decode(arch, word).ok()) {
-            if instruction.form() == Form::Immediate {
-                for half in [Field::H0, Field::H1] {
-                    let format = instruction.get(Field::Format);
-                    seen.insert((arch.generation(), format, half == Field::H1, instruction.get(half)));
-                }
-            }
-        }
+        let halves = |&word: &u128| {
+            let instruction = Instruction::decode(arch, word).ok().filter(|i| i.form() == Form::Immediate);
+            [Field::H0, Field::H1].into_iter().filter_map(move |half| {
+                let format = instruction?.get(Field::Format);
+                Some((arch.generation(), format, half == Field::H1, instruction?.get(half)))
+            })
+        };
+        let words = section.words();
+        all.extend(words.iter().flat_map(halves));
+        kept.extend(section.kept(&words).flat_map(halves));
     }
     // Of Maxwell's halves 10 bits are encoded; from Hopper on there are four formats.
-    assert_eq!(seen.len(), 2 * (1024 + 65536 + 65536 + 4 * 65536 + 4 * 65536));
+    assert_eq!(all.len(), 2 * (1024 + 65536 + 65536 + 4 * 65536 + 4 * 65536));
+    // The sample has every sign and exponent.
+    let exponents = |halves: &BTreeSet<(Generation, u16, bool, u16)>| -> BTreeSet<_> {
+        let fraction = |format| if format == 2 { 7 } else { 10 };
+        let cut = |&(generation, format, high, bits)| (generation, format, high, bits >> fraction(format));
+        halves.iter().map(cut).collect()
+    };
+    assert_eq!(exponents(&kept), exponents(&all));
+}
+
+/// What a word says beside the bits of immediates and addresses, of which a sample cannot have every value.
+const NARROW: [Field; 27] = [
+    Field::Pg,
+    Field::PgNot,
+    Field::Cmp,
+    Field::HAnd,
+    Field::Ftz,
+    Field::Bop,
+    Field::Format,
+    Field::Pu,
+    Field::Pv,
+    Field::Ra,
+    Field::ANeg,
+    Field::AAbs,
+    Field::ASwizzle,
+    Field::Rb,
+    Field::Ur,
+    Field::BNeg,
+    Field::BAbs,
+    Field::BSwizzle,
+    Field::Bank,
+    Field::Pp,
+    Field::PpNot,
+    Field::Sched,
+    Field::WriteBarrier,
+    Field::ReadBarrier,
+    Field::Wait,
+    Field::Reuse,
+    Field::Monitor,
+];
+
+#[test]
+fn samples_have_every_form_modifier_and_operand() {
+    let (mut all, mut kept) = (HashSet::new(), HashSet::new());
+    for section in FORMS.into_iter().flat_map(|form| open(form).sections) {
+        let arch = Arch::parse(&section.targets[0]).unwrap();
+        let values = |&word: &u128| {
+            let instruction = Instruction::decode(arch, word).ok();
+            let value = move |field| {
+                let instruction = instruction?;
+                Some((arch.generation(), instruction.form(), field, instruction.get(field)))
+            };
+            NARROW.into_iter().filter_map(value)
+        };
+        let words = section.words();
+        all.extend(words.iter().flat_map(values));
+        kept.extend(section.kept(&words).flat_map(values));
+    }
+    let missing: Vec<_> = all.difference(&kept).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! about, and how its answers are packed. `cargo xtask record sass` writes it, the tests read it.
 //!
 //! A file is lines of text up to an empty one, then bytes, all compressed by zstd. The lines say which words were asked
-//! about ([`Section`]); the words themselves come from a random generator and are not stored. The answers are: the
-//! number of distinct pieces (4 bytes, little-endian), the pieces, one a line, and for each section, slot, plane and
+//! about ([`Section`]); the words themselves come from a random generator and are not stored. Of the answers a sample is
+//! kept ([`Section::kept`]), and a digest of all. The sample is: the number of distinct pieces (4 bytes, little-endian), the pieces, one a line, and for each section, slot, plane and
 //! target one byte a word. Text `n` of a target is the concatenation, over the slots, of the pieces whose indices have
 //! their low byte in plane 0, the middle one in plane 1 and the high one in plane 2. How a text was cut into pieces
 //! decides the size of the file and nothing else.
@@ -65,15 +65,36 @@ pub struct Section {
     pub count: usize,
     /// Where the generator starts.
     pub seed: u64,
+    /// The answer is kept for one word in so many.
+    pub share: usize,
+    /// [`digest`] of all answers, target by target.
+    pub digest: u64,
+}
+
+/// A number that tells lists of texts apart (FNV-1a).
+pub fn digest<'a>(texts: impl IntoIterator<Item = &'a String>) -> u64 {
+    let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([b'\n']));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 impl Section {
-    /// The words. Of every four, one has random bits wherever the opcode has none, one of them a legal schedule besides,
+    /// All words. Of every four, one has random bits wherever the opcode has none, one of them a legal schedule besides,
     /// and in two the ignored bits are clear; one in 32 has a wrong bit in its opcode. Halves have clear ignored bits and a
     /// legal schedule.
     pub fn words(&self) -> Vec<u128> {
         let mut random = Random(self.seed);
         (0..self.count).map(|n| self.word(n, &mut random)).collect()
+    }
+
+    /// Those of all words, or of what belongs to them, whose answers are kept: one in [`share`](Section::share), from the
+    /// first on. A prime share meets every kind of word.
+    pub fn kept<'a, T>(&self, all: &'a [T]) -> impl Iterator<Item = &'a T> {
+        all.iter().step_by(self.share)
+    }
+
+    /// Number of answers that are kept for a target.
+    pub fn kept_count(&self) -> usize {
+        self.count.div_ceil(self.share)
     }
 
     fn word(&self, n: usize, random: &mut Random) -> u128 {
@@ -106,15 +127,19 @@ impl Section {
     }
 
     fn line(&self) -> String {
-        let Section { form, bits, opcode: (mask, value), ignored, count, seed, .. } = self;
+        let Section { form, bits, opcode: (mask, value), ignored, count, seed, share, digest, .. } = self;
         let kind = if self.halves { "halves" } else { "random" };
         let targets = self.targets.join(" ");
-        format!("{form} {kind} {count} {seed} {bits} {mask:x} {value:x} {ignored:x} {targets}\n")
+        format!(
+            "{form} {kind} {count} {seed} {bits} {mask:x} {value:x} {ignored:x} {share} {digest:x} {targets}\n"
+        )
     }
 
     fn parse(line: &str) -> Result<Section, Box<dyn Error>> {
         let words: Vec<&str> = line.split(' ').collect();
-        let [form, kind, count, seed, bits, mask, value, ignored, targets @ ..] = words.as_slice() else {
+        let [form, kind, count, seed, bits, mask, value, ignored, share, digest, targets @ ..] =
+            words.as_slice()
+        else {
             return Err(format!("no section: {line}").into());
         };
         let hex = |text: &str| u128::from_str_radix(text, 16);
@@ -127,12 +152,14 @@ impl Section {
             halves: *kind == "halves",
             count: count.parse()?,
             seed: seed.parse()?,
+            share: share.parse()?,
+            digest: u64::from_str_radix(digest, 16)?,
         })
     }
 
     /// Bytes of its answers.
     fn size(&self) -> usize {
-        SLOTS * PLANES * self.targets.len() * self.count
+        SLOTS * PLANES * self.targets.len() * self.kept_count()
     }
 }
 
@@ -171,9 +198,9 @@ impl Record {
         Ok(Record { sections, pieces, starts, planes: rest.to_vec() })
     }
 
-    /// What nvdisasm said for a target of a section about word `n`.
+    /// What nvdisasm said for a target of a section about the `n`th word whose answer is kept.
     pub fn text(&self, section: usize, target: usize, n: usize) -> String {
-        let Section { targets, count, .. } = &self.sections[section];
+        let (targets, count) = (&self.sections[section].targets, self.sections[section].kept_count());
         let at = |slot: usize, plane: usize| {
             let rows = (slot * PLANES + plane) * targets.len() + target;
             usize::from(self.planes[self.starts[section] + rows * count + n])
@@ -190,7 +217,7 @@ fn line<'a>(bytes: &mut &'a [u8]) -> Result<&'a str, Box<dyn Error>> {
     Ok(std::str::from_utf8(line)?)
 }
 
-/// What is to be recorded: of each section the texts of each target. `comment` is a line about where they come from.
+/// What is to be recorded: of each section the texts of each target that are kept. `comment` is a line about where they come from.
 pub fn pack(comment: &str, sections: &[(Section, Vec<Vec<String>>)]) -> std::io::Result<Vec<u8>> {
     let mut table: Vec<&str> = sections
         .iter()
@@ -218,7 +245,7 @@ pub fn pack(comment: &str, sections: &[(Section, Vec<Vec<String>>)]) -> std::io:
                     let index = table.binary_search(&piece).unwrap_or_default();
                     for plane in 0..PLANES {
                         let rows = (slot * PLANES + plane) * targets.len() + target;
-                        bytes[start + rows * section.count + n] = (index >> (8 * plane)) as u8;
+                        bytes[start + rows * section.kept_count() + n] = (index >> (8 * plane)) as u8;
                     }
                 }
             }

@@ -144,12 +144,16 @@ pub enum Record {
         /// Record one part only
         #[arg(long, value_enum)]
         only: Option<sass::Part>,
-        /// Write nothing: compare what nvdisasm 12.8 says of words with what ptxvm does. Take a seed that no record has
+        /// Keep the answers about all words, not a sample
+        #[arg(long)]
+        all: bool,
+        /// Write nothing: compare what nvdisasm 12.8 says of words with what ptxvm does. Take a seed that no record has; with
+        /// `--all`, the words are all those of the records, and nvdisasm must say what it said then
         #[arg(long, conflicts_with_all = ["only", "to"])]
         check: bool,
-        /// The folder to write to
-        #[arg(long, default_value = "conformance/sass")]
-        to: PathBuf,
+        /// The folder to write to [default: conformance/sass, which has samples alone]
+        #[arg(long)]
+        to: Option<PathBuf>,
     },
 }
 
@@ -175,9 +179,16 @@ pub fn run(what: &Record) -> Result<()> {
         }
         Record::Video { count } => code::record_video(&root, &oracles, *count),
         Record::Integer { count } => code::record_integer(&root, &oracles, *count),
+        Record::Sass { all: true, check: true, .. } => {
+            sass::check_record(&oracles, &root.join("conformance/sass"))
+        }
         Record::Sass { seed, count, check: true, .. } => sass::check(&oracles, *seed, *count),
-        Record::Sass { seed, count, only, to, .. } => {
-            sass::record(&oracles, &root.join(to), *seed, *count, *only)
+        Record::Sass { all: true, to: None, .. } => {
+            Err("--all writes 22 MB, which do not belong into conformance/sass: say where, with --to".into())
+        }
+        Record::Sass { seed, count, all, only, to, .. } => {
+            let folder = root.join(to.as_deref().unwrap_or(Path::new("conformance/sass")));
+            sass::record(&oracles, &folder, (*seed, *count), *all, *only)
         }
         Record::Isa { ptxas, ours, words } => {
             let oracle = match ptxas {

@@ -1,13 +1,15 @@
-//! `cargo xtask record sass --check`: words that are in no record, between nvdisasm 12.8 and `crates/sass`; nothing is written.
+//! `cargo xtask record sass --check`: words between nvdisasm 12.8 and `crates/sass`; nothing is written. The words are in no
+//! record, or with `--all` they are those of the records.
 
+use std::fs;
 use std::path::Path;
 
 use ::sass::{Arch, Instruction};
 
-use super::super::Result;
 use super::super::oracle::Disassembler;
+use super::super::{Result, files_with_extension};
 use super::{ask, words};
-use test_utils::words::{ILLEGAL, OTHER, Section};
+use test_utils::words::{ILLEGAL, OTHER, Record, Section, digest};
 
 /// What was found.
 #[derive(Default)]
@@ -23,25 +25,51 @@ pub fn check(oracles: &Path, seed: u64, count: usize) -> Result<()> {
     let nvdisasm = Disassembler::V12_8.open(oracles)?;
     let mut total = Tally::default();
     for section in words::all_sections(seed, count).iter().filter(|section| !section.halves) {
-        let mut tally = Tally::default();
-        check_section(&nvdisasm, section, &mut tally)?;
-        let (target, form) = (&section.targets[0], &section.form);
-        println!("{target} {form}: {} words, {} differences", tally.words, tally.differences.len());
-        total.words += tally.words;
-        total.legal += tally.legal;
-        total.differences.extend(tally.differences);
+        total.add(section, check_section(&nvdisasm, section)?.0);
     }
-    println!(
-        "{} words, {} of them HSETP2, {} differences",
-        total.words,
-        total.legal,
-        total.differences.len()
-    );
-    total.differences.truncate(20);
-    if total.differences.is_empty() { Ok(()) } else { Err(total.differences.join("\n").into()) }
+    total.end()
 }
 
-fn check_section(nvdisasm: &Path, section: &Section, tally: &mut Tally) -> Result<()> {
+/// Asks again about all words of the records in `folder`: the answers must be those that were recorded, kept or not.
+pub fn check_record(oracles: &Path, folder: &Path) -> Result<()> {
+    let nvdisasm = Disassembler::V12_8.open(oracles)?;
+    let mut total = Tally::default();
+    let is_words =
+        |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"words-"));
+    for path in files_with_extension(folder, "zst")?.iter().filter(|path| is_words(path)) {
+        let record = Record::read(fs::File::open(path)?)?;
+        for (index, section) in record.sections.iter().enumerate() {
+            let (mut tally, texts) = check_section(&nvdisasm, section)?;
+            let recorded = (0..section.kept_count()).map(|n| record.text(index, 0, n));
+            if digest(&texts) != section.digest || !recorded.eq(section.kept(&texts).cloned()) {
+                tally.differences.push(format!("{}: other texts were recorded", section.targets[0]));
+            }
+            total.add(section, tally);
+        }
+    }
+    total.end()
+}
+
+impl Tally {
+    fn add(&mut self, section: &Section, tally: Tally) {
+        let (target, form) = (&section.targets[0], &section.form);
+        println!("{target} {form}: {} words, {} differences", tally.words, tally.differences.len());
+        self.words += tally.words;
+        self.legal += tally.legal;
+        self.differences.extend(tally.differences);
+    }
+
+    fn end(mut self) -> Result<()> {
+        let Tally { words, legal, differences } = &mut self;
+        println!("{words} words, {legal} of them HSETP2, {} differences", differences.len());
+        differences.truncate(20);
+        if differences.is_empty() { Ok(()) } else { Err(differences.join("\n").into()) }
+    }
+}
+
+/// What differs, and what nvdisasm says about each word.
+fn check_section(nvdisasm: &Path, section: &Section) -> Result<(Tally, Vec<String>)> {
+    let mut tally = Tally::default();
     let target = &section.targets[0];
     let arch = Arch::parse(target).ok_or("an unknown target")?;
     let asked = section.words();
@@ -69,5 +97,5 @@ fn check_section(nvdisasm: &Path, section: &Section, tally: &mut Tally) -> Resul
             tally.differences.push(format!("{target} {text}\n  assembles to {word:x}\n  which is {again}"));
         }
     }
-    Ok(())
+    Ok((tally, texts))
 }

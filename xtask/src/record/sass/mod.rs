@@ -10,7 +10,7 @@ mod words;
 use std::fs;
 use std::path::Path;
 
-pub use check::check;
+pub use check::{check, check_record};
 
 use super::Result;
 use super::oracle::Disassembler;
@@ -28,12 +28,19 @@ pub enum Part {
     Cubins,
 }
 
-/// Records everything into `folder`, or one part; `count` random words of each form and generation.
-pub fn record(oracles: &Path, folder: &Path, seed: u64, count: usize, only: Option<Part>) -> Result<()> {
+/// Records everything into `folder`, or one part; `count` random words of each form and generation, with all answers or a
+/// sample.
+pub fn record(
+    oracles: &Path,
+    folder: &Path,
+    (seed, count): (u64, usize),
+    all: bool,
+    only: Option<Part>,
+) -> Result<()> {
     fs::create_dir_all(folder)?;
     let wanted = |part| only.is_none_or(|only| only == part);
     if wanted(Part::Words) {
-        words::record(oracles, folder, seed, count)?;
+        words::record(oracles, folder, (seed, count), if all { 1 } else { words::SHARE })?;
     }
     if wanted(Part::Groups) {
         groups::record(oracles, folder, seed, count / 50)?;

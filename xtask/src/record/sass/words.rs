@@ -1,4 +1,4 @@
-//! `words-*.zst`: what nvdisasm 12.8 prints for random words, and `nvdisasm-13.5.txt`: where 13.5 prints something else.
+//! `words-*.zst`: what nvdisasm 12.8 prints for random words, of which a sample is kept, and `nvdisasm-13.5.txt`: where 13.5 prints something else.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::{fs, thread};
 use super::super::Result;
 use super::super::oracle::Disassembler;
 use super::{ask, provenance};
-use test_utils::words::{Record, Section, pack};
+use test_utils::words::{Record, Section, digest, pack};
 
 /// A form in one generation: how its words are told from others, and which of their bits mean nothing.
 struct Form {
@@ -91,12 +91,15 @@ const FORMS: [Form; 19] = [
 /// The targets of `FORMS` that nvdisasm 13.5 knows too.
 const SHARED: &[&str] = &["sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_101", "sm_120"];
 
-/// A section and the texts of its words, by target.
+/// The answer about one word in so many is kept. A prime, so that every kind of word is met.
+pub const SHARE: usize = 17;
+
+/// A section and the texts of its words that are kept, by target.
 type Answered = (Section, Vec<Vec<String>>);
 
 /// Asks both releases about `count` random words of each form and generation, its targets in equal parts, and about every
-/// value of the immediates' halves.
-pub fn record(oracles: &Path, folder: &Path, seed: u64, count: usize) -> Result<()> {
+/// value of the immediates' halves. The answer about one word in `share` is kept.
+pub fn record(oracles: &Path, folder: &Path, (seed, count): (u64, usize), share: usize) -> Result<()> {
     let law = Disassembler::V12_8.open(oracles)?;
     let other = Disassembler::V13_5.open(oracles)?;
     let mut files: BTreeMap<String, Vec<Answered>> = BTreeMap::new();
@@ -117,12 +120,14 @@ pub fn record(oracles: &Path, folder: &Path, seed: u64, count: usize) -> Result<
             .map(|thread| thread.join().expect("no panic"))
             .collect::<std::result::Result<Vec<_>, _>>()
     })?;
-    for (section, (law, newer)) in sections.into_iter().zip(said) {
+    for (mut section, (law, newer)) in sections.into_iter().zip(said) {
         if let Some(newer) = newer {
             differences.add(&section, (&law, &newer));
         }
         asked += law.len();
-        files.entry(section.form.clone()).or_default().push((section, vec![law]));
+        (section.share, section.digest) = (share, digest(&law));
+        let kept = section.kept(&law).cloned().collect();
+        files.entry(section.form.clone()).or_default().push((section, vec![kept]));
     }
     let comment = provenance(oracles, Disassembler::V12_8)?;
     for (form, sections) in files {
@@ -132,7 +137,7 @@ pub fn record(oracles: &Path, folder: &Path, seed: u64, count: usize) -> Result<
         let record = Record::read(bytes.as_slice())?;
         for (index, (section, texts)) in sections.iter().enumerate() {
             for (target, texts) in texts.iter().enumerate() {
-                if (0..section.count).any(|n| record.text(index, target, n) != texts[n]) {
+                if (0..section.kept_count()).any(|n| record.text(index, target, n) != texts[n]) {
                     return Err(format!("{form}: texts are not packed faithfully").into());
                 }
             }
@@ -167,6 +172,8 @@ fn sections(form: &Form, seed: u64, count: usize) -> Vec<Section> {
         halves,
         count,
         seed: seed + n as u64 + if halves { 50 } else { 0 },
+        share: 1,
+        digest: 0,
     };
     let random = (0..form.targets.len()).map(|n| section(n, false, part));
     let last = form.targets.len() - 1;
