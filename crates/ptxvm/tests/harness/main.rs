@@ -91,6 +91,9 @@ fn unexplained(kernel: &str, outcome: &str) -> String {
         FaultKind::Assertion.code(),
         FaultKind::UndefinedFunction.code(),
         FaultKind::StackOverflow.code(),
+        // A number is no texture, and zeros are no tensor map.
+        FaultKind::InvalidHandle.code(),
+        FaultKind::TensorMap.code(),
     ];
     // Its member mask names 16 lanes: it is for blocks of no more threads, and made-up ones have more.
     let few_lanes = kernel.contains("useless_syncwarp_with_mask");
@@ -148,7 +151,8 @@ fn launch(module: &Module, kernel: &Function, modulus: u32) -> String {
         buffers.last().map_or(0, Buffer::address) + MIDDLE
     };
     let block = kernel.bounds.max_threads.map_or(64, |most| most.min(64)) as u32;
-    let mut launch = loaded.launch(&kernel.name).grid(2).output(Output::buffer()).configure(|config| {
+    let grid = kernel.bounds.required_cluster.unwrap_or([2, 1, 1]);
+    let mut launch = loaded.launch(&kernel.name).grid(grid).output(Output::buffer()).configure(|config| {
         config.deterministic = true;
         config.max_steps = Some(STEPS);
         config.dynamic_shared = 32 << 10;
