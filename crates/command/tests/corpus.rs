@@ -28,7 +28,8 @@ fn main() {
                 corpus.as_ref().map(|corpus| corpus.join(&case.kernel)).filter(|path| path.is_file());
             let (missing, name) = (kernel.is_none(), format!("{}::{way}", case.name(number)));
             let (folder, case) = (folder.clone(), case.clone());
-            let run = move || Ok(case.run(&kernel.ok_or(common::corpus::MISSING)?, &folder, &options, None)?);
+            let run =
+                move || Ok(case.run(&kernel.ok_or(common::corpus::MISSING)?, &folder, &options, None)?);
             trials.push(Trial::test(name, run).with_ignored_flag(missing));
         }
     }

@@ -13,9 +13,9 @@ use std::sync::{Mutex, PoisonError};
 use std::{fs, thread};
 
 use crate::codegen::root;
-use test_utils::corpus::ptx_files;
 use crate::record::{oracle, tools};
 use directives::{Job, jobs};
+use test_utils::corpus::ptx_files;
 
 /// What to compile, and where to.
 #[derive(clap::Args)]
