@@ -1,7 +1,7 @@
 //! Every form of one source of two 16-bit numbers, against `sem`'s results for each half.
 //!
 //! These forms compute each half by itself. So two tables of 65,536 results of `sem` give all 2^32 of them, which takes
-//! much less time. One in 1,024 is computed by `sem` as a whole, too. If the halves were not independent, the handlers
+//! much less time. One in 256 is computed by `sem` as a whole, too. If the halves were not independent, the handlers
 //! would differ from the tables or there.
 
 use super::table::{Instruction, Sources, Table, in_register};
@@ -11,7 +11,7 @@ use lanes::{HostPath, LaneWidth, Operand};
 /// Lanes of one handler call.
 const LANES: usize = 4096;
 /// One of this many values is computed by `sem` as a whole.
-const WHOLE: usize = 1024;
+const WHOLE: usize = 256;
 
 /// The instructions, each with what `sem` computes of each value of the low and of the high half, the other being zero.
 pub struct Halves {

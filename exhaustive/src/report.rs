@@ -20,7 +20,7 @@ halves): `all`, or the K-th of N equal shares. *Results* are single lanes (predi
 handlers (`crates/lanes`), compared with exact integer arithmetic written from IEEE 754 (`exhaustive/src`, no code of
 `sem`, no host floating point). `ex2`, `lg2`, `sin`, `cos`, `tanh`, `words`, `shorts`, `halves` and `packed` (all forms
 at once) are compared with `sem`, which computes exactly with integers; `halves` with its results for each half of the
-source, and one value in 1,024 as a whole. `hsetp2` executes the HSETP2 that ptxas makes of a `setp`
+source, and one value in 256 as a whole. `hsetp2` executes the HSETP2 that ptxas makes of a `setp`
 (`crates/sass`, one compare of each class), and compares it with the vector handler of that `setp`. *CPU time* (of all
 threads) and *wall time* are those of the whole sweep with all its paths, on machines that did other work too; `-` was
 not measured.

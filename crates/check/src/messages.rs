@@ -1,6 +1,6 @@
 //! Messages of ptxas about modifiers that differ for some instructions: the table has most of them.
 
-use isa::{Faulty, Form, Message, Mod, Picks, SelectError, Target, Token, Version, fill};
+use isa::{Faulty, Form, Message, Mod, Picks, Placeholder, SelectError, Target, Token, Version, fill};
 
 /// The messages for an error of selection, if they differ from the general message of `isa`.
 pub(crate) fn special(
@@ -52,30 +52,31 @@ fn by_table(
     };
     Message::about(error, Faulty { opcode: Some(form.opcode), modifiers, types: picks.types() }).find_map(
         |message| {
-            let value = |placeholder: &str| match placeholder {
-                "op" => Some(name.to_owned()),
-                "modifiers" => Some(modifiers.iter().map(|word| format!(".{word}")).collect()),
-                "product" => crate::vector::group_name(form, picks).or_else(|| Some(name.to_owned())),
-                "shape" => shape().map(|shape| format!(".{shape}")),
-                "slot" => match error {
+            let value = |placeholder: Placeholder| match placeholder {
+                Placeholder::Op => Some(name.to_owned()),
+                Placeholder::Modifiers => Some(modifiers.iter().map(|word| format!(".{word}")).collect()),
+                Placeholder::Product => {
+                    crate::vector::group_name(form, picks).or_else(|| Some(name.to_owned()))
+                }
+                Placeholder::Shape => shape().map(|shape| format!(".{shape}")),
+                Placeholder::Slot => match error {
                     SelectError::Missing { slot, .. } => Some((*slot).to_owned()),
                     _ => None,
                 },
-                "third layout" => {
+                Placeholder::ThirdLayout => {
                     let layouts = modifiers.iter().filter(|m| crate::required::is_layout(m));
                     layouts.skip(2).map(|word| (*word).to_owned()).next()
                 }
-                "type0" => Some(picks.ty(0).to_string()),
-                "type1" => Some(picks.ty(1).to_string()),
-                "types" => Some(picks.types().iter().map(ToString::to_string).collect()),
-                "known type" => known_type(form, picks, modifiers),
-                "with" => message.with(modifiers).map(str::to_owned),
-                "with back" => half(message.with(modifiers)?, true),
-                "word" => wrong.map(str::to_owned),
-                "word back" => half(wrong?, true),
-                "word front" => half(wrong?, false),
-                "wrong shape" => crate::vector::wrong_shape(wrong.or_else(shape)?, form, picks),
-                _ => None,
+                Placeholder::Type0 => Some(picks.ty(0).to_string()),
+                Placeholder::Type1 => Some(picks.ty(1).to_string()),
+                Placeholder::Types => Some(picks.types().iter().map(ToString::to_string).collect()),
+                Placeholder::KnownType => known_type(form, picks, modifiers),
+                Placeholder::With => message.with(modifiers).map(str::to_owned),
+                Placeholder::WithBack => half(message.with(modifiers)?, true),
+                Placeholder::Word => wrong.map(str::to_owned),
+                Placeholder::WordBack => half(wrong?, true),
+                Placeholder::WordFront => half(wrong?, false),
+                Placeholder::WrongShape => crate::vector::wrong_shape(wrong.or_else(shape)?, form, picks),
             };
             match message.texts {
                 None => Some(None),

@@ -104,11 +104,11 @@ fn choose<'a>(modules: &'a [Module], entry: Option<&str>) -> Result<(usize, &'a 
         };
         kernels.iter().map(show).collect::<String>()
     };
+    if kernels.is_empty() {
+        return Err(Failure::bad(format!("`{}` has no kernel (.entry) to run", modules[0].source().name())));
+    }
     let Some(name) = entry else {
         return match kernels[..] {
-            [] => {
-                Err(Failure::bad(format!("`{}` has no kernel (.entry) to run", modules[0].source().name())))
-            }
             [kernel] => Ok(kernel),
             _ => Err(Failure::usage("there are several kernels")
                 .help(format!("choose one with --entry NAME:{}", names(&kernels)))),
@@ -128,9 +128,6 @@ fn choose<'a>(modules: &'a [Module], entry: Option<&str>) -> Result<(usize, &'a 
     }
     match by(&|kernel| kernel.name.contains(name) || demangled(kernel).contains(&wanted))[..] {
         [kernel] => Ok(kernel),
-        [] if kernels.is_empty() => {
-            Err(Failure::bad(format!("`{}` has no kernel (.entry) to run", modules[0].source().name())))
-        }
         [] => Err(Failure::usage(format!("there is no kernel `{name}`"))
             .help(format!("there are:{}", names(&kernels)))),
         ref several => Err(Failure::usage(format!("`{name}` is part of the names of several kernels"))

@@ -101,7 +101,7 @@ pub struct Comparison {
     elements: u64,
     /// Elements that differ.
     different: u64,
-    /// The largest difference; infinite if a NaN or an infinity is on one side alone.
+    /// The largest difference; infinite (`null` in JSON) if a NaN or an infinity is on one side alone.
     largest_difference: f64,
     /// The first differences.
     first: Vec<Difference>,

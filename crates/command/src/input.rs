@@ -50,7 +50,6 @@ pub fn read(path: &Path) -> Result<Input, Box<Unreadable>> {
     let name = if stdin { "<stdin>".to_owned() } else { path.display().to_string() };
     let unreadable =
         |diagnostic| Box::new(Unreadable { source: SourceFile::new(name.clone(), ""), diagnostic });
-    let error = |message| Diagnostic::error(Code::UnreadableFile, Span::at(0), message);
     if let Some(help) = way_to_ptx(path) {
         let language = if is_cuda(path) { "CUDA C++" } else { "LLVM IR" };
         return Err(unreadable(error(format!("`{name}` is {language}, not PTX")).help(help)));
@@ -84,9 +83,12 @@ pub fn read(path: &Path) -> Result<Input, Box<Unreadable>> {
     Ok(Input { sources: modules.into_iter().enumerate().map(source).collect(), is_embedded: true })
 }
 
+fn error(message: String) -> Diagnostic {
+    Diagnostic::error(Code::UnreadableFile, Span::at(0), message)
+}
+
 /// What is wrong with a file that should have PTX in it.
 fn without_ptx(name: &str, cause: &fatbin::Error) -> Diagnostic {
-    let error = |message| Diagnostic::error(Code::UnreadableFile, Span::at(0), message);
     match cause {
         fatbin::Error::NoPtx(images) if images.is_empty() => {
             error(format!("`{name}` has no PTX in it")).help("docs/get-ptx.md shows how compilers write PTX")

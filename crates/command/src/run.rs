@@ -91,7 +91,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     }
 }
 
-/// Reports all mistakes in `--out` and `--print` before the kernel runs.
+/// Reports all mistakes in `--out`, `--print` and `--expect` before the kernel runs.
 fn check_outputs(kernel: &Function, values: &Arguments, options: &RunOptions) -> Result<(), Failure> {
     let outputs = options.out.iter().map(|output| ("--out", output.place));
     let expected = options.expect.iter().map(|expected| ("--expect", expected.place()));
@@ -116,7 +116,7 @@ fn check_outputs(kernel: &Function, values: &Arguments, options: &RunOptions) ->
             }
             _ => {
                 return Err(Failure::usage(format!("{option} {place}: argument {place} is no array"))
-                    .help("only arrays (@x.npy, f32[1024] ...) can be shown and saved"));
+                    .help("only arrays (@x.npy, f32[1024] ...) can be shown, saved and compared"));
             }
         }
     }

@@ -32,7 +32,7 @@ pub use form::{
 pub use gate::{Gate, Requirement, Stage, Suffix, Target, Version};
 use generated::ELSEWHERE;
 pub use generated::{FORMS, LENIENT, Mod, Opcode};
-pub use message::{Faulty, Message, fill, stage_of, stage_of_constants};
+pub use message::{Faulty, Message, Placeholder, fill, stage_of, stage_of_constants};
 pub use opaque::Opaque;
 pub use part::{Parts, Selectable, Selector, Unit};
 pub use picks::Picks;

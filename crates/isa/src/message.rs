@@ -157,13 +157,65 @@ fn is_one_of(mods: &[Mod], word: &str) -> bool {
     mods.iter().any(|modifier| modifier.name() == word)
 }
 
-/// Puts values in the place of the placeholders of a text: `{op}`. `None` if one of them has no value.
-pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> Option<String> {
+macro_rules! placeholders {
+    ($($(#[$doc:meta])* $variant:ident $name:literal,)*) => {
+        /// What stands in braces in a text: `{op}`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Placeholder {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Placeholder {
+            /// The placeholder of this name.
+            pub fn from_name(name: &str) -> Option<Placeholder> {
+                match name { $($name => Some(Placeholder::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+placeholders! {
+    /// The instruction's name.
+    Op "op",
+    /// The modifier that is wrong.
+    Word "word",
+    /// What stands before its `::`.
+    WordFront "word front",
+    /// What stands behind its `::`.
+    WordBack "word back",
+    /// The slot that is empty.
+    Slot "slot",
+    /// The modifier that the line's last condition asks for.
+    With "with",
+    /// What stands behind its `::`.
+    WithBack "with back",
+    /// All modifiers.
+    Modifiers "modifiers",
+    /// All types.
+    Types "types",
+    /// The first type.
+    Type0 "type0",
+    /// The second type.
+    Type1 "type1",
+    /// The shape.
+    Shape "shape",
+    /// The only type, if other instructions of the name have it.
+    KnownType "known type",
+    /// The third layout of a matrix.
+    ThirdLayout "third layout",
+    /// A product of matrices, with its types.
+    Product "product",
+    /// The message about a shape of `wgmma`.
+    WrongShape "wrong shape",
+}
+
+/// Puts values in the place of the placeholders of a text. `None` if one of them has no value.
+pub fn fill(text: &str, value: impl Fn(Placeholder) -> Option<String>) -> Option<String> {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some((before, behind)) = rest.split_once('{') {
         let (placeholder, after) = behind.split_once('}')?;
         filled += before;
-        filled += &value(placeholder)?;
+        filled += &value(Placeholder::from_name(placeholder)?)?;
         rest = after;
     }
     Some(filled + rest)

@@ -3,7 +3,7 @@
 use super::emit::{HEADER, variant};
 use super::parse::{Sets, names};
 use super::table::{Row, Table};
-use isa::{Stage, Type};
+use isa::{Placeholder, Stage, Type};
 use std::fmt::Write;
 
 /// A line, as parts of a Rust expression.
@@ -23,31 +23,11 @@ pub fn is_line(line: &str) -> bool {
     line.split([' ', ',']).next().is_some_and(|word| ERRORS.contains(&word))
 }
 
-/// What may stand in braces in a text; `check/src/messages.rs` gives their values.
-const PLACEHOLDERS: [&str; 16] = [
-    "op",
-    "word",
-    "word front",
-    "word back",
-    "slot",
-    "with",
-    "with back",
-    "modifiers",
-    "types",
-    "type0",
-    "type1",
-    "shape",
-    "known type",
-    "third layout",
-    "product",
-    "wrong shape",
-];
-
 /// `CASE : TEXT ; TEXT`
 pub fn line(line: &str, sets: &Sets) -> Result<Message, String> {
     let (case, texts) = line.split_once(" : ").ok_or("` : ` expected")?;
     let mut placeholders = texts.split('{').skip(1).filter_map(|rest| rest.split('}').next());
-    if let Some(unknown) = placeholders.find(|name| !PLACEHOLDERS.contains(name)) {
+    if let Some(unknown) = placeholders.find(|name| Placeholder::from_name(name).is_none()) {
         return Err(format!("no placeholder `{{{unknown}}}`"));
     }
     let then = match texts.trim() {
