@@ -109,7 +109,7 @@ pub enum Record {
     },
     /// What an NVIDIA GPU of this machine computes, if it has one
     Hardware {
-        /// The instructions (default: the core, conversions and approximate functions)
+        /// The instructions (default: all that compute one result from registers)
         opcodes: Vec<String>,
         /// Number of vectors of each spelling
         #[arg(long, default_value_t = 256)]
@@ -117,6 +117,9 @@ pub enum Record {
         /// What it makes of the kernels of tests/run instead, launch by launch; of those whose names contain one of the words
         #[arg(long, conflicts_with = "count")]
         kernels: bool,
+        /// Print what it makes of one launch of tests/run, and write nothing
+        #[arg(long, value_name = "FILE:NUMBER", conflicts_with_all = ["kernels", "count"])]
+        launch: Option<hardware::LaunchName>,
         /// The folder to write to [default: conformance/hardware, of kernels conformance/launches]
         #[arg(long)]
         to: Option<PathBuf>,
@@ -169,6 +172,7 @@ pub fn run(what: &Record) -> Result<()> {
             corpus::record(&oracles, &from, &root.join("conformance/corpus"))
         }
         Record::Values { count } => values::record(&root, &oracles, *count),
+        Record::Hardware { launch: Some(name), .. } => hardware::print_launch(&root, name),
         Record::Hardware { opcodes, kernels: true, to, .. } => {
             let folder = to.clone().unwrap_or_else(|| root.join("conformance/launches"));
             hardware::record_kernels(&root, &folder, opcodes)

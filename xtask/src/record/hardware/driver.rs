@@ -17,10 +17,8 @@ const SHARED: u32 = 48 << 10;
 /// So must clusters of more blocks than these.
 const PORTABLE: u32 = 8;
 
-/// The first GPU, with a context that is thrown away when a launch has failed in it.
-pub struct Driver {
-    device: sys::CUdevice,
-}
+/// The first GPU, whose context is that of this thread.
+pub struct Driver(());
 
 /// A result of the driver in words.
 fn told(status: CUresult) -> std::result::Result<(), String> {
@@ -89,23 +87,15 @@ impl Driver {
     /// # Errors
     /// There is no GPU.
     pub fn of_first_gpu() -> Result<Driver> {
-        let mut driver = Driver { device: 0 };
-        // SAFETY: the driver writes a number.
+        let (mut device, mut context) = (0, null_mut());
+        // SAFETY: the driver writes a number and a handle.
         unsafe {
             sys::cuInit(0).result()?;
-            sys::cuDeviceGet(&mut driver.device, 0).result()?;
+            sys::cuDeviceGet(&mut device, 0).result()?;
+            sys::cuDevicePrimaryCtxRetain(&mut context, device).result()?;
+            sys::cuCtxSetCurrent(context).result()?;
         }
-        driver.enter()?;
-        Ok(driver)
-    }
-
-    fn enter(&self) -> std::result::Result<(), String> {
-        let mut context = null_mut();
-        // SAFETY: the driver writes a handle, which is then that of this thread.
-        unsafe {
-            told(sys::cuDevicePrimaryCtxRetain(&mut context, self.device))?;
-            told(sys::cuCtxSetCurrent(context))
-        }
+        Ok(Driver(()))
     }
 
     /// Launches it, and waits for its end.
@@ -206,12 +196,6 @@ impl Driver {
 
 impl Machine for Driver {
     fn launch(&mut self, text: &str, launch: &Launch) -> std::result::Result<Vec<Vec<u8>>, Missing> {
-        let result = self.try_launch(text, launch);
-        if let Err(Missing::Failed(_)) = result {
-            // SAFETY: nothing of the context is used any more.
-            told(unsafe { sys::cuDevicePrimaryCtxReset_v2(self.device) }).map_err(Missing::Failed)?;
-            self.enter().map_err(Missing::Failed)?;
-        }
-        result
+        self.try_launch(text, launch)
     }
 }

@@ -9,7 +9,8 @@ use isa::{Suffix, Target};
 use super::program::{BLOCK, Program};
 use super::{Machine, Result};
 
-/// The first GPU of the machine.
+/// The first GPU of the machine. Clones are for other threads.
+#[derive(Clone)]
 pub struct Gpu {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
@@ -56,6 +57,7 @@ impl Gpu {
 
 impl Machine for Gpu {
     fn run(&mut self, program: &Program, text: &str, sources: &[u64]) -> Result<Vec<u64>> {
+        self.context.bind_to_thread()?;
         let kernel = self.context.load_module(Ptx::from_src(text))?.load_function("k")?;
         let count = sources.len() / program.sources.len();
         let from = self.stream.clone_htod(sources)?;

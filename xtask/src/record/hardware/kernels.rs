@@ -1,8 +1,13 @@
 //! `cargo xtask record hardware --kernels`: what a GPU makes of the kernels of `tests/run`, launch by launch: clusters, tensor maps,
 //! `wgmma`, tensor memory, atomics, and everything else that is more than one instruction. What must come out stands in their headers.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
+use std::str::FromStr;
+
+use rayon::prelude::*;
 
 use super::Result;
 use super::driver::Driver;
@@ -46,7 +51,7 @@ pub enum Missing {
     Refused(String),
     /// The launch failed.
     Failed(String),
-    /// The launch does not end, and nothing more can be launched.
+    /// The launch does not end.
     Stuck,
 }
 
@@ -150,79 +155,119 @@ fn array_of(text: &str) -> Option<(&str, Vec<u64>, Vec<u8>)> {
 }
 
 /// What came of a launch, as the record has it.
-fn verdict(machine: &mut impl Machine, text: &str, case: &Case) -> std::result::Result<String, Missing> {
+fn verdict(machine: &mut impl Machine, text: &str, case: &Case) -> String {
     let after = match machine.launch(text, &case.launch) {
         Ok(after) => after,
-        Err(Missing::Refused(error)) => return Ok(format!("refused\t{error}")),
-        Err(Missing::Failed(error)) => return Ok(format!("failed\t{error}")),
-        Err(Missing::Stuck) => return Err(Missing::Stuck),
+        Err(Missing::Refused(error)) => return format!("refused\t{error}"),
+        Err(Missing::Failed(error)) => return format!("failed\t{error}"),
+        Err(Missing::Stuck) => return "stuck\t".to_owned(),
     };
     let compare = |(index, words): &(usize, Vec<String>)| {
         let got = after.get(*index).map_or(&[][..], Vec::as_slice);
         case.header.compare(*index, words, got)
     };
-    Ok(match case.header.out.iter().try_for_each(compare) {
+    match case.header.out.iter().try_for_each(compare) {
         Ok(()) => "as expected\t".to_owned(),
         Err(difference) => format!("different\t{}", difference.replace('\n', " ")),
-    })
+    }
 }
 
-/// Launches all kernels of a folder whose names contain one of the words, and writes what came of each.
-fn all(
-    machine: &mut impl Machine,
-    folder: &Path,
-    words: &[String],
-    mut write: impl FnMut(&str, usize, &str),
-) -> Result<()> {
+/// What a process prints before the verdict on its launch.
+const VERDICT: &str = "verdict: ";
+
+/// A launch of `tests/run`: the file, and which of its launches, from 1 on. Its text is `FILE:NUMBER`.
+#[derive(Clone, Debug)]
+pub struct Name {
+    file: String,
+    number: usize,
+}
+
+impl FromStr for Name {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> std::result::Result<Name, &'static str> {
+        let (file, number) = text.split_once(':').ok_or("not FILE:NUMBER")?;
+        Ok(Name { file: file.to_owned(), number: number.parse().map_err(|_| "not a number of a launch")? })
+    }
+}
+
+/// The launches that a GPU can be asked about, of all kernels of a folder whose names contain one of the words.
+fn names(folder: &Path, words: &[String]) -> Result<Vec<Name>> {
     let mut paths: Vec<_> = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
+    let mut names = Vec::new();
     for path in paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "ptx")) {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        if !words.is_empty() && !words.iter().any(|word| name.contains(word.as_str())) {
+        let file = path.file_stem().unwrap_or_default().to_string_lossy();
+        if !words.is_empty() && !words.iter().any(|word| file.contains(word.as_str())) {
             continue;
         }
-        let text = fs::read_to_string(path)?;
-        for (number, case) in cases(&text).map_err(|error| format!("{name}: {error}"))?.iter().enumerate() {
-            let Some(case) = case else { continue };
-            match verdict(machine, &text, case) {
-                Ok(verdict) => write(&name, number + 1, &verdict),
-                Err(_) => {
-                    write(&name, number + 1, "stuck\t");
-                    return Err(format!("launch {} of {name} does not end", number + 1).into());
-                }
-            }
-        }
+        let cases = cases(&fs::read_to_string(path)?).map_err(|error| format!("{file}: {error}"))?;
+        let there = (1..).zip(cases).filter_map(|(number, case)| case.map(|_| number));
+        names.extend(there.map(|number| Name { file: file.to_string(), number }));
     }
+    Ok(names)
+}
+
+/// Makes one launch of a folder's kernels, and says what came of it.
+fn one(machine: &mut impl Machine, folder: &Path, name: &Name) -> Result<String> {
+    let text = fs::read_to_string(folder.join(&name.file).with_extension("ptx"))?;
+    let case = cases(&text)?.into_iter().nth(name.number - 1).flatten().ok_or("no such launch")?;
+    Ok(verdict(machine, &text, &case))
+}
+
+/// Makes one launch on the first GPU, and prints what came of it.
+///
+/// # Errors
+/// When there is no GPU, or no such launch.
+pub fn print_one(root: &Path, name: &Name) -> Result<()> {
+    println!("{VERDICT}{}", one(&mut Driver::of_first_gpu()?, &root.join("tests/run"), name)?);
     Ok(())
 }
 
-/// Records what the GPU of this machine makes of the kernels of `tests/run` under `to`.
+/// Records what the GPU of this machine makes of the kernels of `tests/run` under `to`. Each launch has a process of its
+/// own: after a fault the driver does nothing more for the one in which it was.
 ///
 /// # Errors
-/// When there is no GPU, or a launch does not end; what came before is recorded.
+/// When there is no GPU.
 pub fn record(root: &Path, to: &Path, words: &[String]) -> Result<()> {
     let gpu = Gpu::open()?;
     let (name, target) = (gpu.name()?, gpu.target()?);
+    let program = std::env::current_exe()?;
+    let ask = |name: &Name| {
+        let launch = format!("{}:{}", name.file, name.number);
+        let output = Command::new(&program).args(["record", "hardware", "--launch", &launch]).output();
+        let verdict = match output {
+            // What the kernel itself prints stands before.
+            Ok(output) if output.status.success() => {
+                let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                text.rsplit(VERDICT).next().unwrap_or_default().to_owned()
+            }
+            Ok(output) => format!("failed\t{}", String::from_utf8_lossy(&output.stderr)),
+            Err(error) => format!("failed\t{error}"),
+        };
+        (name.clone(), verdict.trim_end_matches('\n').replace('\n', " "))
+    };
     let mut text = format!(
         "# cargo xtask record hardware --kernels: {name}, {target}, driver {}, {}\n\
          # file of tests/run, number of its launch, verdict, what differs or why there is nothing to compare\n",
         gpu.driver()?,
         today(),
     );
-    let mut counts = std::collections::BTreeMap::new();
-    let ended = all(&mut Driver::of_first_gpu()?, &root.join("tests/run"), words, |file, number, verdict| {
+    let mut counts = BTreeMap::new();
+    let answered: Vec<_> = names(&root.join("tests/run"), words)?.par_iter().map(ask).collect();
+    for (Name { file, number }, verdict) in answered {
         text += &format!("{file}\t{number}\t{verdict}\n");
         *counts.entry(verdict.split('\t').next().unwrap_or_default().to_owned()).or_insert(0) += 1;
         if !verdict.starts_with("as expected") {
             println!("{file} {number}: {}", verdict.replace('\t', ": "));
         }
-    });
+    }
     fs::create_dir_all(to)?;
     let path = to.join(format!("{}-{target}.tsv", name.replace(' ', "-")));
     fs::write(&path, text)?;
     let counts: Vec<String> = counts.iter().map(|(verdict, count)| format!("{count} {verdict}")).collect();
     println!("{}: {}", path.display(), counts.join(", "));
-    ended
+    Ok(())
 }
 
 #[cfg(test)]

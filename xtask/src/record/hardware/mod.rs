@@ -13,24 +13,20 @@ mod tests;
 mod vectors;
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use fastrand::Rng;
 use isa::enumerate::{Spelling, spellings};
 use isa::{Action, FORMS, FormId, Target, Version};
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Result;
 use gpu::Gpu;
-pub use kernels::record as record_kernels;
+pub use kernels::{Name as LaunchName, print_one as print_launch, record as record_kernels};
 use program::Program;
 use test_utils::date::today;
-
-/// What is recorded if nothing else is asked for: the core, what it leans on, and what the manual leaves open.
-const OPCODES: [&str; 23] = [
-    "set", "setp", "selp", "slct", "add", "sub", "mul", "fma", "min", "max", "abs", "neg", "cvt", "copysign",
-    "testp", "ex2", "lg2", "sin", "cos", "tanh", "rcp", "rsqrt", "sqrt",
-];
 
 /// Something that runs a program.
 trait Machine {
@@ -64,20 +60,21 @@ pub fn record(folder: &Path, opcodes: &[String], count: usize) -> Result<()> {
     let target = gpu.target()?;
     let version = newest_version(&mut gpu, target)?;
     println!("{}, {target}, .version {version}", gpu.name()?);
-    let wanted = |opcode: &str| match opcodes {
-        [] => OPCODES.contains(&opcode),
-        _ => opcodes.iter().any(|name| name == opcode),
-    };
+    let wanted = |opcode: &str| opcodes.is_empty() || opcodes.iter().any(|name| name == opcode);
+    let programs: Vec<Program> = programs(wanted, version, target).collect();
+    // Most of the time goes into the driver's compiler: so every thread of the host asks.
+    let answered: Vec<_> = programs
+        .par_iter()
+        .map_init(|| gpu.clone(), |gpu, program| answers(gpu, program, (version, target), count).ok())
+        .collect();
     let (mut text, mut vectors, mut refused) = (String::new(), 0, Vec::new());
-    let mut random = Rng::with_seed(1);
-    for program in programs(wanted, version, target) {
-        match answers(&mut gpu, &program, (version, target), count, &mut random) {
-            Ok(lines) => {
-                vectors += lines.len();
-                lines.iter().for_each(|line| text.extend([line, "\n"]));
-            }
-            Err(_) => refused.push(program.mnemonic),
-        }
+    for (program, lines) in programs.into_iter().zip(answered) {
+        let Some(lines) = lines else {
+            refused.push(program.mnemonic);
+            continue;
+        };
+        vectors += lines.len();
+        lines.iter().for_each(|line| text.extend([line, "\n"]));
     }
     if vectors == 0 {
         return Err("the GPU ran none of these instructions".into());
@@ -126,9 +123,11 @@ fn answers(
     program: &Program,
     (version, target): (Version, Target),
     count: usize,
-    random: &mut Rng,
 ) -> Result<Vec<String>> {
-    let sources = vectors::sources(&program.sources, count, random);
+    // Each spelling has numbers of its own, whatever else is asked about.
+    let mut hasher = DefaultHasher::new();
+    program.mnemonic.hash(&mut hasher);
+    let sources = vectors::sources(&program.sources, count, &mut Rng::with_seed(hasher.finish()));
     let results = machine.run(program, &program.text(version, target), &sources)?;
     let width = program.sources.len();
     let lines = (0..count).map(|i| program.line(&sources[i * width..][..width], &results[2 * i..][..2]));

@@ -25,23 +25,22 @@ impl Machine for Interpreter {
 fn every_program_runs_its_instruction() {
     let target = Target::new(100, isa::Suffix::Architecture);
     assert_eq!(newest_version(&mut Interpreter, target).expect("it runs"), Version::MAX);
-    let mut random = Rng::with_seed(1);
     let mut opcodes = HashSet::new();
     let mut count = 0;
-    let all = programs(|opcode| OPCODES.contains(&opcode), Version::MAX, target);
+    let all = programs(|_| true, Version::MAX, target);
     for (i, program) in all.enumerate() {
         // A sample, and one of each opcode.
         if !opcodes.insert(program.mnemonic.split('.').next().map(str::to_owned)) && i % 7 != 0 {
             continue;
         }
-        let lines = answers(&mut Interpreter, &program, (Version::MAX, target), 3, &mut random);
+        let lines = answers(&mut Interpreter, &program, (Version::MAX, target), 3);
         for line in lines.unwrap_or_else(|error| panic!("{}: {error}", program.mnemonic)) {
             check(&line).unwrap_or_else(|message| panic!("{message}"));
         }
         count += 1;
     }
     assert!(count > 500, "only {count} programs");
-    assert_eq!(opcodes.len(), OPCODES.len());
+    assert!(opcodes.len() > 50, "only {} opcodes", opcodes.len());
 }
 
 #[test]
