@@ -1190,7 +1190,7 @@ static int run_cases(Progress* progress, size_t parts)
         size_t n = progress->next;
         Case c = cases[n];
         progress->next = n + parts;
-        if (n % 32 != 0) align(c);
+        if (n % 64 != 0) align(c);
         progress->when = now();
         std::string line = "case=" + std::to_string(n) + " op=" + OPS[c.op] + " mode=" + (c.im2col ? "im2col" : "tiled") + " rank=" + std::to_string(c.rank) + " elem=" + std::to_string(c.elem) + " address=" + std::to_string(c.address) + " pattern=" + std::to_string(c.pattern) + " extents=" + list(c.extents, c.rank) + " strides=" + list(c.strides, c.rank - 1);
         if (c.im2col) {
@@ -1313,6 +1313,7 @@ int main(int count, char** arguments)
 {
     size_t part = count > 2 ? atoi(arguments[1]) : 0, parts = count > 2 ? atoi(arguments[2]) : 1;
     double begin = now();
+    setvbuf(stdout, nullptr, _IOLBF, 1 << 16);    // a process that is killed leaves whole lines
     others();
     all_types_and_ranks();
     swizzles();
