@@ -47,6 +47,8 @@ pub enum Meaningless {
     Format,
     /// Swizzle 1 from Hopper on.
     Swizzle,
+    /// `.BF16_V2` with `.FTZ`: an H100 faults.
+    Flush,
 }
 
 impl fmt::Display for Meaningless {
@@ -54,6 +56,7 @@ impl fmt::Display for Meaningless {
         f.write_str(match self {
             Meaningless::BoolOp => "Boolean operator 3 has no meaning",
             Meaningless::Format => "formats 1 and 3 have no meaning",
+            Meaningless::Flush => ".BF16_V2 with .FTZ is an illegal instruction",
             Meaningless::Swizzle => "swizzle 1 has no meaning on this target: .F32 ends with sm_89",
         })
     }
@@ -126,6 +129,7 @@ impl Executable {
             b: Source::b(instruction)?,
             bf16: match get(Field::Format) {
                 0 => false,
+                2 if instruction.is(Field::Ftz) => return Err(Meaningless::Flush),
                 2 => true,
                 _ => return Err(Meaningless::Format),
             },

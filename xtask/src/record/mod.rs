@@ -117,6 +117,9 @@ pub enum Record {
         /// What it makes of the kernels of tests/run instead, launch by launch; of those whose names contain one of the words
         #[arg(long, conflicts_with = "count")]
         kernels: bool,
+        /// What it makes of HSETP2 instead, of encodings too that no compiler writes
+        #[arg(long, conflicts_with_all = ["kernels", "count", "opcodes"])]
+        hsetp2: bool,
         /// Print what it makes of one launch of tests/run, and write nothing
         #[arg(long, value_name = "FILE:NUMBER", conflicts_with_all = ["kernels", "count"])]
         launch: Option<hardware::LaunchName>,
@@ -173,6 +176,10 @@ pub fn run(what: &Record) -> Result<()> {
         }
         Record::Values { count } => values::record(&root, &oracles, *count),
         Record::Hardware { launch: Some(name), .. } => hardware::print_launch(&root, name),
+        Record::Hardware { hsetp2: true, to, .. } => {
+            let folder = to.clone().unwrap_or_else(|| root.join("conformance/hardware"));
+            hardware::record_hsetp2(&folder)
+        }
         Record::Hardware { opcodes, kernels: true, to, .. } => {
             let folder = to.clone().unwrap_or_else(|| root.join("conformance/launches"));
             hardware::record_kernels(&root, &folder, opcodes)

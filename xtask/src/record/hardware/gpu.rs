@@ -53,6 +53,24 @@ impl Gpu {
         unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
         Ok(version)
     }
+
+    /// Runs the kernel `k` of machine code, whose parameters are the addresses of these words and of one word for each of
+    /// `threads` threads.
+    pub fn run_binary(&mut self, code: Vec<u8>, words: &[u32], threads: usize) -> Result<Vec<u32>> {
+        let kernel = self.context.load_module(Ptx::from_binary(code))?.load_function("k")?;
+        let from = self.stream.clone_htod(words)?;
+        let mut to = self.stream.alloc_zeros::<u32>(threads)?;
+        let shape = LaunchConfig {
+            grid_dim: (1, 1, 1),
+            block_dim: (u32::try_from(threads)?, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        let mut launch = self.stream.launch_builder(&kernel);
+        launch.arg(&from).arg(&mut to);
+        // SAFETY: the kernel reads as many words and writes as many results as the arrays have.
+        unsafe { launch.launch(shape) }?;
+        Ok(self.stream.clone_dtoh(&to)?)
+    }
 }
 
 impl Machine for Gpu {

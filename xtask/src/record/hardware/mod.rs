@@ -5,6 +5,7 @@
 
 mod driver;
 mod gpu;
+mod hsetp2;
 mod kernels;
 mod program;
 mod tensor_map;
@@ -24,6 +25,7 @@ use serde::Serialize;
 
 use super::Result;
 use gpu::Gpu;
+pub use hsetp2::record as record_hsetp2;
 pub use kernels::{Name as LaunchName, print_one as print_launch, record as record_kernels};
 use program::Program;
 use test_utils::date::today;
