@@ -6,7 +6,7 @@
 //!
 //! Some functions of halves use tables of all 65,536 values. The functions' own code fills the tables on first use.
 
-use super::drive::{Bf16, F16, Half, apply1, apply2, in_pairs, load, store};
+use super::drive::{Bf16, F16, Half, apply1, in_pairs, load, store};
 use super::float::{finish, flush};
 use super::macros::{flags, multiversion};
 use super::numbers::fused;
@@ -16,7 +16,7 @@ use isa::{Mod, Opcode, Picks, Type};
 use sem::approx;
 use sem::format::{self, F32, Format};
 use sem::round::Mode;
-use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_PI_2, LN_2};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2, LN_2};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
@@ -328,124 +328,25 @@ fn sine<P: Path>(angle: f64, quarters: u64) -> f64 {
     f64::from_bits(y.to_bits() ^ (quarters & 2) << 62)
 }
 
-/// Reduces a number below 2^20 to an angle and quarter turns.
-#[inline(always)]
-fn reduce<P: Path>(x: f64) -> (f64, u64) {
-    /// pi/2 in pieces of 33, 33 and 53 bits. The product of a number of 20 bits and one of the first two pieces is
-    /// exact.
-    const PI_2: [f64; 3] = [
-        f64::from_bits(0x3ff9_21fb_5440_0000),
-        f64::from_bits(0x3dd0_b461_1a60_0000),
-        f64::from_bits(0x3ba3_198a_2e03_7073),
-    ];
-    let (n, bits) = nearest(x * FRAC_2_PI);
-    (fused::<P>(-n, PI_2[2], fused::<P>(-n, PI_2[1], fused::<P>(-n, PI_2[0], x))), bits)
-}
-
-/// The exponent of the last place of 2^20, the least number that [`reduce_large`] takes.
-const LAST_PLACE: i32 = 20 - 23;
-
-/// Number of exponents that share an entry of [`TURNS`]; 16 entries are enough for the largest number.
-const SHARED: i32 = 8;
-
-/// 2/pi times 2^(LAST_PLACE + SHARED j), modulo 4, in pieces of 22, 22, 22 and 53 bits. The product of a number of 31
-/// bits and one of the first three pieces is exact (Payne and Hanek, "Radian reduction for trigonometric functions",
-/// 1983).
-static TURNS: [[f64; 16]; 4] = {
-    const BITS: [i32; 4] = [22, 22, 22, 53];
-    let mut pieces = [[0.0; 16]; 4];
-    let mut j = 0;
-    while j < 16 {
-        // The next bit has the value 2^-weight; the first bit has the value 2.
-        let mut weight = -1;
-        let mut piece = 0;
-        while piece < BITS.len() {
-            let mut word = 0u64;
-            let mut count = 0;
-            while count < BITS[piece] {
-                // Bit 0 of 2/pi has the value 1/2.
-                let at = weight + LAST_PLACE + SHARED * j as i32 - 1;
-                let bit =
-                    if at < 0 { 0 } else { approx::TWO_OVER_PI[at as usize / 64] >> (63 - at % 64) & 1 };
-                word = word << 1 | bit;
-                weight += 1;
-                count += 1;
-            }
-            // The last bit has the value 2^(1 - weight).
-            pieces[piece][j] = word as f64 * f64::from_bits(((1023 + 1 - weight) as u64) << 52);
-            piece += 1;
-        }
-        j += 1;
-    }
-    pieces
-};
-
-/// Reduces positive numbers from 2^20 on to angles and quarter turns. The angle of infinity and NaN is NaN.
-#[inline(always)]
-fn reduce_large<P: Path>(path: P, x: &Block<f32>) -> (Block<f64>, Block<u64>) {
-    // x = factor * 2^(LAST_PLACE + SHARED index), with a factor of 31 bits.
-    let (mut index, mut factors) = ([0; BLOCK], [0.0; BLOCK]);
-    for k in 0..BLOCK {
-        let bits = f64::from(x[k]).to_bits();
-        index[k] = (bits >> 52).wrapping_sub((1023 + 23 + LAST_PLACE) as u64) / SHARED as u64;
-        let scale = (index[k] * SHARED as u64).wrapping_add(LAST_PLACE as u64);
-        factors[k] = f64::from_bits(bits.wrapping_sub(scale << 52));
-    }
-    let turns = [
-        path.look_up(&TURNS[0], index),
-        path.look_up(&TURNS[1], index),
-        path.look_up(&TURNS[2], index),
-        path.look_up(&TURNS[3], index),
-    ];
-    let (mut angles, mut quarters) = ([0.0; BLOCK], [0; BLOCK]);
-    for k in 0..BLOCK {
-        let product = factors[k] * turns[0][k];
-        let (n, bits) = nearest(product);
-        let sum = fused::<P>(factors[k], turns[1][k], product - n);
-        let (m, more) = nearest(sum);
-        let fraction = fused::<P>(factors[k], turns[2][k], sum - m);
-        let fraction = fused::<P>(factors[k], turns[3][k], fraction);
-        // The pieces may have moved the fraction slightly beyond 1/2; the series tolerate that.
-        angles[k] = fraction * FRAC_PI_2 + f64::from(x[k] * 0.0);
-        quarters[k] = bits.wrapping_add(more);
-    }
-    (angles, quarters)
-}
-
 /// sin, or cos.
 struct Circular<const COSINE: bool>;
 
 impl<const COSINE: bool> Function for Circular<COSINE> {
     #[inline(always)]
     fn values<P: Path, const SHORT: bool>(path: P, x: Block<f32>) -> Block<f64> {
-        const LARGE: f32 = (1 << 20) as f32;
-        let magnitudes = apply1(f32::abs, x);
-        let (mut angles, mut turns, mut large) = ([0.0; BLOCK], [0; BLOCK], [0; BLOCK]);
-        for k in 0..BLOCK {
-            (angles[k], turns[k]) = reduce::<P>(magnitudes[k].into());
-            // Includes infinity and NaN.
-            large[k] = (LARGE.to_bits() - 1).wrapping_sub(magnitudes[k].to_bits());
-        }
-        let large = path.top_bits32(large);
-        if large != 0 {
-            let (others, more) = reduce_large(path, &magnitudes);
-            angles =
-                path.select64(large, others.map(f64::to_bits), angles.map(f64::to_bits)).map(f64::from_bits);
-            turns = path.select64(large, more, turns);
-        }
-        let quarters = u64::from(COSINE);
-        let values =
-            apply2(|angle: f64, turns: u64| sine::<P>(angle, turns.wrapping_add(quarters)), angles, turns);
-        // sin -x = -sin x, cos -x = cos x
-        let signed = |y: f64, x: f32| {
-            let sign = u64::from(x.to_bits() & if COSINE { 0 } else { 1 << 31 }) << 32;
-            f64::from_bits(y.to_bits() ^ sign)
+        /// 1 / (2 pi) in binary32.
+        const TURN: f32 = f32::from_bits(0x3e22_f983);
+        let turns = |x: f32| {
+            // The product is exact, and has at least 24 zeros below binary32's places; cutting it rounds toward zero.
+            let product = f64::from(x) * f64::from(TURN);
+            let turns = f64::from_bits(product.to_bits() & !0 << (53 - 24)) as f32;
+            if turns.abs() < f32::MIN_POSITIVE { turns * 0.0 } else { turns }
         };
-        apply2(signed, values, x)
+        Cycles::<COSINE>::values::<P, SHORT>(path, apply1(turns, x))
     }
 
     const SEM: Scalar = if COSINE { approx::cos } else { approx::sin };
-    const FLUSHES: bool = !COSINE;
+    const FLUSHES: bool = true;
     const NORMAL: bool = true;
 }
 

@@ -127,7 +127,9 @@ fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     let found = if down { 31 - (position & 31) } else { position };
     // For n = 0 the bit at the base must be set.
     let there = if n == 0 { mask >> (base & 31) & 1 != 0 } else { n <= from.count_ones() };
-    if there & (base <= 31) { found } else { !0 }
+    let found = if there & (base <= 31) { found } else { !0 };
+    // The lowest n has no magnitude in its type.
+    if offset == i32::MIN { 0 } else { found }
 }
 
 /// A separate kernel, because a closure of this length might not be inlined.

@@ -142,8 +142,9 @@ impl<const OPERATION: u8> Parametric for Directed<OPERATION> {
                     let rounded = directed(nearest, if exact { 0.0 } else { rest }, direction);
                     out[k] = match OPERATION {
                         SQRT | RCP => finish64([a[k]], rounded),
-                        FMA => finish64([a[k], b[k], c[k]], rounded),
-                        _ => finish64([a[k], b[k]], rounded),
+                        FMA => finish64([b[k], c[k], a[k]], rounded),
+                        DIV => finish64([a[k], b[k]], rounded),
+                        _ => finish64([b[k], a[k]], rounded),
                     };
                 }
                 if doubts.iter().fold(0, |a, b| a | b) != 0 {

@@ -208,9 +208,10 @@ impl Elements for Doubles {
             let [x, y, z] = operands;
             for k in 0..BLOCK {
                 out[k] = match OPERATION {
-                    FMA => finish64([x[k], y[k], z[k]], results[k]),
+                    FMA => finish64([y[k], z[k], x[k]], results[k]),
                     SQRT => finish64([x[k]], results[k]),
-                    _ => finish64([x[k], y[k]], results[k]),
+                    DIV => finish64([x[k], y[k]], results[k]),
+                    _ => finish64([y[k], x[k]], results[k]),
                 };
             }
         }

@@ -163,6 +163,12 @@ impl Encoding {
         Some(Encoding { format, direction, clamp, scale, unsigned, positive_zeros: false })
     }
 
+    /// The format.
+    #[inline(always)]
+    pub(super) fn format(&self) -> &'static Format {
+        self.format
+    }
+
     /// The same encoding, with or without positive zeros.
     pub(super) fn with_positive_zeros(self, positive_zeros: bool) -> Encoding {
         Encoding { positive_zeros, ..self }

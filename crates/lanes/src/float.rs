@@ -40,8 +40,8 @@ pub(super) fn finish<const SAT: bool>(x: f32) -> f32 {
     }
 }
 
-/// The result of binary64 arithmetic. If it is a NaN: the first NaN operand, made quiet, or without one the NaN of an
-/// invalid operation.
+/// The result of binary64 arithmetic. If it is a NaN: the first NaN of these operands, made quiet, or without one the NaN
+/// of an invalid operation.
 #[inline(always)]
 pub(super) fn finish64<const N: usize>(operands: [f64; N], x: f64) -> f64 {
     let mut nan = NAN64;
@@ -89,18 +89,12 @@ fn fma<const FTZ: bool, const SAT: bool>(path: HostPath) -> LaneFn {
     map3(path, |a: f32, b: f32, c: f32| fma_lane::<FTZ, SAT>(a, b, c))
 }
 
-/// Makes a NaN quiet; its sign and payload stay.
-#[inline(always)]
-pub(super) fn quiet(x: f32) -> f32 {
-    if x.is_nan() { f32::from_bits(x.to_bits() | 1 << 22) } else { x }
-}
-
 fn neg<const FTZ: bool>(path: HostPath) -> LaneFn {
-    map1(path, |a: f32| quiet(f32::from_bits(flush::<FTZ>(a).to_bits() ^ 0x8000_0000)))
+    map1(path, |a: f32| finish::<false>(-flush::<FTZ>(a)))
 }
 
 fn abs<const FTZ: bool>(path: HostPath) -> LaneFn {
-    map1(path, |a: f32| quiet(f32::from_bits(flush::<FTZ>(a).to_bits() & 0x7fff_ffff)))
+    map1(path, |a: f32| finish::<false>(flush::<FTZ>(a).abs()))
 }
 
 /// a / b; `APPROX`: a times the reciprocal of b, where the reciprocal is flushed to zero if |b| is above 2^126.
@@ -192,7 +186,7 @@ fn abs3<const FTZ: bool, const NAN: bool>(max: bool, path: HostPath) -> LaneFn {
     }
 }
 
-/// [`extreme`] in binary64.
+/// [`extreme`] in binary64. If both operands are NaNs, the result is b, made quiet.
 #[inline(always)]
 fn extreme64<const MAX: bool>(a: f64, b: f64) -> f64 {
     let keep_a = if MAX { a > b } else { a < b };
@@ -200,7 +194,7 @@ fn extreme64<const MAX: bool>(a: f64, b: f64) -> f64 {
     let number = if keep_a { a } else { b };
     let number = if a == b { f64::from_bits(bits) } else { number };
     let number = if b.is_nan() { a } else { number };
-    if number.is_nan() { NAN64 } else { number }
+    finish64([b], number)
 }
 
 fn min3<const FTZ: bool, const NAN: bool>(path: HostPath) -> LaneFn {
@@ -267,17 +261,17 @@ fn f64_handler(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) ->
         return None;
     }
     Some(match (opcode, sources) {
-        (Opcode::Add, 2) => map2(path, |a: f64, b: f64| finish64([a, b], a + b)),
-        (Opcode::Sub, 2) => map2(path, |a: f64, b: f64| finish64([a, b], a - b)),
-        (Opcode::Mul, 2) => map2(path, |a: f64, b: f64| finish64([a, b], a * b)),
+        (Opcode::Add, 2) => map2(path, |a: f64, b: f64| finish64([b, a], a + b)),
+        (Opcode::Sub, 2) => map2(path, |a: f64, b: f64| finish64([b, a], a - b)),
+        (Opcode::Mul, 2) => map2(path, |a: f64, b: f64| finish64([b, a], a * b)),
         (Opcode::Fma | Opcode::Mad, 3) => {
-            map3(path, |a: f64, b: f64, c: f64| finish64([a, b, c], a.mul_add(b, c)))
+            map3(path, |a: f64, b: f64, c: f64| finish64([b, c, a], a.mul_add(b, c)))
         }
         (Opcode::Div, 2) => map2(path, |a: f64, b: f64| finish64([a, b], a / b)),
         (Opcode::Rcp, 1) => map1(path, |a: f64| finish64([a], 1.0 / a)),
         (Opcode::Sqrt, 1) => map1(path, |a: f64| finish64([a], a.sqrt())),
-        (Opcode::Neg, 1) => map1(path, |a: u64| a ^ 1 << 63),
-        (Opcode::Abs, 1) => map1(path, |a: u64| a & !(1 << 63)),
+        (Opcode::Neg, 1) => map1(path, |a: f64| finish64([a], -a)),
+        (Opcode::Abs, 1) => map1(path, |a: f64| finish64([a], a.abs())),
         (Opcode::Min, 2) => map2(path, |a: f64, b: f64| extreme64::<false>(a, b)),
         (Opcode::Max, 2) => map2(path, |a: f64, b: f64| extreme64::<true>(a, b)),
         _ => return None,

@@ -265,11 +265,11 @@ fn min_max(opcode: Opcode, binary16: bool, packed: bool, picks: &Picks, path: Ho
     })
 }
 
-/// Operations on sign bits. A scalar NaN becomes the canonical NaN; a packed NaN keeps its payload.
+/// Operations on sign bits. A NaN becomes the canonical NaN.
 fn sign(opcode: Opcode, ty: Type, picks: &Picks, path: HostPath) -> Option<LaneFn> {
-    /// The result for a scalar whose magnitudes above `INFINITY` are NaNs.
+    /// The result for a number whose magnitudes above `INFINITY` are NaNs.
     #[inline(always)]
-    fn scalar<const INFINITY: u16>(a: u16, signed: u16) -> u16 {
+    fn number<const INFINITY: u16>(a: u16, signed: u16) -> u16 {
         if a & 0x7fff > INFINITY { 0x7fff } else { signed }
     }
     /// Flushes a binary16 number whose sign may have been changed.
@@ -280,20 +280,16 @@ fn sign(opcode: Opcode, ty: Type, picks: &Picks, path: HostPath) -> Option<LaneF
     if !only(picks, &[Mod::Ftz]) {
         return None;
     }
-    Some(match (opcode, ty, picks.has(Mod::Ftz)) {
-        (Opcode::Neg, Type::F16, false) => map1(path, |a: u16| scalar::<0x7c00>(a, a ^ 0x8000)),
-        (Opcode::Abs, Type::F16, false) => map1(path, |a: u16| scalar::<0x7c00>(a, a & 0x7fff)),
-        (Opcode::Neg, Type::F16, true) => map1(path, |a: u16| scalar::<0x7c00>(a, flushed(a ^ 0x8000))),
-        (Opcode::Abs, Type::F16, true) => map1(path, |a: u16| scalar::<0x7c00>(a, flushed(a & 0x7fff))),
-        (Opcode::Neg, Type::F16x2, true) => in_pairs(2, map1(path, |a: u16| flushed(a ^ 0x8000))),
-        (Opcode::Abs, Type::F16x2, true) => in_pairs(2, map1(path, |a: u16| flushed(a & 0x7fff))),
-        (_, _, true) => return None,
-        (Opcode::Neg, Type::Bf16, _) => map1(path, |a: u16| scalar::<0x7f80>(a, a ^ 0x8000)),
-        (Opcode::Abs, Type::Bf16, _) => map1(path, |a: u16| scalar::<0x7f80>(a, a & 0x7fff)),
-        (Opcode::Neg, ..) => map1(path, |a: u32| a ^ 0x8000_8000),
-        (Opcode::Abs, ..) => map1(path, |a: u32| a & 0x7fff_7fff),
+    let handler = match (opcode, ty.element(), picks.has(Mod::Ftz)) {
+        (Opcode::Neg, Type::F16, false) => map1(path, |a: u16| number::<0x7c00>(a, a ^ 0x8000)),
+        (Opcode::Abs, Type::F16, false) => map1(path, |a: u16| number::<0x7c00>(a, a & 0x7fff)),
+        (Opcode::Neg, Type::F16, true) => map1(path, |a: u16| number::<0x7c00>(a, flushed(a ^ 0x8000))),
+        (Opcode::Abs, Type::F16, true) => map1(path, |a: u16| number::<0x7c00>(a, flushed(a & 0x7fff))),
+        (Opcode::Neg, Type::Bf16, false) => map1(path, |a: u16| number::<0x7f80>(a, a ^ 0x8000)),
+        (Opcode::Abs, Type::Bf16, false) => map1(path, |a: u16| number::<0x7f80>(a, a & 0x7fff)),
         _ => return None,
-    })
+    };
+    Some(if ty.lanes() == 2 { in_pairs(2, handler) } else { handler })
 }
 
 /// Mixed precision: d = a + c, to nearest.

@@ -3,12 +3,14 @@
 
 use super::drive::{apply1, apply2, apply3, in_pairs, load, map1, store};
 use super::encoding::{Direction, Encoder, Encoding, ToF32, clamp_of};
+use super::float::finish64;
 use super::half::to_odd_f32;
 use super::numbers::{Element, Numbers, load_bits, odd, store_bits, two_sum};
 use super::path::{BLOCK, Block, Parametric, Path, version_with};
 use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Rounding, Type};
-use sem::format::F64_UPPER;
+use sem::format::{F64_UPPER, Format};
+use sem::round::Clamp;
 
 /// Operations, as const generics take them.
 const ADD: u8 = 0;
@@ -89,7 +91,7 @@ impl Parametric for FmaOfHalves {
                 let x = path.fma_of_halves(source!(0), source!(1), source!(2), with.down);
                 let mut out = encoder.encode(path, x);
                 if with.out_of_bounds {
-                    let inside = |x: u32, a: u32| if a == OUT_OF_BOUNDS { 0 } else { x };
+                    let inside = |x: u32, a: u32| if a & 0x7fff == OUT_OF_BOUNDS { 0 } else { x };
                     out = apply2(inside, out, load_bits(args, 0, 2, i));
                     out = apply2(inside, out, load_bits(args, 1, 2, i));
                 }
@@ -118,8 +120,8 @@ enum Target {
     F64Upper,
 }
 
-/// The half that marks an element out of bounds for `fma.oob`.
-const OUT_OF_BOUNDS: u32 = 0xffff;
+/// The half, of either sign, that marks an element out of bounds for `fma.oob`.
+const OUT_OF_BOUNDS: u32 = 0x7ff7;
 
 /// [`Target::F64Upper`].
 #[inline(always)]
@@ -256,13 +258,11 @@ impl Parametric for ConvertWide {
 
     #[inline(always)]
     unsafe fn run<P: Path>(path: P, args: &LaneArgs, with: &ConvertWideWith) {
-        /// The NaN of binary32, widened.
-        const NAN: f64 = f64::from_bits(0x7fff_ffff_e000_0000);
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the source and the destination have `lanes` elements.
             unsafe {
                 let x = with.source.wide_numbers(path, args, i, with.direction);
-                let x = apply1(|x: f64| if x.is_nan() { NAN } else { x }, x);
+                let x = apply1(|x: f64| finish64([x], x), x);
                 let saturate = |x: f64| {
                     let x = if x > 0.0 { x } else { 0.0 };
                     if x < 1.0 { x } else { 1.0 }
@@ -285,6 +285,16 @@ struct ConvertWith {
     width: u8,
     encoding: Encoding,
     bytes: u8,
+    /// The source is binary64, of whose NaNs a half keeps what fits.
+    payload: bool,
+}
+
+/// The half, quiet, with the sign and the upper bits of the payload of a NaN.
+#[inline(always)]
+fn nan_of_half(format: &Format, nan: u64) -> u32 {
+    let sign = if nan >> 63 != 0 { format.sign() } else { 0 };
+    let fraction = nan >> (52 - format.fraction_bits) & ((1 << format.fraction_bits) - 1);
+    format.quieted(sign | format.infinity() | fraction) as u32
 }
 
 impl Parametric for Convert {
@@ -301,6 +311,13 @@ impl Parametric for Convert {
                     let encoded = encoder.encode(path, element.singles(path, args, i));
                     let shift = (k as u32 * u32::from(with.width)) & 31;
                     out = apply2(|out: u32, x: u32| out | x << shift, out, encoded);
+                }
+                if with.payload {
+                    let keep = |out: u32, x: u64| match f64::from_bits(x).is_nan() {
+                        true => nan_of_half(with.encoding.format(), x),
+                        false => out,
+                    };
+                    out = apply2(keep, out, load(args, 0, i));
                 }
                 store_bits(path, args, with.bytes.into(), i, out);
             }
@@ -410,6 +427,7 @@ fn convert(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Opt
         let with = ConvertWideWith { source, direction: Direction::of(rounding), sat: picks.has(Mod::Sat) };
         return Some(version_with::<ConvertWide>(path, with));
     }
+    let ftz = ftz && dtype != Type::F16;
     let (count, width) = (dtype.lanes(), dtype.bits() / dtype.lanes());
     let mut elements = [Element::ONE; 4];
     for (k, element) in elements.iter_mut().enumerate().take(count as usize) {
@@ -426,6 +444,7 @@ fn convert(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Opt
         encoding: Encoding::new(dtype, Direction::of(rounding), clamp_of(picks))?
             .with_positive_zeros(picks.has(Mod::Pzo)),
         bytes: (dtype.bits().max(16) / 8) as u8,
+        payload: atype == Type::F64 && clamp_of(picks) == Clamp::None,
     };
     Some(version_with::<Convert>(path, with))
 }

@@ -7,13 +7,13 @@ use crate::format::Format;
 use crate::round::{Exact, INVALID, Mode, Value, pack, unpack};
 use isa::Rounding;
 
-/// The sum. Here and below, the first of two NaNs is kept (*unverified*: ptxas folds no NaN operands in `.f64`, and
-/// the other formats have one NaN). IEEE 754, 6.3: an exact zero is +0, or -0 under `.rm`, unless both operands are
+/// The sum. Here and below, the second of two NaNs is kept, as an H100 does in `.f64`; the other formats have one NaN.
+/// IEEE 754, 6.3: an exact zero is +0, or -0 under `.rm`, unless both operands are
 /// zeros of the same sign.
 pub(crate) fn sum(a: Value, b: Value, rounding: Rounding) -> Value {
     match (a, b) {
-        (Value::Nan(_), _) => a,
         (_, Value::Nan(_)) => b,
+        (Value::Nan(_), _) => a,
         (Value::Infinite { negative: x }, Value::Infinite { negative: y }) if x != y => INVALID,
         (Value::Infinite { .. }, _) => a,
         (_, Value::Infinite { .. }) => b,
@@ -52,8 +52,8 @@ fn sum_finite(x: Exact, y: Exact, rounding: Rounding) -> Exact {
 /// The product, exact.
 pub(crate) fn product(a: Value, b: Value) -> Value {
     match (a, b) {
-        (Value::Nan(_), _) => a,
         (_, Value::Nan(_)) => b,
+        (Value::Nan(_), _) => a,
         (Value::Finite(x), Value::Finite(y)) => Value::Finite(Exact {
             negative: x.negative != y.negative,
             significand: x.significand * y.significand,
@@ -77,6 +77,7 @@ fn is_negative(x: Value) -> bool {
 pub(crate) fn quotient(a: Value, b: Value) -> Value {
     let negative = is_negative(a) != is_negative(b);
     match (a, b) {
+        // Its code keeps the first of two NaNs.
         (Value::Nan(_), _) => a,
         (_, Value::Nan(_)) => b,
         (Value::Infinite { .. }, Value::Infinite { .. }) => INVALID,
@@ -148,12 +149,13 @@ pub fn fma(f: &Format, mode: Mode, a: u64, b: u64, c: u64) -> u64 {
 /// `fma.f32.{f16,bf16}` and, with one format, `fma`: a * b + c, where a and b have their own formats, rounded once.
 pub fn fma_mixed(f: &Format, [fa, fb]: [&Format; 2], mode: Mode, a: u64, b: u64, c: u64) -> u64 {
     let (a, b, c) = (unpack(fa, mode.ftz, a), unpack(fb, mode.ftz, b), unpack(f, mode.ftz, c));
-    let product = match (product(a, b), c) {
-        // An operand's NaN takes precedence over the NaN of 0 * infinity.
-        (INVALID, Value::Nan(_)) if !matches!((a, b), (Value::Nan(_), _) | (_, Value::Nan(_))) => c,
-        (product, _) => product,
+    let value = match (b, c) {
+        // Of several NaNs an H100's `.f64` keeps b, then c, then a.
+        (Value::Nan(_), _) => b,
+        (_, Value::Nan(_)) => c,
+        _ => sum(product(a, b), c, mode.rounding),
     };
-    pack(f, mode, sum(product, c, mode.rounding))
+    pack(f, mode, value)
 }
 
 /// `add.f32.{f16,bf16}`: a + c, where a has format `fa`.

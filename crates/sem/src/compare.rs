@@ -2,7 +2,7 @@
 //!
 //! PTX ISA, "Comparison and Selection Instructions" and "Half Precision Comparison Instructions".
 
-use crate::format::{F32, Format};
+use crate::format::{F32, F64, Format};
 use crate::integer::sign_extend;
 use crate::operands::{Sources, one};
 use isa::{BoolOp, CmpOp, Kind, Mod, Picks, Type};
@@ -129,7 +129,8 @@ pub struct MinMax {
     pub xorsign: bool,
 }
 
-/// Floating-point `min` or `max`. -0.0 is less than +0.0; a NaN result is the canonical one.
+/// Floating-point `min` or `max`. -0.0 is less than +0.0; a NaN result is the canonical one, in `.f64` (as on an H100) b
+/// made quiet.
 pub fn min_max_float(f: &Format, keep: Ordering, mode: MinMax, a: u64, b: u64) -> u64 {
     let prepare = |x: u64| {
         let x = if mode.ftz && !f.is_nan(x) { f.flush(x) } else { x };
@@ -139,8 +140,9 @@ pub fn min_max_float(f: &Format, keep: Ordering, mode: MinMax, a: u64, b: u64) -
     // The key is larger for larger numbers, with -0.0 just below +0.0.
     let key = |x: u64| if x & f.sign() != 0 { !((x & f.magnitude_mask()) as i64) } else { x as i64 };
     let magnitude = match (f.is_nan(x), f.is_nan(y)) {
+        (true, _) | (_, true) if mode.nan => return f.nan,
+        (true, true) if *f == F64 => return f.quieted(b),
         (true, true) => return f.nan,
-        (true, false) | (false, true) if mode.nan => return f.nan,
         (true, false) => y,
         (false, true) => x,
         (false, false) if key(x).cmp(&key(y)) == keep => x,

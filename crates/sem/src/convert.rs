@@ -4,7 +4,7 @@
 
 use crate::arith::sum;
 use crate::float::mode;
-use crate::format::{F32, F64, Format};
+use crate::format::{BF16, F16, F32, F64, Format};
 use crate::integer::{number, saturate};
 use crate::operands::{Sources, low_bits, one};
 use crate::round::{self, Clamp, Exact, Mode, Value, clamp, round_to_integer, unpack};
@@ -17,25 +17,30 @@ pub(crate) use packed::value;
 
 /// From one floating-point format to another.
 ///
-/// `.ftz` flushes `.f32` sources and results only: halves keep their subnormals.
+/// `.ftz` flushes `.f32` sources and results only: halves keep their subnormals. From `.f32` to `.f16` it does nothing:
+/// ptxas makes the same instruction without it, and it shows where `.rm` and `.rp` round a subnormal away from zero.
 pub fn convert_float(from: &Format, to: &Format, mode: Mode, a: u64) -> u64 {
     let ftz = mode.ftz;
-    let value = unpack(from, ftz && *from == F32, a);
+    let value = unpack(from, ftz && *from == F32 && *to != F16, a);
     match nan_result(from, to, ftz, a, value) {
         Some(nan) => clamp(to, mode.clamp, nan),
         None => round::pack(to, Mode { ftz: ftz && *to == F32, ..mode }, value),
     }
 }
 
-/// NaN results other than the canonical NaN. ptxas folds conversions among `.f32` and `.f64` to a quiet NaN with the
-/// source's sign and as much of its payload as fits; `cvt.f64.f32` and `cvt.rn.f32.f64` do the same at run time.
+/// NaN results other than the canonical NaN, as an H100 has them: from and to `.f64` a quiet NaN with the source's sign
+/// and as much of its payload as fits. `.bf16` to `.f32` is a shift.
 fn nan_result(from: &Format, to: &Format, ftz: bool, a: u64, value: Value) -> Option<u64> {
     let Value::Nan(payload) = value else { return None };
     match (*from, *to) {
-        (F32, F32) => Some(a | 1 << (F32.fraction_bits - 1)),
+        (BF16, F32) if !ftz => Some(a << 16),
         // An addition does the flush, and returns the `.f32` NaN.
         (F32, F64) if ftz => Some(round::pack(to, Mode::NEAREST, unpack(&F32, false, F32.nan))),
-        (F64, F32) => Some((payload >> 63) << 31 | 0x7f80_0000 | (payload >> 29 & 0x7f_ffff)),
+        (F64, F16 | BF16 | F32) => {
+            let sign = if payload & F64.sign() != 0 { to.sign() } else { 0 };
+            let fraction = payload >> (F64.fraction_bits - to.fraction_bits) & ((1 << to.fraction_bits) - 1);
+            Some(to.quieted(sign | to.infinity() | fraction))
+        }
         _ => None,
     }
 }
@@ -103,7 +108,8 @@ pub fn float_to_float(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let a = low_bits(s.bits(0), atype.bits());
     one(match dtype == atype {
         true if picks.rounds_to_integer() => round_to_integral(to, mode, a),
-        // A move, unless there is something to flush.
+        // A move, unless there is something to flush; of halves an addition of -0.0, whose NaN is the canonical one.
+        true if matches!(*to, F16 | BF16) && to.is_nan(a) => clamp(to, mode.clamp, to.nan),
         true if !(mode.ftz && *to == F32) => clamp(to, mode.clamp, a),
         _ => positive_zero(picks, to, convert_float(from, to, mode, a)),
     })
@@ -112,8 +118,7 @@ pub fn float_to_float(picks: &Picks, s: &[u64]) -> [u64; 2] {
 /// `cvt.{rn,rz,rna}` of one `.f32` to `.f16`, `.bf16` or `.tf32`.
 ///
 /// `.rna.tf32` truncates the fraction of a NaN as if it were a number, which may leave the encoding of infinity.
-/// `.satfinite` then takes the next smaller encoding, as it does for infinity. ptxas folds and executes it so. For
-/// `.rn` and `.rz` a NaN becomes 0x7fffffff (*unverified*).
+/// `.satfinite` then takes the next smaller encoding, as it does for infinity. ptxas folds and executes it so.
 pub fn narrow(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let (mode, a) = (mode(picks), low_bits(s.bits(0), 32));
     let Some(to) = Format::of(picks.ty(0)) else { return one(0) };

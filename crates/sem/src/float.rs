@@ -50,6 +50,18 @@ pub fn add(picks: &Picks, s: &[u64]) -> [u64; 2] {
     float(picks, s, |f, mode, [a, b]| arith::add(f, mode, a, b))
 }
 
+/// The addition of `atom` and `red` to what memory holds, as an H100 has it. That of global memory flushes subnormals in
+/// `.f32`, and returns an `.f64` NaN as it is, a rather than the old value; that of shared memory is an `add`, whose second
+/// operand is the old value.
+pub fn atomic_add(ty: Type, global: bool, old: u64, a: u64) -> u64 {
+    match ty {
+        Type::F64 if global && F64.is_nan(a) => a,
+        Type::F64 if global && F64.is_nan(old) => old,
+        Type::F32 if global => add(&Picks::new(&[ty], &[Mod::Rn, Mod::Ftz]), &[a, old])[0],
+        _ => add(&Picks::new(&[ty], &[Mod::Rn]), &[a, old])[0],
+    }
+}
+
 /// `sub`
 pub fn sub(picks: &Picks, s: &[u64]) -> [u64; 2] {
     float(picks, s, |f, mode, [a, b]| arith::sub(f, mode, a, b))
@@ -162,17 +174,14 @@ pub fn tanh_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
     float(picks, s, |f, mode, [a]| approx::tanh(f, mode, a))
 }
 
-/// Changes the sign bit alone; `.ftz` flushes subnormals.
-///
-/// NaNs behave as ptxas folds: an `.f32` becomes quiet and keeps its other bits, `.f64` and the packed halves keep
-/// all bits, a scalar half becomes 0x7fff (`.bf16x2` is not folded: *unverified*).
+/// Changes the sign bit alone; `.ftz` flushes subnormals. On every target ptxas makes an addition of -0.0 of it, whose NaN
+/// is the canonical one, in `.f64` the operand's, made quiet.
 fn with_sign(picks: &Picks, s: &[u64], sign: impl Fn(&Format, u64) -> u64) -> [u64; 2] {
-    let ty = picks.ty(0);
-    float(picks, s, |f, mode, [a]| match (f.is_nan(a), ty) {
-        (true, Type::F16 | Type::Bf16) => f.nan,
-        (true, Type::F32) => sign(f, a) | 1 << (f.fraction_bits - 1),
-        (false, _) if mode.ftz => sign(f, f.flush(a)),
-        _ => sign(f, a),
+    float(picks, s, |f, mode, [a]| match f.is_nan(a) {
+        true if *f == F64 => f.quieted(a),
+        true => f.nan,
+        false if mode.ftz => sign(f, f.flush(a)),
+        false => sign(f, a),
     })
 }
 

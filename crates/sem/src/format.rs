@@ -43,7 +43,7 @@ pub const F16: Format = ieee(5, 10, 0x7fff);
 /// `.bf16`: binary32 with its fraction truncated to 7 bits.
 pub const BF16: Format = ieee(8, 7, 0x7fff);
 /// `.tf32`: binary32 with its fraction truncated to 10 bits, in a 32-bit register.
-pub const TF32: Format = Format { padding: 13, ..ieee(8, 10, 0x7fff_ffff) };
+pub const TF32: Format = Format { padding: 13, ..ieee(8, 10, 0x7fff_e000) };
 /// `.f32`: IEEE 754 binary32.
 pub const F32: Format = ieee(8, 23, 0x7fff_ffff);
 /// `.f64`: IEEE 754 binary64.
@@ -95,6 +95,12 @@ impl Format {
     /// Exponent of the smallest normal number (IEEE 754's emin).
     pub const fn min_exponent(&self) -> i32 {
         2 - (1 << (self.exponent_bits - 1))
+    }
+
+    /// A NaN, made quiet: its sign and payload stay.
+    #[inline]
+    pub const fn quieted(&self, nan: u64) -> u64 {
+        nan | 1 << (self.padding + self.fraction_bits - 1)
     }
 
     /// The sign bit of an encoding.

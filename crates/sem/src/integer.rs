@@ -230,10 +230,14 @@ pub fn bfi(picks: &Picks, s: &[u64]) -> [u64; 2] {
 }
 
 /// `fns`: the position of the n-th one of the mask, counted up from `base` if n > 0, down if n < 0; 0xffffffff if
-/// there is none. A `base` above 31 is undefined by the manual and finds nothing here.
+/// there is none. A `base` above 31 is undefined by the manual and finds nothing, as on an H100. There the lowest n, whose
+/// magnitude is none of its type, gives 0.
 pub fn fns(_: &Picks, s: &[u64]) -> [u64; 2] {
     const NONE: u64 = 0xffff_ffff;
     let (mask, base, offset) = (s.bits(0) as u32, low_bits(s.bits(1), 32), sign_extend(s.bits(2), 32));
+    if offset == i32::MIN.into() {
+        return one(0);
+    }
     if base > 31 {
         return one(NONE);
     }

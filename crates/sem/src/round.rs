@@ -3,7 +3,7 @@
 //! Every floating-point operation of this crate is `pack(operation(unpack(a), unpack(b)))`, where the operation
 //! is exact integer arithmetic. Nothing here uses the host's floating point.
 
-use crate::format::{Format, Specials};
+use crate::format::{F64, Format, Specials};
 use isa::Rounding;
 
 /// A finite number: `significand * 2^exponent`, negated if `negative`. Zero has significand 0 and a sign.
@@ -38,7 +38,7 @@ pub enum Value {
 /// The NaN of an invalid operation (infinity - infinity, 0 * infinity, sqrt(-1)) in `.f64`.
 ///
 /// *Unverified*: ptxas folds none of these. It is the value that CUDA's headers define as the double NaN.
-pub const INVALID: Value = Value::Nan(crate::format::F64.nan);
+pub const INVALID: Value = Value::Nan(F64.nan);
 
 /// How a result is converted to its format: the modifiers `.rnd`, `.ftz`, `.sat`, `.relu`, `.satfinite`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,16 +156,10 @@ pub fn unpack(format: &Format, ftz: bool, bits: u64) -> Value {
 }
 
 /// The quiet `.f64` NaN with the sign and the payload of this NaN.
-///
-/// Formats narrower than `.f32` have a single NaN without a sign: ptxas folds `cvt.f64.f16` of 0xfe01, via the `.f32`
-/// NaN, to 0x7fffffffe0000000.
 fn nan_payload(format: &Format, bits: u64) -> u64 {
-    const QUIET: u64 = 0x7ff8 << 48;
-    match (format.precision(), bits & format.sign() != 0) {
-        (53, _) => bits | QUIET,
-        (24, negative) => ((negative as u64) << 63) | QUIET | ((bits & 0x7f_ffff) << 29),
-        _ => 0x7fff_ffff_e000_0000,
-    }
+    let sign = if bits & format.sign() != 0 { F64.sign() } else { 0 };
+    let fraction = bits >> format.padding & ((1 << format.fraction_bits) - 1);
+    F64.quieted(sign | F64.infinity() | fraction << (F64.fraction_bits - format.fraction_bits))
 }
 
 /// The encoding of a value, rounded, flushed and clamped as `mode` says.

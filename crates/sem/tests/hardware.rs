@@ -14,6 +14,13 @@ fn is_approximate(line: &str) -> bool {
     ["approx", "full"].iter().any(|modifier| line.split([' ', '.']).any(|word| word == *modifier))
 }
 
+/// The manual has `fma.bf16` to nearest alone. ptxas takes the other roundings, and makes code of them that computes in
+/// `.f16`, or rounds to nearest: no meaning to compare with.
+fn is_other_code(line: &str) -> bool {
+    let mnemonic = line.split(' ').next().unwrap_or_default();
+    ["fma.rm", "fma.rp", "fma.rz"].iter().any(|fma| mnemonic.starts_with(fma)) && mnemonic.contains("bf16")
+}
+
 /// Whether the recorded result of an approximate instruction is near that of `sem`. The bounds are wider than the
 /// manual's: a record shows more than they say.
 fn is_near(recorded: &str) -> Result<(), String> {
@@ -53,17 +60,22 @@ fn is_near(recorded: &str) -> Result<(), String> {
 #[test]
 fn equal_to_what_gpus_compute() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/hardware");
+    let shown = std::env::var("PTXVM_SHOW").map_or(40, |count| count.parse().expect("a number"));
     let Ok(files) = fs::read_dir(folder) else {
         println!("no GPU was recorded");
         return;
     };
     for file in files {
         let path = file.expect("a file").path();
+        // Those of other instructions have other tests.
+        if !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("NVIDIA")) {
+            continue;
+        }
         let text = fs::File::open(&path).and_then(zstd::decode_all).expect("it is compressed");
         let text = String::from_utf8(text).expect("it is text");
         let mut failures = Vec::new();
         // The first line says how the record was made.
-        for line in text.lines().skip(1) {
+        for line in text.lines().skip(1).filter(|line| !is_other_code(line)) {
             failures.extend(if is_approximate(line) { is_near(line).err() } else { check(line).err() });
         }
         let count = text.lines().count() - 1;
@@ -74,7 +86,7 @@ fn equal_to_what_gpus_compute() {
             "{}: {} of {count} differ:\n{}",
             path.display(),
             failures.len(),
-            failures[..failures.len().min(40)].join("\n")
+            failures[..failures.len().min(shown)].join("\n")
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{DOWN, NEAREST, UP, ZERO, integral, round32, round64};
 use crate::drive::{Bf16, F16, Half, Lane, apply1, apply2, load, map1, store};
-use crate::float::{finish, flush, quiet};
+use crate::float::{finish, flush};
 use crate::path::{BLOCK, Block, Kernel, Path, version};
 use crate::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Picks, Type};
@@ -254,11 +254,13 @@ fn unchanged(ty: Type, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     Some(match (ty, picks.has(Mod::Ftz), picks.has(Mod::Sat)) {
         (Type::F32, false, false) => map1(path, |x: u32| x),
         (Type::F32, false, true) => map1(path, |x: f32| saturate_any(x)),
-        (Type::F32, true, false) => map1(path, |x: f32| quiet(flush::<true>(x))),
+        (Type::F32, true, false) => map1(path, |x: f32| finish::<false>(flush::<true>(x))),
         (Type::F32, true, true) => map1(path, |x: f32| saturate_any(flush::<true>(x))),
         (Type::F64, _, false) => map1(path, |x: u64| x),
         (Type::F64, _, true) => map1(path, |x: u64| saturate_bits(x, 1.0f64.to_bits(), F64_INFINITY)),
-        (Type::F16 | Type::Bf16, _, false) => map1(path, |x: u16| x),
+        // Of halves a NaN becomes the canonical one.
+        (Type::F16, _, false) => map1(path, |x: u16| if x & 0x7fff > 0x7c00 { 0x7fff } else { x }),
+        (Type::Bf16, _, false) => map1(path, |x: u16| if x & 0x7fff > 0x7f80 { 0x7fff } else { x }),
         (Type::F16, _, true) => map1(path, |x: u16| saturate_bits((x as i16) as u64, 0x3c00, 0x7c00) as u16),
         _ => return None,
     })
@@ -316,6 +318,11 @@ pub(super) fn float_to_float(dtype: Type, atype: Type, picks: &Picks, path: Host
     if dtype == atype {
         return unchanged(dtype, picks, path);
     }
+    // `.bf16` is the upper half of binary32: NaNs too are shifted, and no rounding changes anything.
+    let rounded = only(picks, &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp]);
+    if (dtype, atype) == (Type::F32, Type::Bf16) && rounded {
+        return Some(map1(path, |x: u16| u32::from(x) << 16));
+    }
     if dtype == Type::F64 || atype == Type::F64 {
         return double(dtype, atype, picks, path);
     }
@@ -330,7 +337,10 @@ pub(super) fn float_to_float(dtype: Type, atype: Type, picks: &Picks, path: Host
     };
     Some(match (dtype, atype) {
         (Type::F32, _) => with_single!(atype, S => reformat::<S, f32>(ftz, clamp, path)),
-        (_, Type::F32) => with_single!(dtype, D => reformat::<f32, D>(ftz, clamp, path)),
+        // To `.f16` `.ftz` has no effect.
+        (_, Type::F32) => {
+            with_single!(dtype, D => reformat::<f32, D>(ftz && dtype != Type::F16, clamp, path))
+        }
         _ => return None,
     })
 }

@@ -101,7 +101,7 @@ fn find(arch: Arch, file: &[u8]) -> Result<(usize, Instruction)> {
 fn encodings(like: Instruction) -> Vec<Instruction> {
     let bits = |value: usize, bit: u32| (value >> bit & 1) as u16;
     let mut all = Vec::new();
-    for i in 0..16 * 3 << 4 {
+    for i in 0..16 * 3 * 16 {
         let (rest, cmp, bop) = (i & 15, (i >> 4) % 16, (i >> 4) / 16);
         let fields = [
             (Field::Cmp, cmp as u16),
