@@ -7,6 +7,11 @@ use isa::Target;
 use crate::launch::{LaunchConfig, LaunchError};
 use crate::memory::MOST_CLUSTER_BLOCKS;
 
+/// What is wrong with a bulk copy between the shared memories of blocks in a launch that does not say how large its clusters
+/// are. An H100 ends such a launch with an illegal instruction; one block as a cluster is enough for it.
+pub const NEEDS_CLUSTER: &str = "a bulk copy from shared memory to shared memory needs a launch with clusters \
+     (at least of one block: `--cluster 1`, cudaLaunchAttributeClusterDimension, or .reqnctapercluster 1)";
+
 /// Sets [`LaunchConfig::cluster`], and the grid if the kernel counts it in clusters.
 ///
 /// # Errors

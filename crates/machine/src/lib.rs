@@ -28,7 +28,7 @@ pub mod texture;
 mod undefined;
 
 pub use builtin::why_missing;
-pub use cluster_size::settle as settle_clusters;
+pub use cluster_size::{NEEDS_CLUSTER, settle as settle_clusters};
 pub use cooperative::COOPERATIVE_BLOCKS;
 pub use device::Device;
 pub use fault::{Access, Fault, FaultKind};

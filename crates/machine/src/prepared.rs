@@ -291,6 +291,11 @@ impl Launch {
         self.shared.bytes
     }
 
+    /// `%total_smem_size`: the same in whole granules of the GPU's allocations.
+    pub fn total_shared_bytes(&self) -> u64 {
+        self.shared.total()
+    }
+
     /// Like [`Launch::shared_bytes`], with the gaps between variables.
     #[inline]
     pub fn shared_span(&self) -> u64 {

@@ -148,6 +148,12 @@ impl SharedLayout {
         self.extents.iter().rev().find(|extent| extent.base <= address)
     }
 
+    /// `%total_smem_size`: the size in whole granules, as an H100 tells it.
+    #[inline]
+    pub fn total(&self) -> u64 {
+        self.bytes.next_multiple_of(GRANULE)
+    }
+
     /// The bytes that a GPU allocates: whole granules.
     #[inline]
     pub fn allocated(&self) -> u64 {

@@ -5,7 +5,7 @@
 
 use check::module::{Instruction, Operand};
 use isa::{Effect, Mod, OperandKind, Space, Type, Validity};
-use machine::{FaultKind, map_shared, rank_of_address, shared_object, shared_rank};
+use machine::{FaultKind, NEEDS_CLUSTER, map_shared, rank_of_address, shared_object, shared_rank};
 
 use crate::Step;
 use crate::atomic::{combine, operation};
@@ -165,6 +165,10 @@ impl Cpu<'_, '_> {
         let [dst, src, size, rest @ ..] = &i.operands[..] else { return Ok(()) };
         let to = self.address(dst, i.picks.space_of(0));
         let from = self.address(src, i.picks.space_of(1));
+        let between_blocks = [to, from].iter().all(|address| Self::resolve(*address).0 == Space::Shared);
+        if between_blocks && !self.cta.launch.is_explicit_cluster() {
+            return Err(self.fault(FaultKind::AddressSpace, NEEDS_CLUSTER));
+        }
         let size = self.value(size, Type::U32) as u64;
         let object = rest.iter().find(|operand| matches!(operand, Operand::Address(..)));
         let object = object.map(|operand| self.address(operand, i.picks.space_of(0)));
@@ -222,8 +226,8 @@ impl Cpu<'_, '_> {
             let ty = i.picks.ty(0);
             let old = self.read_bytes(to, size)?;
             for (new, old) in data.chunks_mut(ty.bytes() as usize).zip(old.chunks(ty.bytes() as usize)) {
-                let flush = Self::flushes(ty, to);
-                let result = combine(operation, ty, flush, number(old), number(new), 0);
+                // An H100 keeps subnormals here.
+                let result = combine(operation, ty, false, number(old), number(new), 0);
                 new.copy_from_slice(&result.to_le_bytes()[..new.len()]);
             }
         } else if let Some(mask) = mask

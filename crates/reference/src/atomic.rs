@@ -8,8 +8,9 @@ use crate::Step;
 use crate::memory::Address;
 use crate::thread::Cpu;
 
-/// The new value in memory after an operation on `old` with the operands `a` and `b`.
-pub(crate) fn combine(operation: Mod, ty: Type, flush: bool, old: u128, a: u128, b: u128) -> u128 {
+/// The new value in memory after an operation on `old` with the operands `a` and `b`; `global`: additions are those of
+/// global memory.
+pub(crate) fn combine(operation: Mod, ty: Type, global: bool, old: u128, a: u128, b: u128) -> u128 {
     let mask = if ty.bits() >= 128 { u128::MAX } else { (1 << ty.bits()) - 1 };
     // Sign extension; only for types of at most 64 bits.
     let signed = |value: u128| {
@@ -17,18 +18,13 @@ pub(crate) fn combine(operation: Mod, ty: Type, flush: bool, old: u128, a: u128,
         if ty.is_signed() { (value << shift) as i128 >> shift } else { value as i128 }
     };
     if ty.is_float() && matches!(operation, Mod::Add | Mod::Min | Mod::Max) {
-        let mods: &[Mod] = match operation {
-            Mod::Add if flush => &[Mod::Rn, Mod::Ftz],
-            Mod::Add => &[Mod::Rn],
-            _ => &[],
+        let (picks, operands) = (Picks::new(&[ty], &[]), [old as u64, a as u64]);
+        let new = match operation {
+            Mod::Add => sem::float::atomic_add(ty, global, old as u64, a as u64),
+            Mod::Min => sem::float::min(&picks, &operands)[0],
+            _ => sem::float::max(&picks, &operands)[0],
         };
-        let picks = Picks::new(&[ty], mods);
-        let function = match operation {
-            Mod::Add => sem::float::add,
-            Mod::Min => sem::float::min,
-            _ => sem::float::max,
-        };
-        return function(&picks, &[old as u64, a as u64])[0].into();
+        return new.into();
     }
     let new = match operation {
         Mod::And => old & a,
@@ -97,9 +93,9 @@ pub(crate) fn operation(picks: &Picks) -> Option<Mod> {
 }
 
 impl Cpu<'_, '_> {
-    /// `.f32` additions flush subnormals in global memory and keep them in shared memory (9.7.13.5 atom).
-    pub fn flushes(ty: Type, address: Address) -> bool {
-        ty == Type::F32 && Self::resolve(address).0 != Space::Shared
+    /// Whether an addition there is that of global memory.
+    pub fn adds_globally(address: Address) -> bool {
+        Self::resolve(address).0 != Space::Shared
     }
 
     pub fn atomic(&mut self, i: &Instruction) -> Step {
@@ -135,7 +131,7 @@ impl Cpu<'_, '_> {
         for (index, a) in sources.into_iter().enumerate() {
             let address = address.offset(index as u64 * bytes);
             let old = self.load(address, bytes)?;
-            let new = combine(operation, ty, Self::flushes(ty, address), old, a, b);
+            let new = combine(operation, ty, Self::adds_globally(address), old, a, b);
             self.store(address, bytes, new)?;
             results.push(old);
         }

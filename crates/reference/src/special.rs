@@ -41,7 +41,7 @@ impl Cpu<'_, '_> {
             SpecialValue::LanemaskGe => all & !below,
             SpecialValue::LanemaskGt => all & !(below << 1 | 1),
             SpecialValue::DynamicSmemSize => config.dynamic_shared,
-            SpecialValue::TotalSmemSize => launch.shared_bytes(),
+            SpecialValue::TotalSmemSize => launch.total_shared_bytes(),
             SpecialValue::AggrSmemSize => launch.shared_bytes() + RESERVED_SHARED_BYTES,
             SpecialValue::ReservedShared => 0,
             SpecialValue::ReservedSharedOfUser => RESERVED_FOR_GROUPS,

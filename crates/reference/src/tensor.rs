@@ -141,7 +141,7 @@ impl Cpu<'_, '_> {
                 })?;
                 let size = ty.bytes() as usize;
                 for (new, old) in data.chunks_mut(size).zip(old.chunks(size)) {
-                    let result = combine(operation, ty, Self::flushes(ty, to), number(old), number(new), 0);
+                    let result = combine(operation, ty, Self::adds_globally(to), number(old), number(new), 0);
                     new.copy_from_slice(&result.to_le_bytes()[..size]);
                 }
             }

@@ -22,11 +22,6 @@ def f32_to_bf16(x):
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
 
-def flushed(x):
-    """Subnormals become zeros of their sign."""
-    return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x).astype(np.float32)
-
-
 def reduce(op, ty, old, new):
     """Arrays of bits to arrays of bits."""
     kind = {"u": "uint", "s": "int", "b": "uint"}.get(ty[0])
@@ -36,8 +31,6 @@ def reduce(op, ty, old, new):
     if ty[0] == "f":
         kind = "float"
     a, b = (x.view(f"{kind}{ty[1:]}") for x in (old, new))
-    if ty == "f32":
-        return flushed(flushed(a) + flushed(b)).view(old.dtype)
     if op == "inc":
         return np.where(a >= b, 0, a + 1).astype(old.dtype)
     if op == "dec":
@@ -97,7 +90,7 @@ def main():
                 code += f"    cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation} [%out+{BYTES * i}], [new+{BYTES * i}], {BYTES};\n"
         text = f"// cp.reduce.async.bulk to {'shared memory, which an mbarrier object hears of' if shared else 'global memory, in a bulk group'}: every operation and type.\n"
         text += "// Expected from numpy. Written by reference/bulk.py.\n//\n"
-        text += f"// RUN: --block 1 --arg u32[{size // 4}]\n{out_lines(0, np.concatenate([r.view(np.uint8) for r in result]))}"
+        text += f"// RUN: --block 1{' --cluster 1' if shared else ''} --arg u32[{size // 4}]\n{out_lines(0, np.concatenate([r.view(np.uint8) for r in result]))}"
         text += "\n.version 8.0\n.target sm_90\n.address_size 64\n\n"
         for label, data in (("in_old", old), ("in_new", new)):
             text += f".global .align 16 .b8 {label}[{size}] = {{{', '.join(listing(d) for d in data)}}};\n"

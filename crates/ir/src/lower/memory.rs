@@ -140,13 +140,12 @@ impl Lowering<'_> {
             Some(Operand::Reg(register)) => Some(self.register(*register)),
             _ => None,
         };
-        // f32 atomics flush subnormals in global memory and keep them in shared memory (9.7.13.5 atom). For a generic
-        // address, this is decided at run time.
-        let flush = ty == Type::F32 && !matches!(address.space, Space::Shared);
+        // For a generic address, this is decided at run time.
+        let global = !matches!(address.space, Space::Shared);
         self.wide_destination(guard, register, ty, |dst| Atomic {
             op,
             ty,
-            flush,
+            global,
             address,
             vector: 0,
             dst,
@@ -166,7 +165,6 @@ impl Lowering<'_> {
         dst: Option<&Operand>,
         parts: &[Operand],
     ) {
-        let flush = ty == Type::F32;
         // All sources must be read before the first destination is written.
         let sources: Vec<Slot> = parts.iter().map(|part| self.source(part, ty)).collect();
         let base = match address.base {
@@ -191,7 +189,7 @@ impl Lowering<'_> {
             let address = Address { base, offset, ..address };
             let vector = if i == 0 { ty.bytes() * sources.len() as u32 } else { 0 };
             let (dst, b) = (old, None);
-            self.push(guard, Atomic { op, ty, flush, address, vector, dst, a, b, semantics });
+            self.push(guard, Atomic { op, ty, global: true, address, vector, dst, a, b, semantics });
             results.extend(register.zip(old));
         }
         for (dst, src) in results {

@@ -83,7 +83,7 @@ impl Special {
             SpecialValue::LanemaskGe => Special::LaneMask(|lane| !((1 << lane) - 1)),
             SpecialValue::LanemaskGt => Special::LaneMask(|lane| !(2u32 << lane).wrapping_sub(1)),
             SpecialValue::DynamicSmemSize => Special::Uniform(|launch| launch.config().dynamic_shared),
-            SpecialValue::TotalSmemSize => Special::Uniform(|launch| launch.shared().bytes),
+            SpecialValue::TotalSmemSize => Special::Uniform(|launch| launch.shared().total()),
             SpecialValue::AggrSmemSize => {
                 Special::Uniform(|launch| launch.shared().bytes + RESERVED_SHARED_BYTES)
             }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use diag::Span;
 use ir::{AtomicOp, Width};
-use isa::{Mod, Picks, Space, Type};
+use isa::{Picks, Space, Type};
 use lanes::Helpers;
 use machine::FaultKind;
 use machine::mask::{GANG_LANES, Mask, WARP_LANES};
@@ -149,7 +149,7 @@ impl Gang<'_> {
             && even.affine.is_uniform()
         {
             self.take_operands(op, active, &mut operands);
-            let update = Update::new(op.op, op.ty, op.flush && !own);
+            let update = Update::new(op.op, op.ty, op.global && !own);
             // SAFETY: the region holds the element, which is aligned.
             unsafe { update.one_element(&mut operands, active, region.at(even.affine.base)) };
             self.write_old_values(op, active, &operands);
@@ -172,7 +172,7 @@ impl Gang<'_> {
             });
         }
         self.take_operands(op, active, &mut operands);
-        let update = Update::new(op.op, op.ty, op.flush && !own);
+        let update = Update::new(op.op, op.ty, op.global && !own);
         // SAFETY: the region holds the elements of all active lanes, which are aligned.
         unsafe {
             match op.ty.bytes() {
@@ -228,7 +228,7 @@ impl Gang<'_> {
             let at = unsafe { transfer.at(lane) };
             operands.offsets[lane] = at.addr().wrapping_sub(region.storage.addr()) as u64;
         }
-        let update = Update::new(op.op, op.ty, op.flush && !own);
+        let update = Update::new(op.op, op.ty, op.global && !own);
         // SAFETY: as above; elements are aligned.
         unsafe {
             match op.ty.bytes() {
@@ -262,7 +262,7 @@ impl Gang<'_> {
         addresses: &Addresses,
     ) -> Step {
         let bytes = op.ty.bytes();
-        let [update, update_own] = [op.flush, false].map(|flush| Update::new(op.op, op.ty, flush));
+        let [update, update_own] = [op.global, false].map(|global| Update::new(op.op, op.ty, global));
         // The destination may be one of the sources, so old values are written to it only after all lanes are done.
         let old_values = self.registers.scratch(1);
         // Only this host thread accesses shared memory.
@@ -451,7 +451,7 @@ macro_rules! by_operation {
     ($update:ident, $each:ident) => { by_operation!($update, $each, And Or Xor Exchange CompareAndSwap Add Inc Dec Min Max) };
     ($update:ident, $each:ident, $($op:ident)*) => {
         match $update.op {
-            AtomicOp::Add if $update.ty == Type::F32 && $update.flush => {
+            AtomicOp::Add if $update.ty == Type::F32 && $update.global => {
                 $each!(|old, a, _| $update.add_f32::<true>(old, a))
             }
             AtomicOp::Add if $update.ty == Type::F32 => $each!(|old, a, _| $update.add_f32::<false>(old, a)),
@@ -466,19 +466,15 @@ macro_rules! by_operation {
 pub(super) struct Update {
     op: AtomicOp,
     ty: Type,
-    /// Modifiers of the floating-point addition, minimum or maximum that the operation performs.
+    /// Type and modifiers of the floating-point minimum or maximum that the operation performs.
     picks: Picks,
-    flush: bool,
+    /// An addition is that of global memory.
+    global: bool,
 }
 
 impl Update {
-    pub fn new(op: AtomicOp, ty: Type, flush: bool) -> Update {
-        let mods: &[Mod] = match op {
-            AtomicOp::Add if flush => &[Mod::Rn, Mod::Ftz],
-            AtomicOp::Add => &[Mod::Rn],
-            _ => &[],
-        };
-        Update { op, ty, picks: Picks::new(&[ty], mods), flush: op == AtomicOp::Add && flush }
+    pub fn new(op: AtomicOp, ty: Type, global: bool) -> Update {
+        Update { op, ty, picks: Picks::new(&[ty], &[]), global }
     }
 
     /// Applies the operation of each active lane, in ascending order.
@@ -568,10 +564,10 @@ impl Update {
     pub fn apply(&self, old: u64, a: u64, b: u64) -> u64 {
         if self.ty.is_float() {
             match self.op {
-                AtomicOp::Add if self.ty == Type::F32 && self.flush => return self.add_f32::<true>(old, a),
+                AtomicOp::Add if self.ty == Type::F32 && self.global => return self.add_f32::<true>(old, a),
                 AtomicOp::Add if self.ty == Type::F32 => return self.add_f32::<false>(old, a),
                 AtomicOp::Add if self.ty == Type::F64 => return self.add_f64(old, a),
-                AtomicOp::Add => return sem::float::add(&self.picks, &[old, a])[0],
+                AtomicOp::Add => return sem::float::atomic_add(self.ty, self.global, old, a),
                 AtomicOp::Min => return sem::float::min(&self.picks, &[old, a])[0],
                 AtomicOp::Max => return sem::float::max(&self.picks, &[old, a])[0],
                 _ => {}
@@ -599,7 +595,7 @@ impl Update {
     #[cold]
     #[inline(never)]
     fn add_by_sem(&self, x: u32, y: u32) -> u64 {
-        sem::float::add(&self.picks, &[x.into(), y.into()])[0]
+        sem::float::atomic_add(self.ty, self.global, x.into(), y.into())
     }
 
     /// `add.rn.f64`. NaN results are left to `sem`.
@@ -607,7 +603,7 @@ impl Update {
     fn add_f64(&self, x: u64, y: u64) -> u64 {
         let sum = f64::from_bits(x) + f64::from_bits(y);
         if sum.is_nan() {
-            return sem::float::add(&self.picks, &[x, y])[0];
+            return sem::float::atomic_add(self.ty, self.global, x, y);
         }
         sum.to_bits()
     }

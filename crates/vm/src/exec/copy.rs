@@ -12,9 +12,9 @@ use diag::Span;
 use ir::{BulkMask, CopyAsync, CopyBulk, CopyGroup, MbarrierOp, StoreAsync, StoreBulk, TryCancel};
 use isa::Space;
 use lanes::memory;
-use machine::FaultKind;
 use machine::mask::{GANG_LANES, Mask};
 use machine::memory::{map_shared, rank_of_address};
+use machine::{FaultKind, NEEDS_CLUSTER};
 use smallvec::SmallVec;
 
 use super::access::{Request, Resolved};
@@ -378,6 +378,10 @@ impl Gang<'_> {
             let mut room = ROOM;
             gang.addresses(address, active).all(active, &mut room).to_vec()
         };
+        let between_blocks = op.dst.space == Space::Shared && op.src.space == Space::Shared;
+        if between_blocks && !self.launch.is_explicit_cluster() {
+            return Err(self.fault(FaultKind::AddressSpace, span, active.mask, None, NEEDS_CLUSTER));
+        }
         let (to, from) = (at(self, &op.dst), at(self, &op.src));
         let objects = op.mbarrier.as_ref().map(|address| (at(self, address), address.space));
         for lane in active.mask {
