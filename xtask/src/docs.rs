@@ -24,6 +24,7 @@ const RECORDINGS: &[(&str, &str)] = &[
     ("ptxas 13.5", "conformance/values/folds.txt.zst"),
     ("libnvvm 12.9", "conformance/values/libnvvm.txt.zst"),
     ("code of ptxas 13.5", "conformance/values/video.txt.zst"),
+    ("H100", "conformance/hardware/NVIDIA-H100-80GB-HBM3-sm_90a.txt.zst"),
 ];
 
 /// What `cargo xtask exhaustive` wrote, if it has run.

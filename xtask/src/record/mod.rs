@@ -120,6 +120,9 @@ pub enum Record {
         /// What it makes of HSETP2 instead, of encodings too that no compiler writes
         #[arg(long, conflicts_with_all = ["kernels", "count", "opcodes"])]
         hsetp2: bool,
+        /// What its tensor cores make of random numbers instead
+        #[arg(long, conflicts_with_all = ["kernels", "hsetp2", "count", "opcodes"])]
+        mma: bool,
         /// Print what it makes of one launch of tests/run, and write nothing
         #[arg(long, value_name = "FILE:NUMBER", conflicts_with_all = ["kernels", "count"])]
         launch: Option<hardware::LaunchName>,
@@ -179,6 +182,10 @@ pub fn run(what: &Record) -> Result<()> {
         Record::Hardware { hsetp2: true, to, .. } => {
             let folder = to.clone().unwrap_or_else(|| root.join("conformance/hardware"));
             hardware::record_hsetp2(&folder)
+        }
+        Record::Hardware { mma: true, to, .. } => {
+            let folder = to.clone().unwrap_or_else(|| root.join("conformance/hardware"));
+            hardware::record_mma(&folder)
         }
         Record::Hardware { opcodes, kernels: true, to, .. } => {
             let folder = to.clone().unwrap_or_else(|| root.join("conformance/launches"));

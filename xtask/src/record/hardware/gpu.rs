@@ -54,14 +54,20 @@ impl Gpu {
         Ok(version)
     }
 
-    /// Runs the kernel `k` of machine code, whose parameters are the addresses of these words and of one word for each of
-    /// `threads` threads.
-    pub fn run_binary(&mut self, code: Vec<u8>, words: &[u32], threads: usize) -> Result<Vec<u32>> {
-        let kernel = self.context.load_module(Ptx::from_binary(code))?.load_function("k")?;
+    /// Runs the kernel `k` of a module with so many blocks of so many threads. Its parameters are the addresses of these
+    /// words and of `results` words that it writes.
+    pub fn run_blocks(
+        &mut self,
+        module: Ptx,
+        words: &[u32],
+        (blocks, threads): (usize, usize),
+        results: usize,
+    ) -> Result<Vec<u32>> {
+        let kernel = self.context.load_module(module)?.load_function("k")?;
         let from = self.stream.clone_htod(words)?;
-        let mut to = self.stream.alloc_zeros::<u32>(threads)?;
+        let mut to = self.stream.alloc_zeros::<u32>(results)?;
         let shape = LaunchConfig {
-            grid_dim: (1, 1, 1),
+            grid_dim: (u32::try_from(blocks)?, 1, 1),
             block_dim: (u32::try_from(threads)?, 1, 1),
             shared_mem_bytes: 0,
         };

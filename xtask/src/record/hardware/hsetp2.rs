@@ -11,6 +11,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 
 use cudarc::driver::sys;
+use cudarc::nvrtc::Ptx;
 use fastrand::Rng;
 use isa::{Type, Version};
 use sass::binary::{Content, cubin};
@@ -167,7 +168,8 @@ pub fn record(folder: &Path) -> Result<()> {
         let mut file = code.clone();
         let word = instruction.encode().map_err(|error| error.to_string())?;
         file[at..at + 16].copy_from_slice(&word.to_le_bytes());
-        let Ok(results) = gpu.run_binary(file, &words, OPERANDS) else {
+        let module = Ptx::from_binary(file);
+        let Ok(results) = gpu.run_blocks(module, &words, (1, OPERANDS), OPERANDS) else {
             let _ = writeln!(lines, "{word:032x} faults");
             break;
         };

@@ -7,6 +7,7 @@ mod driver;
 mod gpu;
 mod hsetp2;
 mod kernels;
+mod mma;
 mod program;
 mod tensor_map;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use super::Result;
 use gpu::Gpu;
 pub use hsetp2::record as record_hsetp2;
 pub use kernels::{Name as LaunchName, print_one as print_launch, record as record_kernels};
+pub use mma::record as record_mma;
 use program::Program;
 use test_utils::date::today;
 
