@@ -339,8 +339,10 @@ impl<const COSINE: bool> Function for Circular<COSINE> {
         let turns = |x: f32| {
             // The product is exact, and has at least 24 zeros below binary32's places; cutting it rounds toward zero.
             let product = f64::from(x) * f64::from(TURN);
-            let turns = f64::from_bits(product.to_bits() & !0 << (53 - 24)) as f32;
-            if turns.abs() < f32::MIN_POSITIVE { turns * 0.0 } else { turns }
+            let cut = f64::from_bits(product.to_bits() & !0 << (53 - 24));
+            // A subnormal has fewer places, and would be rounded.
+            let small = cut.abs() < f64::from(f32::MIN_POSITIVE);
+            (if small { cut * 0.0 } else { cut }) as f32
         };
         Cycles::<COSINE>::values::<P, SHORT>(path, apply1(turns, x))
     }

@@ -8,20 +8,21 @@ use lanes::{Handler, LaneWidth, Operand, available_paths};
 const LANES: usize = 16;
 
 /// Operands whose values lie next to the middle between two numbers of binary32, by 2^-53 to 2^-47 of the value, so that one
-/// computed in binary64 may lie on the other side: some of those of least distance among all there are.
+/// computed in binary64 may lie on the other side: some of those of least distance among all there are. The last
+/// two angles of the sine are the greatest below 2^-126 turns.
 const HARD: [(Opcode, [u32; LANES]); 5] = [
     (
         Opcode::Sin,
         [
-            0x46199998, 0x73243f06, 0x4371ade3, 0x55cafb2a, 0x5f208d82, 0x3ef3830f, 0x45a8abb3, 0x5dadd689,
-            0x61dfc847, 0x653cee8f, 0x7a5aacdb, 0x7a817b08, 0xc6199998, 0xc371ade3, 0xdf208d82, 0xbef3830f,
+            0x3ec718b0, 0x3dbb7e7c, 0x3d9de4d1, 0x3e9bf8fe, 0x3d84e1d2, 0x3ef39c97, 0x3dbbf53b, 0x3e968d0e,
+            0x3f82d9c0, 0x40853e5e, 0x40a8596c, 0x40e9c64c, 0x3fb4d6ce, 0xbf838693, 0x01c90fdb, 0x81c90fdb,
         ],
     ),
     (
         Opcode::Cos,
         [
-            0x5f18b878, 0x55e5235d, 0x5922aa80, 0x61703976, 0x42378db8, 0x4a01dca4, 0x47a0e238, 0x4986afee,
-            0x76d7173f, 0x543f6e04, 0x6978e912, 0x4e5b65ff, 0x504be581, 0x51abf5aa, 0xd5e5235d, 0xc2378db8,
+            0x3f9749b0, 0x3ffad608, 0x3fbd57f4, 0x3fafc67b, 0x3e8c97bd, 0x3dc171a8, 0x3d9c43b7, 0x3df97009,
+            0x3df9700a, 0x40b78255, 0x40da9d63, 0x40c2429a, 0x40ebf3bd, 0x418662e2, 0x419f84dd, 0xc1a734e8,
         ],
     ),
     (
