@@ -65,6 +65,12 @@ impl Tensor {
         }
         let known = |what| move || refuse(what);
         let kinds = self.kinds;
+        // An H100's driver refuses them.
+        if (kinds.element > Element::Tf32Ftz as c_uint || kinds.swizzle > Swizzle::Bytes128 as c_uint)
+            && driver()?.config.chip.capability < 100
+        {
+            return Err(refuse("types of 4 and 6 bits and swizzles with an atomicity need sm_100"));
+        }
         if kinds.promotion > 3 {
             return Err(refuse("there is no such L2 promotion"));
         }
@@ -87,8 +93,8 @@ impl Tensor {
         map.extents[..rank].copy_from_slice(&extents);
         map.strides[..rank - 1].copy_from_slice(&strides);
         map.steps[..rank].copy_from_slice(&steps);
-        if map.interleave == Interleave::None {
-            // "the first element of this array is ignored"
+        if map.interleave == Interleave::None && !(1..=8).contains(&map.steps[0]) {
+            // "the first element of this array is ignored"; only the limit on a box's bytes knows it.
             map.steps[0] = 1;
         }
         Ok(map)

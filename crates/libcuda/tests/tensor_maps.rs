@@ -153,10 +153,10 @@ fn every_requirement_of_the_manual_is_checked() {
         ("the first step is not looked at", &|t| t.steps[0] = 9),
         ("NaNs for floats", &|t| t.fill = 1),
         ("groups of 32 bytes", &|t| (t.interleave, t.swizzle, t.taken[0]) = (2, 1, 16)),
-        ("rows of any size in groups", &|t| (t.interleave, t.swizzle, t.taken[0]) = (1, 0, 3)),
-        ("4 bits", &|t| (t.element, t.taken[0]) = (U4_ALIGN_8, 256)),
-        ("4 bits in 16 bytes", &|t| (t.element, t.taken[0]) = (U4_ALIGN_16, 128)),
-        ("6 bits in 16 bytes", &|t| (t.element, t.taken[0]) = (U6_ALIGN_16, 128)),
+        ("rows of eight in groups", &|t| (t.interleave, t.swizzle, t.taken[0]) = (1, 0, 8)),
+        ("extent above 2^31", &|t| t.extents[2] = (1 << 32) - 1),
+        ("226 KiB", &|t| (t.taken[1], t.taken[2]) = (226, 8)),
+        ("steps leave 224 KiB", &|t| (t.taken[1], t.taken[2], t.steps[2]) = (128, 29, 2)),
     ];
     for (what, change) in good {
         assert_eq!(with(change), 0, "{what}");
@@ -179,7 +179,14 @@ fn every_requirement_of_the_manual_is_checked() {
             t.address += 16;
         }),
         ("extent of zero", &|t| t.extents[1] = 0),
-        ("extent above 2^31", &|t| t.extents[2] = (1 << 31) + 1),
+        ("extent above 2^32", &|t| t.extents[2] = (1 << 32) + 1),
+        ("228 KiB", &|t| (t.taken[1], t.taken[2]) = (228, 8)),
+        ("rows of three in groups", &|t| (t.interleave, t.swizzle, t.taken[0]) = (1, 0, 3)),
+        // This device is an sm_90.
+        ("4 bits", &|t| (t.element, t.taken[0]) = (U4_ALIGN_8, 256)),
+        ("4 bits in 16 bytes", &|t| (t.element, t.taken[0]) = (U4_ALIGN_16, 128)),
+        ("6 bits in 16 bytes", &|t| (t.element, t.taken[0]) = (U6_ALIGN_16, 128)),
+        ("swizzle of 32 bytes in 128", &|t| t.swizzle = 4),
         ("extent of 4 bits", &|t| (t.element, t.taken[0], t.extents[0]) = (U4_ALIGN_8, 256, 127)),
         ("extent of 6 bits", &|t| (t.element, t.taken[0], t.extents[0]) = (U6_ALIGN_16, 128, 192)),
         ("stride", &|t| t.strides[0] = 264),
@@ -251,6 +258,11 @@ fn columns_have_requirements_of_their_own() {
     assert_eq!(image.columns(corners, 257, 16), INVALID_VALUE);
     assert_eq!(image.columns(corners, 72, 16), INVALID_VALUE);
     assert_eq!(image.columns(corners, 64, 1025), INVALID_VALUE);
+    assert_eq!(image.columns(corners, 64, 0), INVALID_VALUE);
+    assert_eq!(image.columns(corners, 12, 16), INVALID_VALUE);
+    let mut wide = image;
+    wide.extents[1] = 1 << 31;
+    assert_eq!(wide.columns(corners, 64, 16), INVALID_VALUE);
     assert_eq!(image.columns([[-129, 0, 0], [0; 3]], 64, 16), INVALID_VALUE);
     assert_eq!(image.columns([[0; 3], [0, 128, 0]], 64, 16), INVALID_VALUE);
     // From 20 on, to 12 before the end: nothing is left.

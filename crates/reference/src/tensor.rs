@@ -3,7 +3,7 @@
 use check::module::{Instruction, Operand};
 use isa::{Mod, Space, Type, Validity};
 use machine::FaultKind;
-use sem::tensormap::{BYTES, Field, Place, TensorMap};
+use sem::tensormap::{BYTES, Elements, Field, Place, TensorMap};
 
 use crate::Step;
 use crate::atomic::{combine, operation};
@@ -46,7 +46,7 @@ impl Cpu<'_, '_> {
             _ => Vec::new(),
         };
         let place = Place::of(&i.picks, &numbers(&tensor.coordinates, Type::B32), &offsets);
-        let ty = map
+        let elements = map
             .fits_instruction(&i.picks, &place)
             .map_err(|misfit| self.fault(FaultKind::TensorMap, &misfit.to_string()))?;
         let is_load = !i.picks.has(Mod::BulkGroup);
@@ -54,7 +54,7 @@ impl Cpu<'_, '_> {
         let mut others = i.operands.iter().filter(|operand| matches!(operand, Operand::Address(..)));
         let Some(shared) = others.next().map(|operand| self.address(operand, space)) else { return Ok(()) };
         let Some(object) = others.next().map(|operand| self.address(operand, space)) else {
-            return self.store_box(i, &map, &place, ty, shared);
+            return self.store_box(i, &map, &place, elements, shared);
         };
         let mask = self.mask(i);
         let receivers = match mask {
@@ -97,7 +97,8 @@ impl Cpu<'_, '_> {
         self.check_box(map, place, to, true)?;
         let (validity, mut is_reported) = (Validity::of(&i.picks), false);
         for row in map.rows(place) {
-            let mut line = vec![map.fill_byte(); map.row_bytes()];
+            let mut line = vec![0; map.row_bytes()];
+            map.fill(&mut line);
             if !row.inside.is_empty() {
                 let from = Address { space: Space::Global, at: row.global };
                 let mut read = self.read_bytes(from, row.inside.len() as u64)?;
@@ -120,7 +121,7 @@ impl Cpu<'_, '_> {
         i: &Instruction,
         map: &TensorMap,
         place: &Place,
-        ty: Option<Type>,
+        elements: Option<Elements>,
         from: Address,
     ) -> Step {
         self.check_box(map, place, from, false)?;
@@ -133,15 +134,23 @@ impl Cpu<'_, '_> {
                     .copy_from_slice(&self.read_bytes(Address { at, ..from }, part.len() as u64)?);
             }
             let to = Address { space: Space::Global, at: row.global };
-            let data = &mut line[row.inside];
-            if let (Some(operation), Some(ty)) = (operation(&i.picks), ty) {
+            // Whole units of 16 bytes, as far as the tensor's memory goes.
+            let behind = Address { space: Space::Global, at: row.global + row.inside.len() as u64 };
+            let size = map.element_bytes().max(1);
+            let mut tails = (size..row.tail + 1).step_by(size).rev();
+            let tail = tails.find(|&tail| self.read_bytes(behind, tail as u64).is_ok());
+            let data = &mut line[row.inside.start..row.inside.end + tail.unwrap_or(0)];
+            if let (Some(operation), Some(elements)) = (operation(&i.picks), elements) {
                 let old = self.read_bytes(to, data.len() as u64).map_err(|mut fault| {
                     fault.access.iter_mut().for_each(|access| access.write = true);
                     fault
                 })?;
-                let size = ty.bytes() as usize;
+                let size = elements.ty.bytes() as usize;
                 for (new, old) in data.chunks_mut(size).zip(old.chunks(size)) {
-                    let result = combine(operation, ty, Self::adds_globally(to), number(old), number(new), 0);
+                    let (old, number) = (number(old), number(new));
+                    let nan = elements.nan_of_sum(old as u64, number as u64).map(u128::from);
+                    let Elements { ty, flush } = elements;
+                    let result = nan.unwrap_or_else(|| combine(operation, ty, flush, old, number, 0));
                     new.copy_from_slice(&result.to_le_bytes()[..size]);
                 }
             }

@@ -59,6 +59,46 @@ fn maps_that_do_not_fit_are_told_apart() {
     assert!(text.contains(".inc is not for elements of the tensor map's type"), "{text}");
 }
 
+/// What an H100 takes for illegal instructions.
+#[test]
+fn places_where_no_copy_begins_are_told_apart() {
+    let columns = Im2col { channels: 4, pixels: 4, lower: [-1, 0, 0], upper: [-1, 0, 0] };
+    let map = TensorMap::tiled(Element::U32, 0, &[4, 4, 4], &[1; 3]);
+    let image = Copy { map: TensorMap { mode: Mode::Im2col(columns), ..map }, ..good() };
+    let at = |x, y| Copy { at: [x, y, 0, 0, 0], ..good() };
+    let pixel = |w| Copy { at: [0, w, 0, 0, 0], ..image.clone() };
+    let (tile, load) = (Pattern::Tile, Direction::Load);
+    for (direction, pattern, copy, part) in [
+        (load, tile, at(2, 0), "the first coordinate, 2, times 4 bytes of an element"),
+        (load, tile, at(-1, 0), "begin at a multiple of 4"),
+        (Direction::Store, tile, at(1, 0), "no multiple of 16 bytes"),
+        (Direction::Store, tile, at(-4, 0), "coordinate 0 is negative"),
+        (Direction::Reduce("add"), tile, at(0, -1), "coordinate 1 is negative"),
+        (load, Pattern::Columns, pixel(-2), "coordinate 1 must lie between the corners"),
+        (load, Pattern::Columns, pixel(3), "outside of the bounding box"),
+        (Direction::Store, Pattern::Columns, pixel(-1), "coordinate 1 is negative"),
+    ] {
+        let rank = if pattern == tile { 2 } else { 3 };
+        let (kind, text) = fault_of(direction, pattern, rank, &copy);
+        assert_eq!(kind, FaultKind::TensorMap);
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+/// A store writes whole units of 16 bytes, but nothing behind the memory.
+#[test]
+fn memory_ends_what_stores_write_behind_rows() {
+    for engine in ENGINES {
+        let module = kernel(Direction::Store, 2, Pattern::Tile);
+        // Rows of 7 words; the second one ends with the memory.
+        let map = TensorMap { strides: [32, 0, 0, 0], ..TensorMap::tiled(Element::U32, 0, &[7, 2], &[4, 2]) };
+        let copy = Copy { map, at: [4, 0, 0, 0, 0], ..good() };
+        let (mut memory, mut shared) = (vec![1; 60], vec![2; super::SHARED]);
+        launch(&Device::new(), &module, engine, &copy, &mut memory, &mut shared).unwrap();
+        assert_eq!(memory, [vec![1; 16], vec![2; 16], vec![1; 16], vec![2; 12]].concat(), "{engine:?}");
+    }
+}
+
 #[test]
 fn columns_along_the_width_have_limits() {
     let columns = Im2col { channels: 4, pixels: 4, ..Im2col::default() };

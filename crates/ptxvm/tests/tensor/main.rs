@@ -1,6 +1,8 @@
 //! Copies of boxes of tensors on both engines: random maps against a model, clusters, maps that kernels make, and what faults.
 
 mod faults;
+#[cfg(not(target_family = "wasm"))]
+mod hardware;
 mod model;
 mod random;
 mod replace;

@@ -27,6 +27,9 @@ fn swizzled(swizzle: Swizzle, at: usize) -> usize {
 pub struct Element {
     pub shared: usize,
     pub global: Option<usize>,
+    /// Where a store writes it though it is behind the end of a row, because an element of the box before it in the
+    /// same 16 bytes is not.
+    pub behind: Option<usize>,
 }
 
 /// Bytes of an element.
@@ -82,12 +85,22 @@ pub fn elements(
     for (row, outer) in rows.iter().enumerate() {
         for i in 0..length {
             let x = i64::from(at[0]) + i as i64;
-            let is_there = (0..map.extents[0] as i64).contains(&x)
-                && outer.iter().zip(&map.extents[1..]).all(|(at, &extent)| (0..extent as i64).contains(at));
+            let row_is_there =
+                outer.iter().zip(&map.extents[1..]).all(|(at, &extent)| (0..extent as i64).contains(at));
+            let is_there = row_is_there && (0..map.extents[0] as i64).contains(&x);
+            let whole = (map.extents[0] as usize * size).next_multiple_of(16) / size;
+            let is_behind = row_is_there
+                && i64::from(at[0]) < map.extents[0] as i64
+                && (map.extents[0] as i64..whole as i64).contains(&x);
             let offset: i64 =
                 outer.iter().zip(&map.strides).map(|(at, &stride)| at.wrapping_mul(stride as i64)).sum();
-            let global = is_there.then(|| origin + offset as usize + x as usize * size);
-            all.push(Element { shared: swizzled(map.swizzle, place + row * pitch + i * size), global });
+            let at = || origin + offset as usize + x as usize * size;
+            let (global, behind) = (is_there.then(at), is_behind.then(at));
+            all.push(Element {
+                shared: swizzled(map.swizzle, place + row * pitch + i * size),
+                global,
+                behind,
+            });
         }
     }
     all

@@ -2,7 +2,8 @@
 //! image. Columns along the width alone ("im2col::w and im2col::w::128 modes") continue from a row of one image to
 //! the same row of the next image, and have a halo of the pixels that a filter reads beyond them.
 
-use super::tile::{Misfit, Place};
+use super::misfit::Misfit;
+use super::tile::Place;
 use super::{MOST_DIMENSIONS, Mode, TensorMap};
 
 /// Pixels of `.im2col::w::128` (5.5.5.1).
@@ -91,7 +92,9 @@ impl Walk {
     pub fn new(map: &TensorMap, place: &Place) -> Option<Walk> {
         let outer = map.rank.saturating_sub(1);
         let (columns, first, offsets, inner) = match (place, map.mode) {
-            (Place::Columns(first, offsets), Mode::Im2col(columns)) => (columns, first, *offsets, 1..outer),
+            (Place::Columns(first, offsets), Mode::Im2col(columns)) => {
+                (columns, first, *offsets, map.within_image())
+            }
             // Height and depth do not change.
             (Place::Wide(wide), Mode::Im2colWide { columns, .. }) => {
                 (columns, &wide.at, [wide.offset, 0, 0], 1..2)
@@ -110,9 +113,10 @@ impl Walk {
             halo: Halo { group: u64::MAX, pixels: 0, count: 0, next: first },
         };
         for d in walk.inner.clone() {
-            walk.lower[d] = columns.lower[d - 1].into();
-            walk.upper[d] = (map.extents[d] as i64 - 1).saturating_add(columns.upper[d - 1].into());
-            walk.offsets[d] = offsets[d - 1].into();
+            let corner = d - walk.inner.start;
+            walk.lower[d] = columns.lower[corner].into();
+            walk.upper[d] = (map.extents[d] as i64 - 1).saturating_add(columns.upper[corner].into());
+            walk.offsets[d] = offsets[corner].into();
         }
         if let Place::Wide(wide) = place {
             // "along only the W dimension is strided" (5.5.5.2)

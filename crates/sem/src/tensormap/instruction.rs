@@ -4,7 +4,8 @@ use isa::{Mod, Picks, Type, tensor_dimensions};
 
 use super::columns::Wide;
 use super::layout::Field;
-use super::tile::{Misfit, Place};
+use super::misfit::Misfit;
+use super::tile::Place;
 use super::{Element, MOST_DIMENSIONS, TensorMap};
 
 impl Place {
@@ -27,20 +28,43 @@ impl Place {
     }
 }
 
+/// How a reduction computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elements {
+    /// The element type.
+    pub ty: Type,
+    /// Subnormal numbers are flushed to zero: those of the `.ftz` types, unlike with `red`.
+    pub flush: bool,
+}
+
+impl Elements {
+    /// The sum of a NaN of `.f64` in the tensor and another number, or of a number and a NaN: the NaN as it is, and
+    /// that of shared memory of two. `None` if neither is one. (Of other types every NaN gives the same.)
+    pub fn nan_of_sum(self, old: u64, new: u64) -> Option<u64> {
+        let is_nan = |bits: &u64| f64::from_bits(*bits).is_nan();
+        (self.ty == Type::F64).then(|| [new, old].into_iter().find(is_nan)).flatten()
+    }
+}
+
 impl TensorMap {
-    /// Checks that the map fits a copy. Returns the element type with which a reduction computes (9.7.9.25.5.3),
-    /// `None` for a plain copy. The manual's table of reduction types is that of `red`, without the types that only
-    /// some state spaces support.
+    /// Checks that the map fits a copy. Returns how a reduction computes, `None` for a plain copy. The types are those
+    /// of the manual's table (9.7.9.25.5.3) and those that an H100 adds: it takes additions of `.f64` and of `.ftz`
+    /// types, and no bitwise operations on `.s64`.
     ///
     /// # Errors
     /// If the map does not fit, why.
-    pub fn fits_instruction(&self, picks: &Picks, place: &Place) -> Result<Option<Type>, Misfit> {
-        use Element::{Bf16, F16, F32, S32, S64, U32, U64};
+    pub fn fits_instruction(&self, picks: &Picks, place: &Place) -> Result<Option<Elements>, Misfit> {
+        use Element::{Bf16, F16, F32, F32Ftz, F64, S32, S64, Tf32Ftz, U32, U64};
         self.fits(tensor_dimensions(picks).unwrap_or(MOST_DIMENSIONS), place)?;
         let has = |m: Mod| picks.has(m);
+        if let (true, Place::Tile(at) | Place::Columns(at, _)) = (has(Mod::BulkGroup), place)
+            && let Some(dimension) = at[..self.rank].iter().position(|&coordinate| coordinate < 0)
+        {
+            return Err(Misfit::Negative(dimension));
+        }
         let ty = match self.element {
             U32 | S32 if has(Mod::And) || has(Mod::Or) || has(Mod::Xor) => Type::B32,
-            U64 | S64 if has(Mod::And) || has(Mod::Or) || has(Mod::Xor) => Type::B64,
+            U64 if has(Mod::And) || has(Mod::Or) || has(Mod::Xor) => Type::B64,
             U32 if has(Mod::Inc) || has(Mod::Dec) => Type::U32,
             U32 if has(Mod::Add) || has(Mod::Min) || has(Mod::Max) => Type::U32,
             S32 if has(Mod::Add) || has(Mod::Min) || has(Mod::Max) => Type::S32,
@@ -48,7 +72,8 @@ impl TensorMap {
             S64 if has(Mod::Min) || has(Mod::Max) => Type::S64,
             F16 if has(Mod::Add) || has(Mod::Min) || has(Mod::Max) => Type::F16,
             Bf16 if has(Mod::Add) || has(Mod::Min) || has(Mod::Max) => Type::Bf16,
-            F32 if has(Mod::Add) => Type::F32,
+            F32 | F32Ftz | Tf32Ftz if has(Mod::Add) => Type::F32,
+            F64 if has(Mod::Add) => Type::F64,
             _ => {
                 let operations =
                     [Mod::Add, Mod::Min, Mod::Max, Mod::Inc, Mod::Dec, Mod::And, Mod::Or, Mod::Xor];
@@ -58,7 +83,7 @@ impl TensorMap {
                 };
             }
         };
-        Ok(Some(ty))
+        Ok(Some(Elements { ty, flush: matches!(self.element, F32Ftz | Tf32Ftz) }))
     }
 }
 

@@ -182,7 +182,7 @@ impl TensorMap {
             fill: Fill::of(fill.into()).ok_or(NoMap)?,
         };
         let is_one = map.steps.iter().all(|step| (1..=8).contains(step))
-            && map.extents.iter().all(|&extent| extent <= u32::MAX.into())
+            && map.extents.iter().all(|&extent| extent <= 1 << 32)
             && match map.mode {
                 Mode::Tiled(extents) => extents.iter().all(|extent| (1..=256).contains(extent)),
                 _ => true,
@@ -192,21 +192,23 @@ impl TensorMap {
 }
 
 impl Field {
-    /// Changes a field of a map. The bytes need not be a valid map yet: programs begin with zeros. A value that the
-    /// field cannot have makes the map invalid. Returns the byte ranges that changed. The caller must store only
-    /// these, because threads may change other fields concurrently.
+    /// Changes a field of a map. The bytes need not be a valid map yet: programs begin with zeros. A number wraps
+    /// around in the bits that an H100 has for it: 0 elements are 256 of a box and 2^32 of the tensor, a step of 9 is
+    /// one of 1, and a stride has no bits below 16 and from 2^40 on. A kind that does not exist makes the map invalid.
+    /// Returns the byte ranges that changed. The caller must store only these, because threads may change other fields
+    /// concurrently.
     pub fn replace(self, bytes: &mut [u8; BYTES], value: u64) -> [Range<usize>; 2] {
         let byte = u8::try_from(value).unwrap_or(u8::MAX);
-        let short = u64::from(u16::try_from(value).unwrap_or(0));
+        let up_to = |most: u64| (value.wrapping_sub(1) & (most - 1)) + 1;
         let (at, size, value) = match self {
             Field::Address => (ADDRESS, 8, value),
-            Field::Rank => (KINDS, 1, byte.saturating_add(1).into()),
-            Field::Box(i) => (BOX + 2 * usize::from(i), 2, short),
-            Field::Extent(i) => (EXTENTS + 8 * usize::from(i), 8, value),
+            Field::Rank => (KINDS, 1, (value & 7) + 1),
+            Field::Box(i) => (BOX + 2 * usize::from(i), 2, up_to(256)),
+            Field::Extent(i) => (EXTENTS + 8 * usize::from(i), 8, up_to(1 << 32)),
             // The last dimension but one has the last stride.
             Field::Stride(i) if usize::from(i) + 1 >= MOST_DIMENSIONS => (STRIDES, 0, 0),
-            Field::Stride(i) => (STRIDES + 8 * usize::from(i), 8, value),
-            Field::Step(i) => (STEPS + usize::from(i), 1, byte.into()),
+            Field::Stride(i) => (STRIDES + 8 * usize::from(i), 8, value & ((1 << 40) - 16)),
+            Field::Step(i) => (STEPS + usize::from(i), 1, up_to(8)),
             Field::Element => (
                 KINDS + 1,
                 1,

@@ -4,27 +4,27 @@
 //! A map is 128 opaque bytes that a driver writes. NVIDIA's layout of them is not public; the one here ([`layout`])
 //! is ptxvm's own. [`tile`] says which bytes a copy moves; it does not access memory.
 //!
-//! *Unverified*, because no public document says it:
-//! - the bits that [`Fill::Nan`] writes;
-//! - the pattern of [`Swizzle::Bytes128By64`];
-//! - a row shorter than the span of its swizzle is padded, and the padding does not count as copied bytes;
-//! - `.tf32` elements are copied unchanged;
+//! An H100 was asked (`conformance/hardware/`, docs/tensors.md). *Unverified*, because no public document and no H100
+//! says it:
+//! - the pattern of [`Swizzle::Bytes128By64`] and of the other swizzles with an atomicity;
 //! - the gaps behind packed elements are not written;
-//! - stores flush nothing;
-//! - a halo along the width continues like the columns.
-//!
-//! No document says how interleaved channels are addressed: such maps are refused.
+//! - ties of `.tf32` are rounded away from zero;
+//! - a halo along the width continues like the columns;
+//! - stores with interleaved channels.
 
 mod columns;
 mod instruction;
 mod layout;
+mod misfit;
 mod requirements;
 mod tile;
 
 pub use columns::Wide;
+pub use instruction::Elements;
 pub use layout::{ADDRESS, BYTES, Field, NoMap};
+pub use misfit::Misfit;
 pub use requirements::Unmet;
-pub use tile::{Misfit, Place, Row};
+pub use tile::{Place, Row};
 
 /// The maximum number of dimensions of a tensor.
 pub const MOST_DIMENSIONS: usize = 5;

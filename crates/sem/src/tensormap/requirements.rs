@@ -21,6 +21,9 @@ impl TensorMap {
     }
 }
 
+/// Bytes that a box may have. An H100's driver refuses 236,160 and takes 228,480.
+const MOST_BYTES: u64 = 227 << 10;
+
 /// Whether a group of 16 numbers takes 16 bytes of shared memory.
 fn is_widely_packed(element: Element) -> bool {
     matches!(element, Element::U4Align16 | Element::U6Align16)
@@ -43,7 +46,7 @@ fn check(map: &TensorMap) -> Result<(), Unmet> {
     let align = alignment(map);
     require(map.address.is_multiple_of(align), "the address is a multiple of 16, or 32")?;
     let extents = &map.extents[..map.rank];
-    require(extents.iter().all(|extent| (1..=1 << 31).contains(extent)), "extents are 1 to 2^31")?;
+    require(extents.iter().all(|extent| (1..=1 << 32).contains(extent)), "extents are 1 to 2^32")?;
     require(
         !widely_packed || extents[0].is_multiple_of(128),
         "the innermost extent of this type is a multiple of 128",
@@ -79,6 +82,9 @@ fn check_row(map: &TensorMap, elements: u32) -> Result<(), Unmet> {
     if is_widely_packed(map.element) && elements != 128 {
         return Err("a row of this type has 128 elements");
     }
+    if elements == 0 || !(elements * map.element.bits()).is_multiple_of(16 * 8) {
+        return Err("a row of the box, or the channels of a pixel, are a multiple of 16 bytes");
+    }
     let is_narrow = map.swizzle == Swizzle::None || u64::from(elements * bits / 8) <= map.swizzle.span();
     if map.interleave == Interleave::None && !is_narrow {
         return Err("a row is no longer than the span of the swizzle");
@@ -105,8 +111,11 @@ fn check_box(map: &TensorMap, extents: &[u32]) -> Result<(), Unmet> {
     if !extents.iter().all(|extent| (1..=256).contains(extent)) {
         return Err("a box has 1 to 256 elements in each dimension");
     }
-    if map.interleave == Interleave::None && !(extents[0] * map.element.bits()).is_multiple_of(16 * 8) {
-        return Err("a row of the box is a multiple of 16 bytes");
+    // The driver rounds numbers of elements down here, though a copy rounds them up.
+    let taken = extents.iter().zip(map.steps).map(|(&extent, step)| u64::from(extent / step));
+    let bits = taken.fold(u64::from(map.element.bits()), u64::saturating_mul);
+    if bits / 8 > MOST_BYTES {
+        return Err("a box has at most the 227 KiB of a block's shared memory");
     }
     check_row(map, extents[0])
 }
@@ -126,17 +135,22 @@ fn check_columns(map: &TensorMap, columns: &Im2col, w128: bool) -> Result<(), Un
     if !columns.lower.iter().chain(&columns.upper).all(|corner| range.contains(corner)) {
         return Err("a corner of the bounding box is out of its range");
     }
-    let count = if is_wide { 1 } else { map.rank - 2 };
-    let is_empty =
-        |i: usize| map.extents[1 + i] as i64 + i64::from(columns.upper[i]) - i64::from(columns.lower[i]) <= 0;
-    if (0..count).any(is_empty) {
+    let within = if is_wide { 1..2 } else { map.within_image() };
+    let extents = &map.extents[within];
+    let is_empty = |((&extent, &lower), &upper): ((&u64, &i32), &i32)| {
+        extent as i64 + i64::from(upper) - i64::from(lower) <= 0
+    };
+    if extents.iter().zip(&columns.lower).zip(&columns.upper).any(is_empty) {
         return Err("the bounding box is empty");
+    }
+    if extents.iter().any(|&extent| extent >= 1 << 31) {
+        return Err("the bounding box is in less than 2^31 elements");
     }
     if columns.channels > 256 {
         return Err("there are at most 256 channels");
     }
-    if columns.pixels > 1024 && !w128 {
-        return Err("there are at most 1024 pixels");
+    if !(1..=1024).contains(&columns.pixels) && !w128 {
+        return Err("there are 1 to 1024 pixels");
     }
     check_row(map, columns.channels)
 }

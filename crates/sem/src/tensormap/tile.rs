@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::columns::{self, Wide};
-use super::{Element, Fill, Interleave, MOST_DIMENSIONS, Mode, Swizzle, TensorMap};
+use super::misfit::Misfit;
+use super::{Element, Fill, Im2col, Interleave, MOST_DIMENSIONS, Mode, Swizzle, TensorMap};
 
 /// The part of the tensor that an instruction addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,58 +21,12 @@ pub enum Place {
     Rows([i32; MOST_DIMENSIONS]),
 }
 
-/// Why a map does not fit an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misfit {
-    /// The map has this number of dimensions, and the instruction another.
-    Rank(usize),
-    /// The instruction needs a map of the other mode.
-    Mode,
-    /// Channels are interleaved.
-    Interleaved,
-    /// The halo of columns along the width must be smaller than this.
-    Halo(u16),
-    /// The offset along the width must be smaller than this.
-    Offset(u16),
-    /// The first pixel along the width is to the right of the bounding box.
-    Right,
-    /// The instruction copies single rows, and the map's boxes have several.
-    Box,
-    /// The first coordinate of packed elements must be a multiple of this.
-    Start(u32),
-    /// The tensor's address or a stride is not a multiple of 16 bytes.
-    Alignment,
-    /// Elements of this type do not support the operation.
-    Reduction(isa::Mod),
-}
-
-impl std::fmt::Display for Misfit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Misfit::Rank(1) => f.write_str("the tensor map has 1 dimension, not as many as the instruction"),
-            Misfit::Rank(rank) => {
-                write!(f, "the tensor map has {rank} dimensions, not as many as the instruction")
-            }
-            Misfit::Mode => f.write_str("the tensor map and the instruction are not of the same mode"),
-            Misfit::Interleaved => {
-                f.write_str("the tensor map has interleaved channels, which are not executed")
-            }
-            Misfit::Halo(end) => write!(f, "wHalo is {end} or more"),
-            Misfit::Offset(end) => write!(f, "wOffset is {end} or more"),
-            Misfit::Right => f.write_str("the first pixel is to the right of the bounding box"),
-            Misfit::Box => {
-                f.write_str("the box of the tensor map has more than one row, of which four are named")
-            }
-            Misfit::Start(unit) => write!(f, "the first coordinate is no multiple of {unit}"),
-            Misfit::Alignment => {
-                f.write_str("the tensor's address or one of its strides is no multiple of 16")
-            }
-            Misfit::Reduction(operation) => {
-                write!(f, ".{} is not for elements of the tensor map's type", operation.name())
-            }
-        }
-    }
-}
+/// Bytes that a tensor's memory is made of: where a copy may begin, and what a store writes as a whole.
+const UNIT: u64 = 16;
+/// What [`Fill::Nan`] consists of, whatever the type.
+const FILL_NAN: [u8; 2] = 0x7ff7u16.to_le_bytes();
+/// The NaN of `.tf32`.
+const TF32_NAN: u32 = 0x7fff_e000;
 
 /// A line of a box along the innermost dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +35,9 @@ pub struct Row {
     pub shared: u64,
     /// The bytes of the line that are inside of the tensor.
     pub inside: Range<usize>,
+    /// Bytes behind these that a store or a reduction writes, too: it writes whole units of 16 bytes, as an H100
+    /// does.
+    pub tail: usize,
     /// The global address of these bytes.
     pub global: u64,
 }
@@ -165,7 +123,10 @@ impl TensorMap {
             | (Place::Columns(at, _), Mode::Im2col(_)) => at[0],
             _ => return Err(Misfit::Mode),
         };
-        if self.interleave != Interleave::None {
+        let is_asked = matches!(place, Place::Tile(_) | Place::Columns(..))
+            && !self.element.is_packed()
+            && self.rank >= 3;
+        if self.interleave != Interleave::None && !is_asked {
             return Err(Misfit::Interleaved);
         }
         let strides = &self.strides[..self.rank - 1];
@@ -173,16 +134,68 @@ impl TensorMap {
             return Err(Misfit::Alignment);
         }
         let unit = self.element.start();
-        if first % unit as i32 == 0 { Ok(()) } else { Err(Misfit::Start(unit)) }
+        if first % unit as i32 != 0 {
+            return Err(Misfit::Start(unit));
+        }
+        self.fits_units(place, first)?;
+        match (place, self.mode) {
+            (Place::Columns(at, _), Mode::Im2col(columns)) => self.begins_in(at, &columns),
+            _ => Ok(()),
+        }
     }
 
-    /// Elements that a box takes along each dimension. For columns: elements along the innermost dimension, and the
-    /// number of columns.
+    /// Checks that the first element is at a multiple of 16 bytes, as each group of interleaved channels is. An H100
+    /// was asked about tiles and columns; for other places and for packed elements nothing but the manual's
+    /// requirement is known.
+    fn fits_units(&self, place: &Place, first: i32) -> Result<(), Misfit> {
+        let size = self.element.bits() / 8;
+        let is_known = matches!(place, Place::Tile(_) | Place::Columns(..))
+            && self.interleave == Interleave::None
+            && size != 0;
+        match is_known && i64::from(first) * i64::from(size) % UNIT as i64 != 0 {
+            true => Err(Misfit::Unaligned { first, size }),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks that the first pixel of columns is in the bounding box.
+    fn begins_in(&self, at: &[i32; MOST_DIMENSIONS], columns: &Im2col) -> Result<(), Misfit> {
+        let within = self.within_image();
+        let is_outside = |d: &usize| {
+            let corner = d - within.start;
+            let last = (self.extents[*d] as i64 - 1).saturating_add(columns.upper[corner].into());
+            !(i64::from(columns.lower[corner])..=last).contains(&at[*d].into())
+        };
+        within.clone().find(is_outside).map_or(Ok(()), |d| Err(Misfit::Outside(d)))
+    }
+
+    /// The dimensions of width, height and depth. Without interleaved channels these are inside of the channels, else
+    /// the groups of channels come behind them.
+    pub(super) fn within_image(&self) -> Range<usize> {
+        let first = usize::from(self.interleave == Interleave::None);
+        first..first + self.rank.saturating_sub(2)
+    }
+
+    /// The bytes of a group of interleaved channels, which have no dimension of their own.
+    fn group(&self) -> Option<u64> {
+        match self.interleave {
+            Interleave::None => None,
+            Interleave::Bytes16 => Some(16),
+            Interleave::Bytes32 => Some(32),
+        }
+    }
+
+    /// Elements that a box takes along each dimension; of groups of interleaved channels it takes one. For columns:
+    /// elements along the innermost dimension, and the number of columns.
     fn taken(&self) -> [u64; MOST_DIMENSIONS] {
         match self.mode {
             Mode::Tiled(extents) => {
-                let step = |i: usize| if i == 0 { 1 } else { self.steps[i] };
-                std::array::from_fn(|i| if i < self.rank { extents[i].div_ceil(step(i)).into() } else { 1 })
+                let is_interleaved = self.interleave != Interleave::None;
+                let step = |i: usize| if i == 0 && !is_interleaved { 1 } else { self.steps[i] };
+                std::array::from_fn(|i| match i < self.rank && !(is_interleaved && i + 2 == self.rank) {
+                    true => extents[i].div_ceil(step(i)).into(),
+                    false => 1,
+                })
             }
             Mode::Im2col(columns) | Mode::Im2colWide { columns, .. } => {
                 [columns.channels.into(), columns.pixels.into(), 1, 1, 1]
@@ -195,9 +208,9 @@ impl TensorMap {
         (self.element.bits() / 8) as usize
     }
 
-    /// Bytes of a line of a box in global memory.
+    /// Bytes of a line of a box in global memory: a group, with interleaved channels.
     pub fn row_bytes(&self) -> usize {
-        self.element.bytes_of(self.taken()[0]) as usize
+        self.group().unwrap_or_else(|| self.element.bytes_of(self.taken()[0])) as usize
     }
 
     /// Bytes of a line in shared memory, including the gaps between groups.
@@ -211,6 +224,7 @@ impl TensorMap {
         match place {
             Place::Rows(at) => at.len() as u64 - 1,
             Place::Wide(wide) => wide.taken(self.taken()[1] as u32),
+            Place::Tile(_) if self.group().is_some() => self.taken().iter().product(),
             _ => self.taken().iter().skip(1).product(),
         }
     }
@@ -221,9 +235,10 @@ impl TensorMap {
         self.lines(place) * self.shared_row_bytes()
     }
 
-    /// The stride of lines in shared memory: a multiple of 16 bytes, and at least the swizzle's span.
+    /// The stride of lines in shared memory: a multiple of 16 bytes, and at least the swizzle's span. Groups of
+    /// interleaved channels have no gaps between them.
     fn pitch(&self) -> u64 {
-        self.shared_row_bytes().next_multiple_of(16).max(self.swizzle.span())
+        self.group().unwrap_or_else(|| self.shared_row_bytes().next_multiple_of(16).max(self.swizzle.span()))
     }
 
     /// Bytes of shared memory that a copy occupies, in whole spans.
@@ -251,7 +266,8 @@ impl TensorMap {
     fn line(&self, first: &[i32; MOST_DIMENSIONS], index: u64) -> [i64; MOST_DIMENSIONS] {
         let (taken, mut rest) = (self.taken(), index);
         let mut at = first.map(i64::from);
-        for ((at, step), taken) in at.iter_mut().zip(self.steps).zip(taken).skip(1) {
+        let along = usize::from(self.group().is_none());
+        for ((at, step), taken) in at.iter_mut().zip(self.steps).zip(taken).skip(along) {
             *at += (rest % taken) as i64 * i64::from(step);
             rest /= taken;
         }
@@ -260,6 +276,9 @@ impl TensorMap {
 
     /// A line whose first element has these coordinates.
     fn row(&self, at: [i64; MOST_DIMENSIONS], shared: u64) -> Row {
+        if let Some(group) = self.group() {
+            return self.group_row(at, group, shared);
+        }
         let length = self.taken()[0] as i64;
         let end = (self.extents[0] as i64).saturating_sub(at[0]).clamp(0, length);
         let mut inside = (-at[0]).clamp(0, length)..end;
@@ -272,14 +291,28 @@ impl TensorMap {
             offset = offset.wrapping_add((at as u64).wrapping_mul(stride));
         }
         if inside.is_empty() {
-            return Row { shared, inside: 0..0, global: self.address };
+            return Row { shared, inside: 0..0, tail: 0, global: self.address };
         }
         let begin = self.element.bytes_of((at[0] + inside.start) as u64);
         let bytes = |elements: i64| self.element.bytes_of(elements as u64) as usize;
-        Row {
-            shared,
-            global: self.address.wrapping_add(offset).wrapping_add(begin),
-            inside: bytes(inside.start)..bytes(inside.end),
+        let global = self.address.wrapping_add(offset).wrapping_add(begin);
+        let inside = bytes(inside.start)..bytes(inside.end);
+        let end = global.wrapping_add(inside.len() as u64);
+        let whole = end.next_multiple_of(UNIT).wrapping_sub(end) as usize;
+        Row { shared, global, tail: whole.min(bytes(length) - inside.end), inside }
+    }
+
+    /// A group of interleaved channels at these coordinates.
+    fn group_row(&self, at: [i64; MOST_DIMENSIONS], group: u64, shared: u64) -> Row {
+        let all = at.iter().zip(&self.extents).zip(std::iter::once(&group).chain(&self.strides));
+        let (mut global, mut is_inside) = (self.address, true);
+        for ((&at, &extent), &stride) in all.take(self.rank) {
+            is_inside &= (0..extent as i64).contains(&at);
+            global = global.wrapping_add((at as u64).wrapping_mul(stride));
+        }
+        match is_inside {
+            true => Row { shared, inside: 0..group as usize, tail: 0, global },
+            false => Row { shared, inside: 0..0, tail: 0, global: self.address },
         }
     }
 
@@ -302,24 +335,27 @@ impl TensorMap {
         }
     }
 
-    /// Converts elements from their global to their shared representation.
+    /// Converts elements from their global to their shared representation: `.tf32` and `.tf32.ftz` are rounded to the
+    /// nearest number of 19 bits, subnormal ones, too. An H100 does not flush on loads.
     pub fn convert(&self, bytes: &mut [u8]) {
-        if !matches!(self.element, Element::F32Ftz | Element::Tf32Ftz) {
+        if !matches!(self.element, Element::Tf32 | Element::Tf32Ftz) {
             return;
         }
         for element in bytes.chunks_exact_mut(4) {
-            // The exponent is zero: only the sign is kept.
-            if element[3] & 0x7f == 0 && element[2] & 0x80 == 0 {
-                element.copy_from_slice(&[0, 0, 0, element[3] & 0x80]);
-            }
+            let number = u32::from_le_bytes([element[0], element[1], element[2], element[3]]);
+            let rounded = match number & 0x7fff_ffff > 0x7f80_0000 {
+                true => TF32_NAN,
+                false => number.wrapping_add(0x1000) & !0x1fff,
+            };
+            element.copy_from_slice(&rounded.to_le_bytes());
         }
     }
 
-    /// The byte that fills elements outside of the tensor.
-    pub fn fill_byte(&self) -> u8 {
+    /// Fills elements outside of the tensor.
+    pub fn fill(&self, bytes: &mut [u8]) {
         match self.fill {
-            Fill::Zero => 0,
-            Fill::Nan => 0xff,
+            Fill::Zero => bytes.fill(0),
+            Fill::Nan => bytes.chunks_mut(2).for_each(|part| part.copy_from_slice(&FILL_NAN[..part.len()])),
         }
     }
 }
@@ -353,9 +389,9 @@ mod tests {
 
     #[test]
     fn a_box_inside_is_all_there() {
-        let rows = rows(&matrix(), 2, 1);
+        let rows = rows(&matrix(), 4, 1);
         let expected =
-            [(0, 0..16, 0x1000 + 48 + 8), (16, 0..16, 0x1000 + 96 + 8), (32, 0..16, 0x1000 + 144 + 8)];
+            [(0, 0..16, 0x1000 + 48 + 16), (16, 0..16, 0x1000 + 96 + 16), (32, 0..16, 0x1000 + 144 + 16)];
         assert_eq!(rows, expected);
         assert_eq!((matrix().box_bytes(&TILE), matrix().shared_bytes(&TILE)), (48, 48));
     }
@@ -363,11 +399,61 @@ mod tests {
     #[test]
     fn what_is_outside_is_cut_off() {
         let parts = |x, y| rows(&matrix(), x, y).into_iter().map(|(_, inside, _)| inside).collect::<Vec<_>>();
-        assert_eq!(parts(-1, 4), [4..16, 0..0, 0..0]);
+        assert_eq!(parts(-4, 4), vec![0..0; 3]);
         assert_eq!(parts(8, -1), [0..0, 0..8, 0..8]);
-        assert_eq!(parts(10, 0), vec![0..0; 3]);
-        assert_eq!(parts(i32::MIN, i32::MAX), vec![0..0; 3]);
-        assert_eq!(rows(&matrix(), -1, 4)[0].2, 0x1000 + 4 * 48);
+        assert_eq!(parts(12, 0), vec![0..0; 3]);
+        assert_eq!(parts(i32::MIN, i32::MAX - 3), vec![0..0; 3]);
+        let wide = TensorMap { mode: Mode::Tiled([8, 3, 1, 1, 1]), ..matrix() };
+        assert_eq!(rows(&wide, -4, 4)[0], (0, 16..32, 0x1000 + 4 * 48));
+    }
+
+    #[test]
+    fn a_copy_begins_at_a_multiple_of_16_bytes() {
+        let fits = |map: &TensorMap, x| map.fits(2, &Place::Tile([x, 0, 0, 0, 0]));
+        assert_eq!(fits(&matrix(), 2), Err(Misfit::Unaligned { first: 2, size: 4 }));
+        assert_eq!(fits(&matrix(), -1), Err(Misfit::Unaligned { first: -1, size: 4 }));
+        let bytes = TensorMap { element: Element::U8, mode: Mode::Tiled([16, 3, 1, 1, 1]), ..matrix() };
+        assert_eq!(fits(&bytes, 8), Err(Misfit::Unaligned { first: 8, size: 1 }));
+        assert_eq!(fits(&bytes, -16), Ok(()));
+        let text = Misfit::Unaligned { first: 2, size: 4 }.to_string();
+        assert!(text.contains("2, times 4 bytes") && text.contains("multiple of 4"), "{text}");
+    }
+
+    #[test]
+    fn stores_write_whole_units_of_16_bytes() {
+        let tails = |map: &TensorMap, x| -> Vec<_> {
+            map.rows(&Place::Tile([x, 0, 0, 0, 0])).map(|row| (row.inside, row.tail)).collect()
+        };
+        assert_eq!(tails(&matrix(), 8), vec![(0..8, 8); 3]);
+        assert_eq!(tails(&matrix(), 4), vec![(0..16, 0); 3]);
+        assert_eq!(tails(&matrix(), 12), vec![(0..0, 0); 3]);
+    }
+
+    /// As in `NC/8DHWC8`: width, groups of channels, images.
+    #[test]
+    fn one_group_of_interleaved_channels_is_taken() {
+        let map = TensorMap {
+            element: Element::F16,
+            rank: 3,
+            mode: Mode::Tiled([8, 4, 2, 1, 1]),
+            extents: [6, 3, 2, 1, 1],
+            strides: [96, 288, 0, 0],
+            steps: [2, 1, 1, 1, 1],
+            interleave: Interleave::Bytes16,
+            swizzle: Swizzle::Bytes32,
+            ..matrix()
+        };
+        let place = Place::Tile([-1, 2, 0, 0, 0]);
+        assert_eq!(map.fits(3, &place), Ok(()));
+        let found: Vec<_> = map.rows(&place).map(|row| (row.shared, row.inside, row.global)).collect();
+        let of = |image: u64| {
+            let at = move |w: u64| 0x1000 + 16 * w + 96 * 2 + 288 * image;
+            [(0..0, 0x1000), (0..16, at(1)), (0..16, at(3)), (0..16, at(5))]
+        };
+        let expected: Vec<_> =
+            (0..2).flat_map(of).enumerate().map(|(i, (r, g))| (16 * i as u64, r, g)).collect();
+        assert_eq!((found, map.box_bytes(&place)), (expected, 128));
+        assert_eq!(map.fits(3, &Place::Rows([0; 5])), Err(Misfit::Box));
     }
 
     #[test]
@@ -463,16 +549,19 @@ mod tests {
     }
 
     #[test]
-    fn subnormal_numbers_are_flushed_where_the_map_says_so() {
-        let numbers = [1.0, f32::MIN_POSITIVE, f32::from_bits(0x007f_ffff), f32::from_bits(0x8000_0001)];
-        let mut bytes: Vec<u8> = numbers.iter().flat_map(|number: &f32| number.to_le_bytes()).collect();
-        let before = bytes.clone();
-        matrix().convert(&mut bytes);
-        assert_eq!(bytes, before);
-        TensorMap { element: Element::F32Ftz, ..matrix() }.convert(&mut bytes);
-        let after: Vec<u32> =
-            bytes.chunks(4).map(|number| u32::from_le_bytes(number.try_into().unwrap())).collect();
-        assert_eq!(after, [1f32.to_bits(), 0x0080_0000, 0, 0x8000_0000]);
+    fn tf32_is_rounded() {
+        let convert = |element, numbers: [u32; 6]| {
+            let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+            TensorMap { element, ..matrix() }.convert(&mut bytes);
+            let numbers = bytes.chunks(4).map(|number| u32::from_le_bytes(number.try_into().unwrap()));
+            numbers.collect::<Vec<u32>>()
+        };
+        // From the record of an H100.
+        let numbers = [0xac68_b9c6, 0x0e31_4015, 0x807f_ffff, 0x0000_0001, 0xff80_70b1, 0xff80_0000];
+        let rounded = [0xac68_c000, 0x0e31_4000, 0x8080_0000, 0, 0x7fff_e000, 0xff80_0000];
+        assert_eq!(convert(Element::F32Ftz, numbers), numbers);
+        assert_eq!(convert(Element::Tf32, numbers), rounded);
+        assert_eq!(convert(Element::Tf32Ftz, numbers), rounded);
     }
 
     #[test]
@@ -484,7 +573,11 @@ mod tests {
             (matrix(), 3, Misfit::Rank(2)),
             (image, 2, Misfit::Mode),
             (TensorMap { mode: wide, ..matrix() }, 2, Misfit::Mode),
-            (TensorMap { interleave: Interleave::Bytes16, ..matrix() }, 2, Misfit::Interleaved),
+            (
+                TensorMap { interleave: Interleave::Bytes16, element: Element::U4Align8, ..matrix() },
+                2,
+                Misfit::Interleaved,
+            ),
         ] {
             assert_eq!(map.fits(rank, &place), Err(why));
         }

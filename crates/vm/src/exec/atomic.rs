@@ -299,18 +299,27 @@ impl Gang<'_> {
     }
 }
 
-/// Combines the elements in `bytes` bytes at `from` into those at `to`, each by one atomic update.
+/// Combines the elements in `bytes` bytes at `from` into those at `to`, each by one atomic update. `special` gives the
+/// results that are not those of the operation.
 ///
 /// # Safety
 /// Both pointers must be valid for `bytes` bytes and aligned to an element.
-pub(super) unsafe fn reduce_elements(reduction: &ir::Reduction, from: *const u8, to: *mut u8, bytes: usize) {
+pub(super) unsafe fn reduce_elements(
+    reduction: &ir::Reduction,
+    from: *const u8,
+    to: *mut u8,
+    bytes: usize,
+    special: impl Fn(u64, u64) -> Option<u64>,
+) {
     let &ir::Reduction { op, ty, flush } = reduction;
     let (update, size) = (Update::new(op, ty, flush), ty.bytes());
     for offset in (0..bytes).step_by(size as usize) {
         // SAFETY: the caller's promise.
         unsafe {
             let a = read(from.add(offset).cast_mut(), size, false);
-            update_atomically(to.add(offset), size, |old| update.apply(old, a, 0));
+            update_atomically(to.add(offset), size, |old| {
+                special(old, a).unwrap_or_else(|| update.apply(old, a, 0))
+            });
         }
     }
 }

@@ -7,11 +7,11 @@
 
 use diag::Span;
 use ir::{MbarrierOp, TensorKind, TensorMapCopy, TensorMapReplace};
-use isa::{Space, Type, Validity};
+use isa::{Space, Validity};
 use machine::mask::{Mask, WARP_LANES};
 use machine::memory::{rank_of_address, resolve};
 use machine::{Fault, FaultKind};
-use sem::tensormap::{BYTES, Field, Place, Row, TensorMap};
+use sem::tensormap::{BYTES, Elements, Field, Place, Row, TensorMap};
 use sem::validity::is_found;
 
 use super::access::Request;
@@ -48,8 +48,8 @@ struct Transfer<'a> {
     op: &'a TensorOp,
     map: TensorMap,
     place: Place,
-    /// Element type of a reduction.
-    ty: Option<Type>,
+    /// How a reduction computes.
+    elements: Option<Elements>,
     lane: usize,
     span: Span,
 }
@@ -66,11 +66,11 @@ impl Gang<'_> {
     ) -> Step {
         for lane in active.mask {
             let (map, place) = self.tensor(op, active, lane, span)?;
-            let ty = map
+            let elements = map
                 .fits_instruction(&op.picks, &place)
                 .map_err(|misfit| self.map_fault(span, lane, &misfit.to_string()))?;
             let at = self.lane_addresses(&op.shared, active)(lane);
-            let transfer = Transfer { op, map, place, ty, lane, span };
+            let transfer = Transfer { op, map, place, elements, lane, span };
             if op.kind != TensorKind::Load {
                 self.store_box(&transfer, shared, at)?;
                 continue;
@@ -200,7 +200,7 @@ impl Gang<'_> {
             unsafe {
                 let bytes = line.bytes();
                 if row.inside.len() < length {
-                    std::ptr::write_bytes(bytes, map.fill_byte(), length);
+                    map.fill(std::slice::from_raw_parts_mut(bytes, length));
                 }
                 if !row.inside.is_empty() {
                     let from = self.line_region(transfer, shared, &row, false, &mut last)?;
@@ -218,11 +218,26 @@ impl Gang<'_> {
         Ok(is_reported)
     }
 
+    /// The row as a store or a reduction writes it: whole units of 16 bytes, as far as the tensor's memory goes. (That
+    /// of a GPU goes on to the next multiple of 256 bytes.)
+    fn with_tail(&self, map: &TensorMap, row: Row) -> Row {
+        if row.tail == 0 || row.inside.is_empty() {
+            return row;
+        }
+        let end = row.global.wrapping_add(row.inside.len() as u64);
+        let allocation = self.launch.allocation(end.wrapping_sub(1));
+        let room =
+            allocation.map_or(0, |allocation| (allocation.base + allocation.bytes).saturating_sub(end));
+        let tail = room.min(row.tail as u64) as usize / map.element_bytes().max(1) * map.element_bytes();
+        Row { inside: row.inside.start..row.inside.end + tail, ..row }
+    }
+
     fn store_box(&self, transfer: &Transfer, shared: &Shared, at: u64) -> Step {
         let map = &transfer.map;
         let region = self.box_region(transfer, shared, at, false)?;
         let (mut line, mut last, copy) = (Line::new(map), None, self.registers.helpers().copy);
         for row in map.rows(&transfer.place).filter(|row| !row.inside.is_empty()) {
+            let row = self.with_tail(map, row);
             let to = self.line_region(transfer, shared, &row, true, &mut last)?;
             // SAFETY: the line has room for a row. The regions hold the box and the row's part inside the tensor. The
             // tensor's elements are aligned, because its address and its strides are.
@@ -232,11 +247,12 @@ impl Gang<'_> {
                     std::ptr::copy_nonoverlapping(region.at(place), bytes.add(part.start), part.len());
                 });
                 let (from, count) = (bytes.add(row.inside.start), row.inside.len());
-                match (transfer.op.kind, transfer.ty) {
-                    (TensorKind::Reduce(op), Some(ty)) => {
-                        // Like those of `red`, additions of f32 in global memory flush subnormals.
-                        let reduction = ir::Reduction { op, ty, flush: ty == Type::F32 };
-                        reduce_elements(&reduction, from, to, count);
+                match (transfer.op.kind, transfer.elements) {
+                    (TensorKind::Reduce(op), Some(elements)) => {
+                        let reduction = ir::Reduction { op, ty: elements.ty, flush: elements.flush };
+                        reduce_elements(&reduction, from, to, count, |old, new| {
+                            elements.nan_of_sum(old, new)
+                        });
                     }
                     _ => copy(to, from, count),
                 }
@@ -341,6 +357,7 @@ impl Gang<'_> {
             for rank in blocks {
                 let start = at.map_or(0, |(space, at)| self.in_block(at, space, rank));
                 for row in map.rows(&place) {
+                    let row = if op.kind == TensorKind::Load { row } else { self.with_tail(&map, row) };
                     map.each_piece(start.wrapping_add(row.shared), |part, to| {
                         let inside = part.start.max(row.inside.start)..part.end.min(row.inside.end);
                         match at {
