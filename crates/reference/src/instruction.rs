@@ -163,6 +163,7 @@ impl Cpu<'_, '_> {
             Effect::CpAsyncGroup => self.copy_group(i),
             Effect::CpAsyncBulk => self.copy_bulk(i)?,
             Effect::CopyTensor => self.copy_tensor(i)?,
+            Effect::Prefetch if i.operands.iter().any(|o| matches!(o, Operand::Tensor(_))) => self.copy_tensor(i)?,
             Effect::TensorMapReplace => self.tensor_map_replace(i)?,
             Effect::TensorMapCopy => self.tensor_map_copy(i)?,
             Effect::TensorMma => self.tensor_multiply(i)?,

@@ -25,7 +25,7 @@ impl Cpu<'_, '_> {
         Ok(bytes)
     }
 
-    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
+    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`, `cp.async.bulk.prefetch.tensor`, which copies nothing
     pub fn copy_tensor(&mut self, i: &Instruction) -> Step {
         let tensor = i.operands.iter().find_map(|operand| match operand {
             Operand::Tensor(tensor) => Some(&**tensor),

@@ -64,7 +64,7 @@ impl Lowering<'_> {
         self.push(guard, CopyBulk { dst, src, size, mbarrier, mask, ends, report, reduction });
     }
 
-    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
+    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`, `cp.async.bulk.prefetch.tensor`
     pub(super) fn copy_tensor(&mut self, i: &Instruction) {
         let guard = self.guard(i);
         self.block().may_spin = true;
@@ -77,7 +77,7 @@ impl Lowering<'_> {
         // space.
         let space = i.picks.space_of(if kind == TensorKind::Load { 0 } else { 1 });
         let mut others = i.operands.iter().filter(|operand| matches!(operand, Operand::Address(..)));
-        let Some(shared) = others.next().map(|operand| self.address(operand, space)) else { return };
+        let shared = others.next().map(|operand| self.address(operand, space));
         let mbarrier = others.next().map(|operand| self.address(operand, space));
         let coordinates = tensor.coordinates.iter().map(|part| self.source(part, Type::B32)).collect();
         let offsets = match self.named(i, "offsets") {
@@ -86,7 +86,7 @@ impl Lowering<'_> {
         };
         let blocks = self.blocks(i);
         let map = self.address(&tensor.map, Space::Generic);
-        let picks = i.picks;
+        let (picks, shared) = (i.picks, shared.unwrap_or(map));
         let op = TensorOp { kind, picks, map, shared, coordinates, offsets, mbarrier, blocks };
         self.push(guard, op);
     }
@@ -250,6 +250,7 @@ fn tensor_kind(i: &Instruction) -> TensorKind {
     match atomic_op(i) {
         Some(op) => TensorKind::Reduce(op),
         None if i.picks.has(Mod::BulkGroup) => TensorKind::Store,
+        None if i.picks.has(Mod::Prefetch) => TensorKind::Prefetch,
         None => TensorKind::Load,
     }
 }

@@ -138,15 +138,18 @@ pub enum TensorKind {
     Store,
     /// From shared to global memory; each element is combined with the one in memory.
     Reduce(AtomicOp),
+    /// Nothing is copied, but the map and the coordinates must fit.
+    Prefetch,
 }
 
-/// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`. `picks` define the operation.
+/// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor` and `cp.async.bulk.prefetch.tensor`. `picks` define the
+/// operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorOp<S = Slot, A = Address> {
     pub kind: TensorKind,
     pub picks: Picks,
     pub map: A,
-    /// Address of the box in shared memory.
+    /// Address of the box in shared memory; of a prefetch, which has none, that of the map.
     pub shared: A,
     /// Coordinates of the first element, innermost dimension first.
     pub coordinates: SmallVec<[S; 4]>,
@@ -187,6 +190,7 @@ impl<S: Copy, A: Copy> TensorOp<S, A> {
             semantics,
             multicast: if matches!(start, Start::Box(_)) { multicast } else { None },
         };
+        let map = Access::new(AccessKind::Load, &self.map, Extent::Bytes(TENSOR_MAP_BYTES), weak);
         let (tensor, shared) = (Start::Tensor, Start::Box(self.shared));
         let (read, written) = match self.kind {
             TensorKind::Load => (tensor, access(AccessKind::CopyWrite, shared, weak)),
@@ -196,8 +200,8 @@ impl<S: Copy, A: Copy> TensorOp<S, A> {
                 let relaxed = Semantics::new(Order::Relaxed, Scope::Gpu);
                 (shared, access(AccessKind::CopyReduce, tensor, relaxed))
             }
+            TensorKind::Prefetch => return smallvec![map],
         };
-        let map = Access::new(AccessKind::Load, &self.map, Extent::Bytes(TENSOR_MAP_BYTES), weak);
         let mut all = smallvec![map, access(AccessKind::CopyRead, read, weak), written];
         all.extend(self.mbarrier.as_ref().map(|address| Access { multicast, ..completion(address) }));
         all

@@ -1,4 +1,5 @@
-//! Copies of boxes of tensors on both engines: random maps against a model, clusters, maps that kernels make, and what faults.
+//! Copies of boxes of tensors on both engines: random maps against a model, clusters, maps that kernels make, what faults, and what
+//! an H100 answered.
 
 mod faults;
 #[cfg(not(target_family = "wasm"))]

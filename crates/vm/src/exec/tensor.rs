@@ -55,7 +55,7 @@ struct Transfer<'a> {
 }
 
 impl Gang<'_> {
-    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
+    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`, `cp.async.bulk.prefetch.tensor`
     #[inline(never)]
     pub(super) fn copy_tensor(
         &mut self,
@@ -69,6 +69,9 @@ impl Gang<'_> {
             let elements = map
                 .fits_instruction(&op.picks, &place)
                 .map_err(|misfit| self.map_fault(span, lane, &misfit.to_string()))?;
+            if op.kind == TensorKind::Prefetch {
+                continue;
+            }
             let at = self.lane_addresses(&op.shared, active)(lane);
             let transfer = Transfer { op, map, place, elements, lane, span };
             if op.kind != TensorKind::Load {
