@@ -4,6 +4,7 @@
 //! instruction completely.
 #![forbid(unsafe_code)]
 
+mod addition;
 pub mod enumerate;
 mod field;
 mod form;
@@ -25,6 +26,7 @@ pub mod texture;
 mod types;
 mod validity;
 
+pub use addition::Addition;
 pub use form::{
     Access, Action, CarryFlag, Choice, Condition, Consequence, Effect, Elements, Fault, Form, FormId,
     OperandKind, OperandSpec, OperandType, Presence, Rule, Second, Slot, Token,

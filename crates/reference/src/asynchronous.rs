@@ -4,7 +4,7 @@
 //! that reads the destination too early finds the old contents. Bulk copies are done at once.
 
 use check::module::{Instruction, Operand};
-use isa::{Effect, Mod, OperandKind, Space, Type, Validity};
+use isa::{Addition, Effect, Mod, OperandKind, Space, Type, Validity};
 use machine::{FaultKind, NEEDS_CLUSTER, map_shared, rank_of_address, shared_object, shared_rank};
 
 use crate::Step;
@@ -226,8 +226,8 @@ impl Cpu<'_, '_> {
             let ty = i.picks.ty(0);
             let old = self.read_bytes(to, size)?;
             for (new, old) in data.chunks_mut(ty.bytes() as usize).zip(old.chunks(ty.bytes() as usize)) {
-                // An H100 keeps subnormals here.
-                let result = combine(operation, ty, false, number(old), number(new), 0);
+                let addition = Self::addition(to, Addition::Bulk);
+                let result = combine(operation, ty, addition, number(old), number(new), 0);
                 new.copy_from_slice(&result.to_le_bytes()[..new.len()]);
             }
         } else if let Some(mask) = mask
@@ -295,7 +295,7 @@ impl Cpu<'_, '_> {
         }
         if let Some(operation) = operation(&i.picks) {
             let old = self.load(to, bytes as u64)?;
-            let new = combine(operation, ty, false, old, number(&data), 0);
+            let new = combine(operation, ty, Addition::Shared, old, number(&data), 0);
             data = new.to_le_bytes()[..bytes].to_vec();
         }
         self.write(to, &data)?;

@@ -1,16 +1,15 @@
 //! `atom` and `red` (PTX ISA, "atom", "red"). One thread runs at a time, so every access is atomic.
 
 use check::module::{Instruction, Operand};
-use isa::{Mod, Opcode, Picks, Space, Type};
+use isa::{Addition, Mod, Opcode, Picks, Space, Type};
 use machine::FaultKind;
 
 use crate::Step;
 use crate::memory::Address;
 use crate::thread::Cpu;
 
-/// The new value in memory after an operation on `old` with the operands `a` and `b`; `global`: additions are those of
-/// global memory.
-pub(crate) fn combine(operation: Mod, ty: Type, global: bool, old: u128, a: u128, b: u128) -> u128 {
+/// The new value in memory after an operation on `old` with the operands `a` and `b`.
+pub(crate) fn combine(operation: Mod, ty: Type, addition: Addition, old: u128, a: u128, b: u128) -> u128 {
     let mask = if ty.bits() >= 128 { u128::MAX } else { (1 << ty.bits()) - 1 };
     // Sign extension; only for types of at most 64 bits.
     let signed = |value: u128| {
@@ -20,7 +19,7 @@ pub(crate) fn combine(operation: Mod, ty: Type, global: bool, old: u128, a: u128
     if ty.is_float() && matches!(operation, Mod::Add | Mod::Min | Mod::Max) {
         let (picks, operands) = (Picks::new(&[ty], &[]), [old as u64, a as u64]);
         let new = match operation {
-            Mod::Add => sem::float::atomic_add(ty, global, old as u64, a as u64),
+            Mod::Add => sem::float::add_to_memory(addition, ty, old as u64, a as u64),
             Mod::Min => sem::float::min(&picks, &operands)[0],
             _ => sem::float::max(&picks, &operands)[0],
         };
@@ -93,9 +92,9 @@ pub(crate) fn operation(picks: &Picks) -> Option<Mod> {
 }
 
 impl Cpu<'_, '_> {
-    /// Whether an addition there is that of global memory.
-    pub fn adds_globally(address: Address) -> bool {
-        Self::resolve(address).0 != Space::Shared
+    /// How an addition there adds that would be `global` in global memory.
+    pub fn addition(address: Address, global: Addition) -> Addition {
+        if Self::resolve(address).0 == Space::Shared { Addition::Shared } else { global }
     }
 
     pub fn atomic(&mut self, i: &Instruction) -> Step {
@@ -131,7 +130,7 @@ impl Cpu<'_, '_> {
         for (index, a) in sources.into_iter().enumerate() {
             let address = address.offset(index as u64 * bytes);
             let old = self.load(address, bytes)?;
-            let new = combine(operation, ty, Self::adds_globally(address), old, a, b);
+            let new = combine(operation, ty, Self::addition(address, Addition::Global), old, a, b);
             self.store(address, bytes, new)?;
             results.push(old);
         }

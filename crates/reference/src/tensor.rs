@@ -147,10 +147,8 @@ impl Cpu<'_, '_> {
                 })?;
                 let size = elements.ty.bytes() as usize;
                 for (new, old) in data.chunks_mut(size).zip(old.chunks(size)) {
-                    let (old, number) = (number(old), number(new));
-                    let nan = elements.nan_of_sum(old as u64, number as u64).map(u128::from);
-                    let Elements { ty, flush } = elements;
-                    let result = nan.unwrap_or_else(|| combine(operation, ty, flush, old, number, 0));
+                    let Elements { ty, addition } = elements;
+                    let result = combine(operation, ty, addition, number(old), number(new), 0);
                     new.copy_from_slice(&result.to_le_bytes()[..size]);
                 }
             }

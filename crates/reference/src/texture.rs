@@ -3,7 +3,7 @@
 
 use check::module::{AddressBase, Instruction, Operand};
 use isa::texture::{Geometry, elements};
-use isa::{Access, Opaque, OperandKind, Type};
+use isa::{Access, Addition, Opaque, OperandKind, Type};
 use machine::{FaultKind, HandleFault, missed};
 use sem::texture::{Fetch, Lookup, SurfaceAccess, SurfacePlace, TEXEL_BYTES};
 
@@ -156,7 +156,7 @@ impl Cpu<'_, '_> {
         if let Some(operation) = operation(&i.picks) {
             let Some(ty) = access.reduced(image) else { return Ok(()) };
             launch.read_global(at, &mut data).map_err(failed)?;
-            let new = combine(operation, ty, false, number(&data), operands[0].into(), 0);
+            let new = combine(operation, ty, Addition::Global, number(&data), operands[0].into(), 0);
             data.copy_from_slice(&new.to_le_bytes()[..size]);
         } else if access.formatted {
             let words: Vec<u32> = operands.iter().map(|&operand| operand as u32).collect();

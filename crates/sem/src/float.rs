@@ -9,7 +9,7 @@ use crate::compare::{MinMax, min_max_float};
 use crate::format::{F64, F64_UPPER, Format};
 use crate::operands::{Sources, each_lane, one};
 use crate::round::{Clamp, Mode, clamp};
-use isa::{Mod, Picks, Type};
+use isa::{Addition, Mod, Picks, Type};
 use std::cmp::Ordering;
 
 /// The rounding (to nearest even by default), flushing and clamping that the modifiers select.
@@ -50,14 +50,12 @@ pub fn add(picks: &Picks, s: &[u64]) -> [u64; 2] {
     float(picks, s, |f, mode, [a, b]| arith::add(f, mode, a, b))
 }
 
-/// The addition of `atom` and `red` to what memory holds, as an H100 has it. That of global memory flushes subnormals in
-/// `.f32`, and returns an `.f64` NaN as it is, a rather than the old value; that of shared memory is an `add`, whose second
-/// operand is the old value.
-pub fn atomic_add(ty: Type, global: bool, old: u64, a: u64) -> u64 {
-    match ty {
-        Type::F64 if global && F64.is_nan(a) => a,
-        Type::F64 if global && F64.is_nan(old) => old,
-        Type::F32 if global => add(&Picks::new(&[ty], &[Mod::Rn, Mod::Ftz]), &[a, old])[0],
+/// `add` to what memory holds.
+pub fn add_to_memory(addition: Addition, ty: Type, old: u64, a: u64) -> u64 {
+    match (ty, addition) {
+        (Type::F64, Addition::Global | Addition::Bulk) if F64.is_nan(a) => a,
+        (Type::F64, Addition::Global | Addition::Bulk) if F64.is_nan(old) => old,
+        (Type::F32, Addition::Global) => add(&Picks::new(&[ty], &[Mod::Rn, Mod::Ftz]), &[a, old])[0],
         _ => add(&Picks::new(&[ty], &[Mod::Rn]), &[a, old])[0],
     }
 }

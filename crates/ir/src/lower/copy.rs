@@ -1,7 +1,7 @@
 //! Asynchronous copies and the mbarrier objects that track them.
 
 use check::module::{Instruction, Operand};
-use isa::{Effect, Mod, Opcode, OperandKind, Space, Type, Validity};
+use isa::{Addition, Effect, Mod, Opcode, OperandKind, Space, Type, Validity};
 use smallvec::SmallVec;
 
 use super::Lowering;
@@ -58,8 +58,8 @@ impl Lowering<'_> {
         };
         let [left, right] = ["left", "right"].map(|name| self.named(i, name));
         let ends = left.zip(right).map(|(left, right)| [left, right].map(|end| self.source(end, Type::U32)));
-        // An H100 keeps subnormals here.
-        let reduction = atomic_op(i).map(|op| Reduction { op, ty: i.picks.ty(0), flush: false });
+        let addition = if dst.space == Space::Shared { Addition::Shared } else { Addition::Bulk };
+        let reduction = atomic_op(i).map(|op| Reduction { op, ty: i.picks.ty(0), addition });
         let report = Validity::of(&i.picks);
         self.push(guard, CopyBulk { dst, src, size, mbarrier, mask, ends, report, reduction });
     }
@@ -146,7 +146,7 @@ impl Lowering<'_> {
             one => std::slice::from_ref(one),
         };
         let src = parts.iter().map(|part| self.source(part, ty)).collect();
-        let reduction = atomic_op(i).map(|op| Reduction { op, ty, flush: false });
+        let reduction = atomic_op(i).map(|op| Reduction { op, ty, addition: Addition::Shared });
         self.push(guard, StoreAsync { address, src, bytes: ty.bytes(), reduction, mbarrier });
     }
 

@@ -1,7 +1,7 @@
 //! Loads, stores and atomics.
 
 use check::module::{Instruction, Operand, RegId};
-use isa::{Action, FORMS, Mod, Opcode, Picks, Space, Type};
+use isa::{Action, Addition, FORMS, Mod, Opcode, Picks, Space, Type};
 use smallvec::{SmallVec, smallvec};
 
 use super::Lowering;
@@ -141,11 +141,11 @@ impl Lowering<'_> {
             _ => None,
         };
         // For a generic address, this is decided at run time.
-        let global = !matches!(address.space, Space::Shared);
+        let addition = if address.space == Space::Shared { Addition::Shared } else { Addition::Global };
         self.wide_destination(guard, register, ty, |dst| Atomic {
             op,
             ty,
-            global,
+            addition,
             address,
             vector: 0,
             dst,
@@ -188,8 +188,8 @@ impl Lowering<'_> {
             let offset = address.offset + i as i64 * i64::from(ty.bytes());
             let address = Address { base, offset, ..address };
             let vector = if i == 0 { ty.bytes() * sources.len() as u32 } else { 0 };
-            let (dst, b) = (old, None);
-            self.push(guard, Atomic { op, ty, global: true, address, vector, dst, a, b, semantics });
+            let (dst, b, addition) = (old, None, Addition::Global);
+            self.push(guard, Atomic { op, ty, addition, address, vector, dst, a, b, semantics });
             results.extend(register.zip(old));
         }
         for (dst, src) in results {

@@ -1,7 +1,7 @@
 //! `atom` and `red`.
 #![allow(missing_docs)] // fields are the operands of the manual
 
-use isa::Type;
+use isa::{Addition, Type};
 use smallvec::smallvec;
 
 use super::{Access, AccessKind, Accesses, Extent};
@@ -29,9 +29,8 @@ pub enum AtomicOp {
 pub struct Atomic<S = Slot, A = Address> {
     pub op: AtomicOp,
     pub ty: Type,
-    /// Additions are those of global memory, unless the address (which may be generic) lies in shared memory: they differ
-    /// in NaNs and subnormals.
-    pub global: bool,
+    /// How it adds, unless the address (which may be generic) lies in shared memory.
+    pub addition: Addition,
     pub address: A,
     /// For the first element of a vector, the bytes of the vector; 0 otherwise. A vector is aligned as a whole and
     /// lies in global memory.
@@ -46,10 +45,10 @@ pub struct Atomic<S = Slot, A = Address> {
 
 impl<S: Copy, A: Copy> Atomic<S, A> {
     pub(super) fn map<M: MapOperands<S, A>>(&self, to: &mut M) -> Atomic<M::Slot, M::Address> {
-        let Atomic { op, ty, global, vector, semantics, .. } = *self;
+        let Atomic { op, ty, addition, vector, semantics, .. } = *self;
         let address = to.address(self.address);
         let (a, b) = (to.source(self.a), self.b.map(|b| to.source(b)));
-        Atomic { op, ty, global, address, vector, a, b, dst: to.maybe_result(self.dst), semantics }
+        Atomic { op, ty, addition, address, vector, a, b, dst: to.maybe_result(self.dst), semantics }
     }
 
     pub(super) fn accesses(&self) -> Accesses<S, A> {

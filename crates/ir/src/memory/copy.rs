@@ -1,7 +1,7 @@
 //! Asynchronous copies and stores, and tensor maps.
 #![allow(missing_docs)] // fields are the operands of the manual
 
-use isa::{Picks, Type, Validity};
+use isa::{Addition, Picks, Type, Validity};
 use smallvec::{SmallVec, smallvec};
 
 use super::mbarrier::completion;
@@ -67,8 +67,7 @@ pub enum BulkMask<S = Slot> {
 pub struct Reduction {
     pub op: AtomicOp,
     pub ty: Type,
-    /// Additions flush subnormal operands and results to zeros of the same sign.
-    pub flush: bool,
+    pub addition: Addition,
 }
 
 /// `cp.async.bulk` and `cp.reduce.async.bulk`: copies `size` bytes and then completes them on the mbarrier object.

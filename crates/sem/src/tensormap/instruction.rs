@@ -1,6 +1,6 @@
 //! The requirements of an instruction's modifiers on a map.
 
-use isa::{Mod, Picks, Type, tensor_dimensions};
+use isa::{Addition, Mod, Picks, Type, tensor_dimensions};
 
 use super::columns::Wide;
 use super::layout::Field;
@@ -33,17 +33,8 @@ impl Place {
 pub struct Elements {
     /// The element type.
     pub ty: Type,
-    /// Subnormal numbers are flushed to zero: those of the `.ftz` types, unlike with `red`.
-    pub flush: bool,
-}
-
-impl Elements {
-    /// The sum of a NaN of `.f64` in the tensor and another number, or of a number and a NaN: the NaN as it is, and
-    /// that of shared memory of two. `None` if neither is one. (Of other types every NaN gives the same.)
-    pub fn nan_of_sum(self, old: u64, new: u64) -> Option<u64> {
-        let is_nan = |bits: &u64| f64::from_bits(*bits).is_nan();
-        (self.ty == Type::F64).then(|| [new, old].into_iter().find(is_nan)).flatten()
-    }
+    /// The `.ftz` types flush subnormals, unlike `.f32`.
+    pub addition: Addition,
 }
 
 impl TensorMap {
@@ -83,7 +74,8 @@ impl TensorMap {
                 };
             }
         };
-        Ok(Some(Elements { ty, flush: matches!(self.element, F32Ftz | Tf32Ftz) }))
+        let flushes = matches!(self.element, F32Ftz | Tf32Ftz);
+        Ok(Some(Elements { ty, addition: if flushes { Addition::Global } else { Addition::Bulk } }))
     }
 }
 

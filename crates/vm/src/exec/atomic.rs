@@ -15,11 +15,12 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use diag::Span;
 use ir::{AtomicOp, Width};
-use isa::{Picks, Space, Type};
+use isa::{Addition, Picks, Space, Type};
 use lanes::Helpers;
 use machine::FaultKind;
 use machine::mask::{GANG_LANES, Mask, WARP_LANES};
 use machine::memory::resolve;
+use sem::float::add_to_memory;
 
 use super::access::{Request, Resolved};
 use super::addresses::{Addresses, Each, ROOM, Region, address_of};
@@ -149,7 +150,7 @@ impl Gang<'_> {
             && even.affine.is_uniform()
         {
             self.take_operands(op, active, &mut operands);
-            let update = Update::new(op.op, op.ty, op.global && !own);
+            let update = Update::of(op, own);
             // SAFETY: the region holds the element, which is aligned.
             unsafe { update.one_element(&mut operands, active, region.at(even.affine.base)) };
             self.write_old_values(op, active, &operands);
@@ -172,7 +173,7 @@ impl Gang<'_> {
             });
         }
         self.take_operands(op, active, &mut operands);
-        let update = Update::new(op.op, op.ty, op.global && !own);
+        let update = Update::of(op, own);
         // SAFETY: the region holds the elements of all active lanes, which are aligned.
         unsafe {
             match op.ty.bytes() {
@@ -228,7 +229,7 @@ impl Gang<'_> {
             let at = unsafe { transfer.at(lane) };
             operands.offsets[lane] = at.addr().wrapping_sub(region.storage.addr()) as u64;
         }
-        let update = Update::new(op.op, op.ty, op.global && !own);
+        let update = Update::of(op, own);
         // SAFETY: as above; elements are aligned.
         unsafe {
             match op.ty.bytes() {
@@ -262,7 +263,7 @@ impl Gang<'_> {
         addresses: &Addresses,
     ) -> Step {
         let bytes = op.ty.bytes();
-        let [update, update_own] = [op.global, false].map(|global| Update::new(op.op, op.ty, global));
+        let [update, update_own] = [false, true].map(|own| Update::of(op, own));
         // The destination may be one of the sources, so old values are written to it only after all lanes are done.
         let old_values = self.registers.scratch(1);
         // Only this host thread accesses shared memory.
@@ -299,27 +300,18 @@ impl Gang<'_> {
     }
 }
 
-/// Combines the elements in `bytes` bytes at `from` into those at `to`, each by one atomic update. `special` gives the
-/// results that are not those of the operation.
+/// Combines the elements in `bytes` bytes at `from` into those at `to`, each by one atomic update.
 ///
 /// # Safety
 /// Both pointers must be valid for `bytes` bytes and aligned to an element.
-pub(super) unsafe fn reduce_elements(
-    reduction: &ir::Reduction,
-    from: *const u8,
-    to: *mut u8,
-    bytes: usize,
-    special: impl Fn(u64, u64) -> Option<u64>,
-) {
-    let &ir::Reduction { op, ty, flush } = reduction;
-    let (update, size) = (Update::new(op, ty, flush), ty.bytes());
+pub(super) unsafe fn reduce_elements(reduction: &ir::Reduction, from: *const u8, to: *mut u8, bytes: usize) {
+    let &ir::Reduction { op, ty, addition } = reduction;
+    let (update, size) = (Update::new(op, ty, addition), ty.bytes());
     for offset in (0..bytes).step_by(size as usize) {
         // SAFETY: the caller's promise.
         unsafe {
             let a = read(from.add(offset).cast_mut(), size, false);
-            update_atomically(to.add(offset), size, |old| {
-                special(old, a).unwrap_or_else(|| update.apply(old, a, 0))
-            });
+            update_atomically(to.add(offset), size, |old| update.apply(old, a, 0));
         }
     }
 }
@@ -460,7 +452,7 @@ macro_rules! by_operation {
     ($update:ident, $each:ident) => { by_operation!($update, $each, And Or Xor Exchange CompareAndSwap Add Inc Dec Min Max) };
     ($update:ident, $each:ident, $($op:ident)*) => {
         match $update.op {
-            AtomicOp::Add if $update.ty == Type::F32 && $update.global => {
+            AtomicOp::Add if $update.flushes() => {
                 $each!(|old, a, _| $update.add_f32::<true>(old, a))
             }
             AtomicOp::Add if $update.ty == Type::F32 => $each!(|old, a, _| $update.add_f32::<false>(old, a)),
@@ -477,13 +469,17 @@ pub(super) struct Update {
     ty: Type,
     /// Type and modifiers of the floating-point minimum or maximum that the operation performs.
     picks: Picks,
-    /// An addition is that of global memory.
-    global: bool,
+    addition: Addition,
 }
 
 impl Update {
-    pub fn new(op: AtomicOp, ty: Type, global: bool) -> Update {
-        Update { op, ty, picks: Picks::new(&[ty], &[]), global }
+    pub fn new(op: AtomicOp, ty: Type, addition: Addition) -> Update {
+        Update { op, ty, picks: Picks::new(&[ty], &[]), addition }
+    }
+
+    /// That of an atomic operation; `own`: on the shared memory of the block.
+    fn of(atomic: &Atomic, own: bool) -> Update {
+        Update::new(atomic.op, atomic.ty, if own { Addition::Shared } else { atomic.addition })
     }
 
     /// Applies the operation of each active lane, in ascending order.
@@ -573,10 +569,10 @@ impl Update {
     pub fn apply(&self, old: u64, a: u64, b: u64) -> u64 {
         if self.ty.is_float() {
             match self.op {
-                AtomicOp::Add if self.ty == Type::F32 && self.global => return self.add_f32::<true>(old, a),
+                AtomicOp::Add if self.flushes() => return self.add_f32::<true>(old, a),
                 AtomicOp::Add if self.ty == Type::F32 => return self.add_f32::<false>(old, a),
                 AtomicOp::Add if self.ty == Type::F64 => return self.add_f64(old, a),
-                AtomicOp::Add => return sem::float::atomic_add(self.ty, self.global, old, a),
+                AtomicOp::Add => return add_to_memory(self.addition, self.ty, old, a),
                 AtomicOp::Min => return sem::float::min(&self.picks, &[old, a])[0],
                 AtomicOp::Max => return sem::float::max(&self.picks, &[old, a])[0],
                 _ => {}
@@ -587,6 +583,11 @@ impl Update {
 }
 
 impl Update {
+    /// Whether an addition flushes subnormals.
+    fn flushes(&self) -> bool {
+        self.ty == Type::F32 && self.addition == Addition::Global
+    }
+
     /// `add.rn.f32`, with `.ftz` if `FLUSH`. NaN results, and subnormal numbers that must be flushed, are left to
     /// `sem`.
     #[inline(always)]
@@ -604,7 +605,7 @@ impl Update {
     #[cold]
     #[inline(never)]
     fn add_by_sem(&self, x: u32, y: u32) -> u64 {
-        sem::float::atomic_add(self.ty, self.global, x.into(), y.into())
+        add_to_memory(self.addition, self.ty, x.into(), y.into())
     }
 
     /// `add.rn.f64`. NaN results are left to `sem`.
@@ -612,7 +613,7 @@ impl Update {
     fn add_f64(&self, x: u64, y: u64) -> u64 {
         let sum = f64::from_bits(x) + f64::from_bits(y);
         if sum.is_nan() {
-            return sem::float::atomic_add(self.ty, self.global, x, y);
+            return add_to_memory(self.addition, self.ty, x, y);
         }
         sum.to_bits()
     }

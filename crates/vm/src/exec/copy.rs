@@ -413,7 +413,7 @@ impl Gang<'_> {
                     // SAFETY: both places hold `bytes` bytes; without ignored ends they are aligned to 16.
                     unsafe {
                         match &op.reduction {
-                            Some(reduction) => reduce_elements(reduction, from, to, bytes, |_, _| None),
+                            Some(reduction) => reduce_elements(reduction, from, to, bytes),
                             None if byte_mask & 0xffff == 0xffff => copy(to, from, bytes),
                             None => {
                                 let chosen = (0..bytes).filter(|byte| byte_mask >> (byte % 16) & 1 != 0);
@@ -529,7 +529,7 @@ impl Gang<'_> {
                     let at = at.add(i * op.bytes as usize);
                     match &op.reduction {
                         Some(reduction) => {
-                            reduce_elements(reduction, value.as_ptr(), at, op.bytes as usize, |_, _| None);
+                            reduce_elements(reduction, value.as_ptr(), at, op.bytes as usize);
                         }
                         None => std::ptr::copy_nonoverlapping(value.as_ptr(), at, op.bytes as usize),
                     }

@@ -252,10 +252,8 @@ impl Gang<'_> {
                 let (from, count) = (bytes.add(row.inside.start), row.inside.len());
                 match (transfer.op.kind, transfer.elements) {
                     (TensorKind::Reduce(op), Some(elements)) => {
-                        let reduction = ir::Reduction { op, ty: elements.ty, flush: elements.flush };
-                        reduce_elements(&reduction, from, to, count, |old, new| {
-                            elements.nan_of_sum(old, new)
-                        });
+                        let Elements { ty, addition } = elements;
+                        reduce_elements(&ir::Reduction { op, ty, addition }, from, to, count);
                     }
                     _ => copy(to, from, count),
                 }

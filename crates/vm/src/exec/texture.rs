@@ -4,7 +4,7 @@
 
 use diag::Span;
 use ir::{AtomicOp, Width};
-use isa::{Opaque, Opcode, Picks};
+use isa::{Addition, Opaque, Opcode, Picks};
 use machine::mask::Mask;
 use machine::texture::{Bound, HandleFault};
 use machine::{Fault, FaultKind};
@@ -281,7 +281,7 @@ impl Gang<'_> {
         operand: u64,
     ) {
         let Some(ty) = access.reduced(image) else { return };
-        let update = Update::new(op, ty, false);
+        let update = Update::new(op, ty, Addition::Global);
         // SAFETY: the caller's promise.
         unsafe { update_atomically(at, ty.bytes(), |old| update.apply(old, operand, 0)) };
     }
