@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use test_utils::record::is_other_code;
+
 use crate::codegen::root;
 
 /// Options of `cargo xtask docs`.
@@ -113,7 +115,7 @@ fn oracles(root: &Path) -> Result<String, String> {
         let packed = file.ends_with(".zst");
         let bytes = if packed { zstd::decode_all(&bytes[..]).map_err(context)? } else { bytes };
         let text = String::from_utf8_lossy(&bytes);
-        for line in text.lines().skip(usize::from(packed)) {
+        for line in text.lines().skip(usize::from(packed)).filter(|line| !is_other_code(line)) {
             let row = row(line).ok_or_else(|| format!("{file}: `{line}` is of no row"))?;
             *counts.entry((format!("{oracle} ({{}} vectors)"), row)).or_default() += 1;
         }

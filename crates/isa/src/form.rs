@@ -284,6 +284,8 @@ pub enum Effect {
     Nanosleep,
     PmEvent,
     Prefetch,
+    /// `cp.async.bulk.prefetch.tensor`: copies nothing, but the map and the coordinates must fit.
+    PrefetchTensor,
     Red,
     Redux,
     Ret,

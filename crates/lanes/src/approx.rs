@@ -1,6 +1,6 @@
 //! The approximate functions of binary32 and the halves: ex2, lg2, sin, cos, tanh.
 //!
-//! `sem` returns the exact value rounded to nearest. These functions compute the value in binary64 with an error far
+//! `sem` returns the exact value rounded to nearest, of `sin` and `cos` that of the angle in turns. These functions compute the value in binary64 with an error far
 //! below [`ERROR`]. If that error could change the rounding (in one of fifty thousand results), `sem` computes the
 //! lane.
 //!
@@ -334,11 +334,9 @@ struct Circular<const COSINE: bool>;
 impl<const COSINE: bool> Function for Circular<COSINE> {
     #[inline(always)]
     fn values<P: Path, const SHORT: bool>(path: P, x: Block<f32>) -> Block<f64> {
-        /// 1 / (2 pi) in binary32.
-        const TURN: f32 = f32::from_bits(0x3e22_f983);
         let turns = |x: f32| {
             // The product is exact, and has at least 24 zeros below binary32's places; cutting it rounds toward zero.
-            let product = f64::from(x) * f64::from(TURN);
+            let product = f64::from(x) * f64::from(f32::from_bits(approx::TURN));
             let cut = f64::from_bits(product.to_bits() & !0 << (53 - 24));
             // A subnormal has fewer places, and would be rounded.
             let small = cut.abs() < f64::from(f32::MIN_POSITIVE);

@@ -9,7 +9,7 @@ use super::numbers::{Element, Numbers, load_bits, odd, store_bits, two_sum};
 use super::path::{BLOCK, Block, Parametric, Path, version_with};
 use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Rounding, Type};
-use sem::format::{F64_UPPER, Format};
+use sem::format::{F64_UPPER, Format, OUT_OF_BOUNDS};
 use sem::round::Clamp;
 
 /// Operations, as const generics take them.
@@ -91,7 +91,7 @@ impl Parametric for FmaOfHalves {
                 let x = path.fma_of_halves(source!(0), source!(1), source!(2), with.down);
                 let mut out = encoder.encode(path, x);
                 if with.out_of_bounds {
-                    let inside = |x: u32, a: u32| if a & 0x7fff == OUT_OF_BOUNDS { 0 } else { x };
+                    let inside = |x: u32, a: u32| if a & 0x7fff == OUT_OF_BOUNDS.into() { 0 } else { x };
                     out = apply2(inside, out, load_bits(args, 0, 2, i));
                     out = apply2(inside, out, load_bits(args, 1, 2, i));
                 }
@@ -119,9 +119,6 @@ enum Target {
     /// The upper word of binary64, to nearest; subnormal numbers are flushed.
     F64Upper,
 }
-
-/// The half, of either sign, that marks an element out of bounds for `fma.oob`.
-const OUT_OF_BOUNDS: u32 = 0x7ff7;
 
 /// [`Target::F64Upper`].
 #[inline(always)]

@@ -1,9 +1,10 @@
 //! What NVIDIA GPUs compute with HSETP2, as `cargo xtask record hardware --hsetp2` wrote it down in `conformance/hardware`.
 
 use std::fs;
-use std::path::Path;
 
 use sass::{Arch, Executable, Field, Instruction, Thread};
+use test_utils::record::read;
+use test_utils::root;
 
 /// The operands of one thread, in the registers of an instruction.
 struct Operands<'a> {
@@ -40,16 +41,14 @@ fn hex(text: &str) -> u128 {
 }
 
 /// Compares a record with this crate. Returns how many words were executed, and how many faulted on the GPU.
-fn replay(path: &Path) -> (usize, usize) {
-    let text = fs::File::open(path).and_then(zstd::decode_all).expect("it is compressed");
-    let text = String::from_utf8(text).expect("it is text");
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+fn replay(name: &str) -> (usize, usize) {
+    let text = read(&format!("hardware/{name}"));
     let target = name.rsplit('-').next().unwrap_or_default();
     let number = target.trim_end_matches(".txt.zst").trim_end_matches(['a', 'f']);
     let arch = Arch::parse(number).expect("a target of the file's name");
     let mut operands = Vec::new();
     let (mut executed, mut faulted) = (0, 0);
-    for line in text.lines().skip(1) {
+    for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
             ["operands", a, b, c] => operands.push((hex(a) as u32, hex(b) as u32, c == "1")),
@@ -86,14 +85,14 @@ fn replay(path: &Path) -> (usize, usize) {
 
 #[test]
 fn equal_to_what_gpus_compute() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/hardware");
+    let folder = root().join("conformance/hardware");
     let mut files = 0;
     for entry in fs::read_dir(folder).expect("there are records") {
-        let path = entry.expect("a file").path();
-        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("hsetp2-")) {
-            let (executed, faulted) = replay(&path);
-            assert!(executed > 1000, "{}: only {executed} words", path.display());
-            println!("{}: {executed} words executed, {faulted} faulted", path.display());
+        let name = entry.expect("a file").file_name().into_string().expect("a name in UTF-8");
+        if name.starts_with("hsetp2-") {
+            let (executed, faulted) = replay(&name);
+            assert!(executed > 1000, "{name}: only {executed} words");
+            println!("{name}: {executed} words executed, {faulted} faulted");
             files += 1;
         }
     }

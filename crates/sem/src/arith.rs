@@ -77,7 +77,7 @@ fn is_negative(x: Value) -> bool {
 pub(crate) fn quotient(a: Value, b: Value) -> Value {
     let negative = is_negative(a) != is_negative(b);
     match (a, b) {
-        // Its code keeps the first of two NaNs.
+        // The code that ptxas makes of `div` keeps the first of two NaNs on an H100.
         (Value::Nan(_), _) => a,
         (_, Value::Nan(_)) => b,
         (Value::Infinite { .. }, Value::Infinite { .. }) => INVALID,

@@ -44,11 +44,14 @@ pub const F16: Format = ieee(5, 10, 0x7fff);
 pub const BF16: Format = ieee(8, 7, 0x7fff);
 /// `.tf32`: binary32 with its fraction truncated to 10 bits, in a 32-bit register.
 pub const TF32: Format = Format { padding: 13, ..ieee(8, 10, 0x7fff_e000) };
+/// The NaN that tensor copies write for elements of a 16-bit format out of bounds (of wider ones in every 16 bits), and by
+/// which `fma.oob` knows them: an H100 does.
+pub const OUT_OF_BOUNDS: u16 = 0x7ff7;
 /// `.f32`: IEEE 754 binary32.
 pub const F32: Format = ieee(8, 23, 0x7fff_ffff);
 /// `.f64`: IEEE 754 binary64.
 pub const F64: Format = ieee(11, 52, 0xfff8_0000_0000_0000);
-/// The upper word of an `.f64`, the result of `rcp.approx.ftz.f64`. *Unverified*: its NaN.
+/// The upper word of an `.f64`, the result of `rcp.approx.ftz.f64`, with the NaN of an H100.
 pub const F64_UPPER: Format = Format { padding: 32, ..ieee(11, 20, 0x7fff_ffff_0000_0000) };
 /// `.e5m2`: an 8-bit format with infinities.
 pub const E5M2: Format = ieee(5, 2, 0x7f);

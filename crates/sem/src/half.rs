@@ -5,11 +5,9 @@
 pub use crate::float::{abs, add, ex2_approx, max, min, mul, neg, sub, tanh_approx};
 
 use crate::float;
+use crate::format::OUT_OF_BOUNDS;
 use crate::operands::{each_lane, low_bits, one};
 use isa::{Mod, Picks};
-
-/// The NaN that tensor copies write for out-of-bounds elements of a 16-bit format: an H100 does.
-const OUT_OF_BOUNDS: u64 = 0x7ff7;
 
 /// `fma`; with `.oob` the result is +0 where a or b is the out-of-bounds NaN, of either sign (so on an H100).
 pub fn fma(picks: &Picks, s: &[u64]) -> [u64; 2] {
@@ -18,7 +16,7 @@ pub fn fma(picks: &Picks, s: &[u64]) -> [u64; 2] {
         return one(d);
     }
     let [keep, _] = each_lane(picks.ty(0), s, |ty, lane| {
-        let out = lane.iter().take(2).any(|&x| x & 0x7fff == OUT_OF_BOUNDS);
+        let out = lane.iter().take(2).any(|&x| x & 0x7fff == OUT_OF_BOUNDS.into());
         if out { 0 } else { low_bits(u64::MAX, ty.bits()) }
     });
     one(d & keep)

@@ -37,7 +37,7 @@ pub enum Value {
 
 /// The NaN of an invalid operation (infinity - infinity, 0 * infinity, sqrt(-1)) in `.f64`.
 ///
-/// *Unverified*: ptxas folds none of these. It is the value that CUDA's headers define as the double NaN.
+/// An H100 makes it. It is the value that CUDA's headers define as the double NaN.
 pub const INVALID: Value = Value::Nan(F64.nan);
 
 /// How a result is converted to its format: the modifiers `.rnd`, `.ftz`, `.sat`, `.relu`, `.satfinite`.

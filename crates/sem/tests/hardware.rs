@@ -1,24 +1,18 @@
 //! What NVIDIA GPUs compute, as `cargo xtask record hardware` wrote it down in `conformance/hardware`: one file for each
-//! GPU that somebody recorded. Where there is none, nothing is compared, and the test says so.
+//! GPU that somebody recorded.
 
 use std::fs;
-use std::path::Path;
 
 use sem::convert;
 use sem::format::{BF16, F16, F32, F64, Format};
 use sem::round::Mode;
 use test_utils::folds::check;
+use test_utils::record::{is_other_code, read};
+use test_utils::root;
 
 /// Instructions whose results the manual leaves open within a bound.
 fn is_approximate(line: &str) -> bool {
     ["approx", "full"].iter().any(|modifier| line.split([' ', '.']).any(|word| word == *modifier))
-}
-
-/// The manual has `fma.bf16` to nearest alone. ptxas takes the other roundings, and makes code of them that computes in
-/// `.f16`, or rounds to nearest: no meaning to compare with.
-fn is_other_code(line: &str) -> bool {
-    let mnemonic = line.split(' ').next().unwrap_or_default();
-    ["fma.rm", "fma.rp", "fma.rz"].iter().any(|fma| mnemonic.starts_with(fma)) && mnemonic.contains("bf16")
 }
 
 /// Whether the recorded result of an approximate instruction is near that of `sem`. The bounds are wider than the
@@ -59,36 +53,33 @@ fn is_near(recorded: &str) -> Result<(), String> {
 
 #[test]
 fn equal_to_what_gpus_compute() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/hardware");
+    let folder = root().join("conformance/hardware");
     let shown = std::env::var("PTXVM_SHOW").map_or(40, |count| count.parse().expect("a number"));
-    let Ok(files) = fs::read_dir(folder) else {
-        println!("no GPU was recorded");
-        return;
-    };
-    for file in files {
-        let path = file.expect("a file").path();
+    let mut records = 0;
+    for file in fs::read_dir(folder).expect("there are records") {
+        let name = file.expect("a file").file_name().into_string().expect("a name in UTF-8");
         // Those of other instructions have other tests.
-        if !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("NVIDIA")) {
+        if !name.starts_with("NVIDIA") {
             continue;
         }
-        let text = fs::File::open(&path).and_then(zstd::decode_all).expect("it is compressed");
-        let text = String::from_utf8(text).expect("it is text");
+        records += 1;
+        let text = read(&format!("hardware/{name}"));
         let mut failures = Vec::new();
-        // The first line says how the record was made.
-        for line in text.lines().skip(1).filter(|line| !is_other_code(line)) {
+        for line in text.lines().filter(|line| !is_other_code(line)) {
             failures.extend(if is_approximate(line) { is_near(line).err() } else { check(line).err() });
         }
-        let count = text.lines().count() - 1;
-        println!("{}: {count} vectors", path.display());
-        assert!(count > 0, "{} has no vectors", path.display());
+        let count = text.lines().count();
+        println!("{}: {count} vectors", name);
+        assert!(count > 0, "{} has no vectors", name);
         assert!(
             failures.is_empty(),
             "{}: {} of {count} differ:\n{}",
-            path.display(),
+            name,
             failures.len(),
             failures[..failures.len().min(shown)].join("\n")
         );
     }
+    assert_ne!(records, 0, "no record");
 }
 
 #[test]

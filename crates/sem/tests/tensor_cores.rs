@@ -1,12 +1,10 @@
 //! How an H100's tensor cores sum, as `cargo xtask record hardware --mma` wrote it down: not as `sem` does, which is nearer to the
 //! exact sums. The model below gives every recorded bit.
 
-use std::fs;
-use std::path::Path;
-
 use sem::convert::convert_float;
 use sem::format::{BF16, E4M3, E5M2, F16, F32, F64, Format, TF32};
 use sem::round::Mode;
+use test_utils::record::read;
 
 /// Bits below the largest exponent of the terms that take part in a sum.
 const KEPT: i32 = 25;
@@ -132,12 +130,9 @@ fn compare(line: &str) -> (usize, usize) {
 
 #[test]
 fn an_h100_sums_like_the_model() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../conformance/hardware/mma-NVIDIA-H100-80GB-HBM3-sm_90a.txt.zst");
-    let text = fs::File::open(path).and_then(zstd::decode_all).expect("it is compressed");
-    let text = String::from_utf8(text).expect("it is text");
+    let text = read("hardware/mma-NVIDIA-H100-80GB-HBM3-sm_90a.txt.zst");
     let (mut elements, mut others) = (0, 0);
-    for line in text.lines().skip(1) {
+    for line in text.lines() {
         let (count, other) = compare(line);
         elements += count;
         others += other;

@@ -66,10 +66,7 @@ impl Lowering<'_> {
             Effect::WmmaStore => self.matrix(i, MatrixKind::Store),
             Effect::CpAsync => self.copy_async(i),
             Effect::CpAsyncBulk => self.copy_bulk(i),
-            Effect::CopyTensor => self.copy_tensor(i),
-            Effect::Prefetch if i.operands.iter().any(|o| matches!(o, Operand::Tensor(_))) => {
-                self.copy_tensor(i)
-            }
+            Effect::CopyTensor | Effect::PrefetchTensor => self.copy_tensor(i),
             Effect::TensorMapReplace => self.tensor_map_replace(i),
             Effect::TensorMapCopy => self.tensor_map_copy(i),
             Effect::CpAsyncGroup => self.copy_group(i),

@@ -10546,7 +10546,7 @@ pub static FORMS: &[Form] = &[
         }],
         gates: GATES_SM90_PTX8_0_7F58234A,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
+        action: Action::Effect(Effect::PrefetchTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -10582,7 +10582,7 @@ pub static FORMS: &[Form] = &[
         }],
         gates: GATES_SM90_PTX8_0_7F58234A,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
+        action: Action::Effect(Effect::PrefetchTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -10618,7 +10618,7 @@ pub static FORMS: &[Form] = &[
         }],
         gates: GATES_SM90_PTX8_0_7F58234A,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
+        action: Action::Effect(Effect::PrefetchTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -10654,7 +10654,7 @@ pub static FORMS: &[Form] = &[
         }],
         gates: GATES_SM90_PTX8_0_7F58234A,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
+        action: Action::Effect(Effect::PrefetchTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -10695,7 +10695,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: GATES_SM90_PTX8_0_7F58234A,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
+        action: Action::Effect(Effect::PrefetchTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -10734,7 +10734,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: GATES_SM90_PTX8_0_7F58234A,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
+        action: Action::Effect(Effect::PrefetchTensor),
     },
     Form {
         opcode: Opcode::Cp,
@@ -10776,7 +10776,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: GATES_SM90_PTX8_0_7F58234A,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
+        action: Action::Effect(Effect::PrefetchTensor),
     },
     Form {
         opcode: Opcode::Createpolicy,

@@ -1,7 +1,8 @@
 //! The approximate transcendental functions, rounded to nearest.
 //!
 //! PTX ISA, "Floating Point Instructions": ex2, lg2, sin, cos, tanh `.approx`. GPUs differ from each other within the
-//! manual's error bounds; these functions return the exact value rounded to nearest, which is within all of them.
+//! manual's error bounds; these functions return the exact value rounded to nearest, which is within all of them. That of
+//! `.f32` angles is the value of the number of turns that the code of ptxas computes first.
 //!
 //! Each is computed in 128-bit fixed point with truncation, and a relative error below 2^-80 for formats of at most
 //! 24 bits of precision. This determines the rounding: apart from the exact cases, which are handled separately, no
@@ -18,7 +19,7 @@ use crate::round::{Exact, Mode, Value, pack, unpack};
 
 pub use exp::{ex2, tanh};
 pub use log::lg2;
-pub use trig::{TWO_OVER_PI, cos, cos_cycles, sin, sin_cycles};
+pub use trig::{TURN, TWO_OVER_PI, cos, cos_cycles, sin, sin_cycles};
 
 /// Unpacks, applies a function to a nonzero number, and packs. `special` has the results for zero and infinity; NaN
 /// is propagated.

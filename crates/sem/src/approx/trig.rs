@@ -33,12 +33,12 @@ pub const TWO_OVER_PI: [u64; 19] = [
 const PI_OVER_2: u128 = 0xc90f_daa2_2168_c234_c4c6_628b_80dc_1cd1;
 
 /// 1 / (2 pi) in `.f32`, by which the code of ptxas multiplies the angle on every target.
-const TURNS: u64 = 0x3e22_f983;
+pub const TURN: u32 = 0x3e22_f983;
 
 /// An `.f32` angle in turns, rounded toward zero; a subnormal number of turns is a zero. With it the results are within
 /// 2^-21 of an H100's for any angle; those of the exact angle are so for small ones alone.
 fn turns(a: u64) -> u64 {
-    arith::mul(&F32, Mode { rounding: Rounding::TowardZero, ftz: true, clamp: Clamp::None }, a, TURNS)
+    arith::mul(&F32, Mode { rounding: Rounding::TowardZero, ftz: true, clamp: Clamp::None }, a, TURN.into())
 }
 
 /// `sin.approx`. A subnormal gives a zero of its sign even without `.ftz` (as ptxas folds); infinity gives NaN.

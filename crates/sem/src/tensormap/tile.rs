@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::format::{OUT_OF_BOUNDS, TF32};
+
 use super::columns::{self, Wide};
 use super::misfit::Misfit;
 use super::{Element, Fill, Im2col, Interleave, MOST_DIMENSIONS, Mode, Swizzle, TensorMap};
@@ -24,9 +26,7 @@ pub enum Place {
 /// Bytes that a tensor's memory is made of: where a copy may begin, and what a store writes as a whole.
 const UNIT: u64 = 16;
 /// What [`Fill::Nan`] consists of, whatever the type.
-const FILL_NAN: [u8; 2] = 0x7ff7u16.to_le_bytes();
-/// The NaN of `.tf32`.
-const TF32_NAN: u32 = 0x7fff_e000;
+const FILL_NAN: [u8; 2] = OUT_OF_BOUNDS.to_le_bytes();
 
 /// A line of a box along the innermost dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -344,7 +344,7 @@ impl TensorMap {
         for element in bytes.chunks_exact_mut(4) {
             let number = u32::from_le_bytes([element[0], element[1], element[2], element[3]]);
             let rounded = match number & 0x7fff_ffff > 0x7f80_0000 {
-                true => TF32_NAN,
+                true => TF32.nan as u32,
                 false => number.wrapping_add(0x1000) & !0x1fff,
             };
             element.copy_from_slice(&rounded.to_le_bytes());

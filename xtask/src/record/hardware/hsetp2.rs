@@ -6,7 +6,6 @@
 
 use std::ffi::c_void;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 use std::ptr::null_mut;
 
@@ -16,11 +15,9 @@ use fastrand::Rng;
 use isa::{Type, Version};
 use sass::binary::{Content, cubin};
 use sass::{Arch, Field, Instruction};
-use serde::Serialize;
 
 use super::gpu::Gpu;
-use super::{Result, newest_version, vectors};
-use test_utils::date::today;
+use super::{Result, Source, newest_version, vectors, write};
 
 /// Operands: a, b and the predicate c, of a thread each.
 const OPERANDS: usize = 256;
@@ -28,16 +25,6 @@ const OPERANDS: usize = 256;
 const RANDOM: usize = 1024;
 /// The numbers of the swizzles that sm_90 and later have: H1_H0, H0_H0, H1_H1.
 const SWIZZLES: [u16; 3] = [0, 2, 3];
-
-/// The first line of a record.
-#[derive(Serialize)]
-struct Header {
-    recorded_by: &'static str,
-    gpu: String,
-    target: String,
-    driver: i32,
-    date: String,
-}
 
 /// The kernel: p and q of each thread in one word.
 fn text(version: Version, target: &str) -> String {
@@ -152,14 +139,8 @@ pub fn record(folder: &Path) -> Result<()> {
         .map(|pair| (pair[0] as u32, pair[1] as u32, random.bool()))
         .collect();
     let words: Vec<u32> = operands.iter().flat_map(|&(a, b, c)| [a, b, c.into()]).collect();
-    let header = Header {
-        recorded_by: "cargo xtask record hardware --hsetp2",
-        gpu: gpu.name()?,
-        target: name.clone(),
-        driver: gpu.driver()?,
-        date: today(),
-    };
-    let mut lines = serde_json::to_string(&header)? + "\n";
+    let source = Source::new("cargo xtask record hardware --hsetp2", &gpu)?;
+    let mut lines = String::new();
     for (a, b, c) in &operands {
         let _ = writeln!(lines, "operands {a:08x} {b:08x} {}", u8::from(*c));
     }
@@ -183,9 +164,7 @@ pub fn record(folder: &Path) -> Result<()> {
         let _ = writeln!(lines, "{word:032x} {} {}", bits(0), bits(1));
         count += 1;
     }
-    fs::create_dir_all(folder)?;
-    let path = folder.join(format!("hsetp2-{}-{name}.txt.zst", header.gpu.replace(' ', "-")));
-    fs::write(&path, zstd::encode_all(lines.as_bytes(), 19)?)?;
+    let path = write(folder, &source.file("hsetp2-", "txt.zst"), &source, &lines)?;
     println!("{}: {count} encodings, {OPERANDS} operands each", path.display());
     Ok(())
 }

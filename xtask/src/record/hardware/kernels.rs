@@ -9,11 +9,10 @@ use std::str::FromStr;
 
 use rayon::prelude::*;
 
-use super::Result;
 use super::driver::Driver;
 use super::gpu::Gpu;
 use super::tensor_map::{self, Map};
-use test_utils::date::today;
+use super::{Result, Source};
 use test_utils::header;
 
 /// An argument of a launch.
@@ -231,7 +230,7 @@ pub fn print_one(root: &Path, name: &Name) -> Result<()> {
 /// When there is no GPU.
 pub fn record(root: &Path, to: &Path, words: &[String]) -> Result<()> {
     let gpu = Gpu::open()?;
-    let (name, target) = (gpu.name()?, gpu.target()?);
+    let source = Source::new("cargo xtask record hardware --kernels", &gpu)?;
     let program = std::env::current_exe()?;
     let ask = |name: &Name| {
         let launch = format!("{}:{}", name.file, name.number);
@@ -247,11 +246,10 @@ pub fn record(root: &Path, to: &Path, words: &[String]) -> Result<()> {
         };
         (name.clone(), verdict.trim_end_matches('\n').replace('\n', " "))
     };
+    let Source { recorded_by, gpu, target, driver, date } = &source;
     let mut text = format!(
-        "# cargo xtask record hardware --kernels: {name}, {target}, driver {}, {}\n\
+        "# {recorded_by}: {gpu}, {target}, driver {driver}, {date}\n\
          # file of tests/run, number of its launch, verdict, what differs or why there is nothing to compare\n",
-        gpu.driver()?,
-        today(),
     );
     let mut counts = BTreeMap::new();
     let answered: Vec<_> = names(&root.join("tests/run"), words)?.par_iter().map(ask).collect();
@@ -263,7 +261,7 @@ pub fn record(root: &Path, to: &Path, words: &[String]) -> Result<()> {
         }
     }
     fs::create_dir_all(to)?;
-    let path = to.join(format!("{}-{target}.tsv", name.replace(' ', "-")));
+    let path = to.join(source.file("", "tsv"));
     fs::write(&path, text)?;
     let counts: Vec<String> = counts.iter().map(|(verdict, count)| format!("{count} {verdict}")).collect();
     println!("{}: {}", path.display(), counts.join(", "));

@@ -4,17 +4,14 @@
 //! A line is a spelling, then the registers of all 32 lanes: those of a, b, c and d, lane after lane.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use cudarc::nvrtc::Ptx;
 use fastrand::Rng;
 use isa::Version;
-use serde::Serialize;
 
 use super::gpu::Gpu;
-use super::{Result, newest_version};
-use test_utils::date::today;
+use super::{Result, Source, newest_version, write};
 
 /// Warps, with numbers of their own, for each spelling.
 const WARPS: usize = 16;
@@ -32,16 +29,6 @@ const PRODUCTS: [(&str, &str, &str, [usize; 3]); 9] = [
     ("m16n8k32", "e4m3", "f32", [4, 2, 4]),
     ("m16n8k32", "e5m2", "f32", [4, 2, 4]),
 ];
-
-/// The first line of a record.
-#[derive(Serialize)]
-struct Header {
-    recorded_by: &'static str,
-    gpu: String,
-    target: String,
-    driver: i32,
-    date: String,
-}
 
 /// The kernel: each lane of each block reads its registers of a, b and c, and writes those of d.
 fn text(version: Version, target: &str, mnemonic: &str, [a, b, c]: [usize; 3]) -> String {
@@ -111,14 +98,8 @@ pub fn record(folder: &Path) -> Result<()> {
     let mut gpu = Gpu::open()?;
     let target = gpu.target()?;
     let version = newest_version(&mut gpu, target)?;
-    let header = Header {
-        recorded_by: "cargo xtask record hardware --mma",
-        gpu: gpu.name()?,
-        target: target.to_string(),
-        driver: gpu.driver()?,
-        date: today(),
-    };
-    let mut lines = serde_json::to_string(&header)? + "\n";
+    let source = Source::new("cargo xtask record hardware --mma", &gpu)?;
+    let mut lines = String::new();
     let mut random = Rng::with_seed(1);
     for (shape, ab, cd, counts @ [a, b, c]) in PRODUCTS {
         let mnemonic = format!("mma.sync.aligned.{shape}.row.col.{cd}.{ab}.{ab}.{cd}");
@@ -130,7 +111,7 @@ pub fn record(folder: &Path) -> Result<()> {
                 (0..c).map(|_| if (lane / LANES).is_multiple_of(4) { 0 } else { word(cd, &mut random) }),
             );
         }
-        let module = Ptx::from_src(text(version, &header.target, &mnemonic, counts));
+        let module = Ptx::from_src(text(version, &source.target, &mnemonic, counts));
         let results = gpu.run_blocks(module, &words, (WARPS, LANES), c * WARPS * LANES)?;
         for (words, results) in words.chunks(LANES * (a + b + c)).zip(results.chunks(LANES * c)) {
             let registers = |from: usize, count: usize| -> String {
@@ -146,9 +127,7 @@ pub fn record(folder: &Path) -> Result<()> {
             );
         }
     }
-    fs::create_dir_all(folder)?;
-    let path = folder.join(format!("mma-{}-{}.txt.zst", header.gpu.replace(' ', "-"), header.target));
-    fs::write(&path, zstd::encode_all(lines.as_bytes(), 19)?)?;
+    let path = write(folder, &source.file("mma-", "txt.zst"), &source, &lines)?;
     println!("{}: {} spellings, {WARPS} warps each", path.display(), PRODUCTS.len());
     Ok(())
 }

@@ -16,7 +16,7 @@ mod vectors;
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
 use isa::enumerate::{Spelling, spellings};
@@ -39,17 +39,45 @@ trait Machine {
     fn run(&mut self, program: &Program, text: &str, sources: &[u64]) -> Result<Vec<u64>>;
 }
 
-/// The first line of a record.
+/// Who answered, and when: the first line of every record has it.
 #[derive(Serialize)]
-struct Header {
+struct Source {
     recorded_by: &'static str,
     gpu: String,
     target: String,
     /// As the driver counts: 12080 is CUDA 12.8.
     driver: i32,
+    date: String,
+}
+
+impl Source {
+    fn new(recorded_by: &'static str, gpu: &Gpu) -> Result<Source> {
+        let target = gpu.target()?.to_string();
+        Ok(Source { recorded_by, gpu: gpu.name()?, target, driver: gpu.driver()?, date: today() })
+    }
+
+    /// The name of a file for this GPU.
+    fn file(&self, prefix: &str, extension: &str) -> String {
+        format!("{prefix}{}-{}.{extension}", self.gpu.replace(' ', "-"), self.target)
+    }
+}
+
+/// Writes a compressed record: its first line, and the others. Returns where it is.
+fn write(folder: &Path, name: &str, header: &impl Serialize, lines: &str) -> Result<PathBuf> {
+    let text = serde_json::to_string(header)? + "\n" + lines;
+    fs::create_dir_all(folder)?;
+    let path = folder.join(name);
+    fs::write(&path, zstd::encode_all(text.as_bytes(), 19)?)?;
+    Ok(path)
+}
+
+/// The first line of the record of single instructions.
+#[derive(Serialize)]
+struct Header {
+    #[serde(flatten)]
+    source: Source,
     /// The `.version` of the programs, the newest that the driver takes.
     ptx: String,
-    date: String,
     vectors: usize,
     /// Spellings that the driver does not take.
     refused: Vec<String>,
@@ -83,20 +111,10 @@ pub fn record(folder: &Path, opcodes: &[String], count: usize) -> Result<()> {
     if vectors == 0 {
         return Err("the GPU ran none of these instructions".into());
     }
-    let header = Header {
-        recorded_by: "cargo xtask record hardware",
-        gpu: gpu.name()?,
-        target: target.to_string(),
-        driver: gpu.driver()?,
-        ptx: version.to_string(),
-        date: today(),
-        vectors,
-        refused,
-    };
-    let text = serde_json::to_string(&header)? + "\n" + &text;
-    fs::create_dir_all(folder)?;
-    let path = folder.join(format!("{}-{target}.txt.zst", header.gpu.replace(' ', "-")));
-    fs::write(&path, zstd::encode_all(text.as_bytes(), 19)?)?;
+    let source = Source::new("cargo xtask record hardware", &gpu)?;
+    let name = source.file("", "txt.zst");
+    let header = Header { source, ptx: version.to_string(), vectors, refused };
+    let path = write(folder, &name, &header, &text)?;
     println!("{}: {vectors} vectors, {} spellings refused", path.display(), header.refused.len());
     Ok(())
 }
