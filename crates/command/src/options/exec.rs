@@ -1,0 +1,97 @@
+//! Options of `ptxvm exec`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::profile::parse_file;
+
+const EXEC_HELP: &str = "\
+The program finds ptxvm's CUDA driver (libcuda.so.1), its CUDA runtime (libcudart.so.12, .13) where it was built, and its
+stand-in for ptxas, through LD_LIBRARY_PATH, NUMBA_CUDA_DRIVER, TRITON_LIBCUDA_PATH and TRITON_PTXAS_PATH. They must lie
+beside this command, or in ../lib: `cargo build --release -p ptxvm-libcuda -p ptxvm-command` puts them there.
+
+What else the program's environment may say: PTXVM_DEVICE_NAME, PTXVM_DEVICE_COUNT, PTXVM_DEVICE_MEMORY (16G),
+PTXVM_LOG=warn|info|trace (what the program asks for and does not get; calls that fail; all calls), PTXVM_TOOL=racecheck,initcheck
+(as --tool of `ptxvm run`), CUDA_VISIBLE_DEVICES. With a value of PTXVM_* that means nothing the driver does not start, and says why.
+
+Signals are handed on to the program. What it did is reported however it ends.
+
+Examples:
+  ptxvm exec -- python train.py
+  ptxvm exec --device sm_80 -- python -m pytest tests/gpu
+  ptxvm exec --report report.json -- ./a.out --size 1024
+  ptxvm exec --tool racecheck,initcheck -- ./a.out
+  ptxvm exec --tool all --error-exitcode 1 --suppressions known.supp -- ./a.out
+  ptxvm exec --tool racecheck --kernel-name kns=reduce --launch-count 10 -- python train.py
+  ptxvm exec --profile slow.html -- python train.py
+
+Exit codes: the program's; 128 and its number if a signal ended it; 2 it cannot be started; with --error-exitcode N: N if a kernel
+faulted, or a tool found an error (not for warnings).";
+
+/// Checks the value of `--tool`; the program's driver gets the text unchanged.
+fn parse_tools(text: &str) -> Result<String, String> {
+    text.parse::<ptxvm::Tools>().map(|_| text.to_owned())
+}
+
+/// Checks a list of patterns for kernel names; the driver gets the text unchanged.
+fn parse_patterns(text: &str) -> Result<String, String> {
+    text.parse::<ptxvm::KernelPatterns>().map(|_| text.to_owned())
+}
+
+/// Which launches of a program the tools check.
+#[derive(Args, Debug)]
+pub struct FilterOptions {
+    /// Check these kernels only: kernel_name=NAME (kne=), kernel_substring=PART (kns=), separated by commas, or regex=REGEX; of the name
+    /// in PTX, or demangled. May be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_patterns)]
+    pub kernel_name: Vec<String>,
+    /// Do not check these kernels
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_patterns)]
+    pub kernel_name_exclude: Vec<String>,
+    /// Do not check the first N launches of these kernels
+    #[arg(long, short = 's', value_name = "N")]
+    pub launch_skip: Option<u64>,
+    /// Check N launches of these kernels at most; 0: all
+    #[arg(long, short = 'c', value_name = "N")]
+    pub launch_count: Option<u64>,
+}
+
+/// `ptxvm exec`
+#[derive(Args, Debug)]
+#[command(after_help = EXEC_HELP)]
+pub struct ExecOptions {
+    /// The GPU that the program sees [default: sm_90]
+    #[arg(long, value_name = "sm_XX")]
+    pub device: Option<String>,
+    /// Write kernels, launches, times and faults to a file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Tools that watch every launch, as those of `ptxvm run --tool`
+    #[arg(long, value_name = "NAMES", conflicts_with = "profile", value_parser = parse_tools)]
+    pub tool: Option<String>,
+    /// Which launches they check
+    #[command(flatten)]
+    pub filter: FilterOptions,
+    /// File of known findings, which are not reported: a line for each, see docs/tools.md
+    #[arg(long, value_name = "FILE")]
+    pub suppressions: Option<PathBuf>,
+    /// Of initcheck: report memory of the driver that nobody has written when it is freed, or the program ends
+    #[arg(long)]
+    pub track_unused_memory: bool,
+    /// Exit with this code if a kernel faulted, or a tool found an error, whatever the program's is
+    #[arg(long, value_name = "N")]
+    pub error_exitcode: Option<u8>,
+    /// Write where the time of all kernels goes, line by line: .html, .json or .txt
+    #[arg(long, value_name = "FILE", value_parser = parse_file)]
+    pub profile: Option<PathBuf>,
+    /// Write the PTX that the program loads to files in this folder
+    #[arg(long, value_name = "DIR")]
+    pub save_ptx: Option<PathBuf>,
+    /// Say nothing of what ran at the end
+    #[arg(long)]
+    pub quiet: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    pub program: Vec<std::ffi::OsString>,
+}
