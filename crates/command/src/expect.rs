@@ -1,10 +1,14 @@
 //! `--expect I=FILE`: compares the results of a kernel with those that it should have.
 
+use std::ops::Range;
+
 use serde::Serialize;
 
 use super::arguments::{Arguments, Place};
 use super::array::{DType, HostArray};
+use super::observe::Writer;
 use super::report::Failure;
+use super::session::Session;
 use super::spec::{Spec, Value};
 
 /// Differences that are shown.
@@ -107,6 +111,11 @@ pub struct Comparison {
     first: Vec<Difference>,
     #[serde(skip)]
     expected_of: String,
+    #[serde(skip)]
+    place: Place,
+    /// The instructions that wrote the first differences.
+    #[serde(skip)]
+    written_by: Vec<String>,
 }
 
 /// An element that differs.
@@ -117,6 +126,14 @@ struct Difference {
     got_bits: String,
     expected: String,
     expected_bits: String,
+    /// Who wrote it last, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written_by: Option<serde_json::Value>,
+    #[serde(skip)]
+    writer: Option<String>,
+    /// Its index in C order.
+    #[serde(skip)]
+    element: u64,
 }
 
 impl Expected {
@@ -135,6 +152,8 @@ impl Expected {
             largest_difference: 0.0,
             first: Vec::new(),
             expected_of: self.text.clone(),
+            place: self.place,
+            written_by: Vec::new(),
         };
         let elements = got.data.chunks(got.dtype.bytes()).zip(wanted.data.chunks(wanted.dtype.bytes()));
         for (index, (a, b)) in elements.enumerate() {
@@ -152,6 +171,9 @@ impl Expected {
                     got_bits: got.dtype.show_bits(a),
                     expected: wanted.dtype.show(b),
                     expected_bits: wanted.dtype.show_bits(b),
+                    written_by: None,
+                    writer: None,
+                    element: index as u64,
                 });
             }
         }
@@ -181,6 +203,37 @@ fn is_close(
 }
 
 impl Comparison {
+    /// The addresses of the differences that are shown.
+    pub fn addresses(&self, values: &Arguments, session: &Session) -> Vec<Range<u64>> {
+        let Some((dtype, of)) = session.addresses(values, self.place) else { return Vec::new() };
+        let bytes = dtype.bytes() as u64;
+        let range = |start: u64| start..start + bytes;
+        self.first.iter().map(|difference| range(of.start + difference.element * bytes)).collect()
+    }
+
+    /// Says who wrote the differences that are shown: one entry for each, with the number of writes and the last one.
+    pub fn add_writers<'a>(&mut self, writers: impl Iterator<Item = &'a (u64, Vec<Writer>)>) {
+        for (difference, (count, writes)) in self.first.iter_mut().zip(writers) {
+            let Some(last) = writes.last() else {
+                difference.writer = Some("nobody".to_owned());
+                continue;
+            };
+            difference.writer = Some(match count {
+                1 => last.who.clone(),
+                count => format!("{}, the last of {count} writes", last.who),
+            });
+            difference.written_by = Some(last.json.clone());
+            if !self.written_by.contains(&last.instruction) {
+                self.written_by.push(last.instruction.clone());
+            }
+        }
+    }
+
+    /// Whether there are differences.
+    pub fn differs(&self) -> bool {
+        self.different > 0
+    }
+
     /// What to say if there are differences.
     pub fn message(&self) -> Option<String> {
         if self.different == 0 {
@@ -194,15 +247,21 @@ impl Comparison {
         if self.largest_difference.is_finite() {
             text += &format!(", by up to {:.2e}", self.largest_difference);
         }
-        for Difference { index, got, got_bits, expected, expected_bits } in &self.first {
+        for Difference { index, got, got_bits, expected, expected_bits, writer, .. } in &self.first {
             let index: Vec<String> = index.iter().map(u64::to_string).collect();
             text += &format!(
                 "\n    {argument}[{}] = {got} ({got_bits}), expected {expected} ({expected_bits})",
                 index.join(",")
             );
+            if let Some(writer) = writer {
+                text += &format!(", by {writer}");
+            }
         }
         if *different > self.first.len() as u64 {
             text += &format!("\n    and {} more", different - self.first.len() as u64);
+        }
+        for instruction in &self.written_by {
+            text += &format!("\n    written by {instruction}");
         }
         Some(text)
     }

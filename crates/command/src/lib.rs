@@ -18,6 +18,7 @@ mod input;
 mod isa;
 mod npy;
 mod numbers;
+mod observe;
 mod options;
 mod pages;
 mod picture;

@@ -13,12 +13,16 @@ use serde_json::json;
 
 use super::arguments::Arguments;
 use super::expect::Comparison;
+use super::observe::{Observation, Observed, find_writers};
 use super::options::{Format, Output, RunOptions};
 use super::report::{Failure, code, is_dumb_terminal, print, say, say_text, stderr_color};
 use super::session::Session;
 use super::spec::Value;
 use super::texture::Binding;
 use super::{compile, summary, tool};
+
+/// A kernel with wrong results runs again, to see who wrote them, if it took less than this: watching takes longer.
+const MOST_SECONDS: f64 = 10.0;
 
 /// Runs a kernel, then shows and saves what it computed.
 ///
@@ -44,11 +48,20 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     stop_on_interrupt(&cancel);
     let progress = progress(options.repeat, &kernel.name);
     let mut reports = Vec::new();
-    let mut last = None;
+    let (mut last, mut observation) = (None, None);
+    let observed = |observation: Option<&Observation>, session: Option<&Session>| {
+        let seen = observation.zip(session);
+        seen.map(|(observation, session)| observation.finish(&module, kernel, &values, session, options))
+            .transpose()
+    };
     for _ in 0..options.repeat {
         // Each launch has new memory: it sees no earlier writes, not even in module variables.
         drop(last.take());
         let mut session = Session::new(&module, &values).map_err(|error| not_launched(&error))?;
+        observation = Observation::new(options, &module, kernel, &values, &session)?;
+        if let Some(observation) = &observation {
+            session.observe(observation.handle());
+        }
         let result = session.launch(&module, kernel, &values, options, &cancel);
         last = Some(session);
         match result {
@@ -60,7 +73,8 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
                 }
                 let findings = last.as_ref().map_or(Vec::new(), |session| session.findings(&module, &known));
                 tool::show(&findings);
-                let failure = stopped(&error, options, last.as_ref(), &values, &findings);
+                let seen = observed(observation.as_ref(), last.as_ref())?;
+                let failure = stopped(&error, options, last.as_ref(), &values, &findings, seen.as_ref());
                 if let Some(report) = last.and_then(|session| session.profile(&module, options))
                     && let Err(failure) = summary::print_profile(kernel, options, &report)
                 {
@@ -77,6 +91,11 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
         session.deliver(&values, options)?;
         comparisons = session.compare(&values, &expected, options.tolerance())?;
     }
+    let seen = observed(observation.as_ref(), last.as_ref())?;
+    let is_quick = reports.last().is_some_and(|report| report.seconds < MOST_SECONDS);
+    if is_quick && comparisons.iter().any(Comparison::differs) {
+        find_writers(&mut comparisons, &module, kernel, &values, options, &cancel);
+    }
     let differences: Vec<_> = comparisons.iter().filter_map(Comparison::message).collect();
     for message in &differences {
         Failure::new(code::FAULT, message).show();
@@ -84,7 +103,15 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     let findings = last.as_ref().map_or(Vec::new(), |session| session.findings(&module, &known));
     tool::show(&findings);
     let profile = last.and_then(|session| session.profile(&module, options));
-    summary::print_summary(kernel, options, &reports, profile.as_ref(), &findings, &comparisons)?;
+    summary::print_summary(
+        kernel,
+        options,
+        &reports,
+        profile.as_ref(),
+        &findings,
+        &comparisons,
+        seen.as_ref(),
+    )?;
     match tool::has_errors(&findings) || !differences.is_empty() {
         true => Err(Failure::silent(options.error_exitcode.unwrap_or(code::FAULT))),
         false => Ok(()),
@@ -205,13 +232,14 @@ fn stopped(
     session: Option<&Session>,
     values: &Arguments,
     findings: &[Located],
+    observed: Option<&Observed>,
 ) -> Failure {
     let failure = match error {
         Error::Fault { source, fault } => {
             if options.format == Format::Json {
                 let fault = ptxvm::json::fault(source, fault);
                 let object = diag::json_with_fault(source, &error.diagnostics(), &fault);
-                let _ = print(tool::add_to(object, options, findings));
+                let _ = print(tool::add_to(object, options, findings, observed));
             }
             say_text(&error.render(stderr_color()));
             if let Some(help) = forgotten(source, fault, options) {

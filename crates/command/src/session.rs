@@ -1,16 +1,19 @@
 //! One launch: a device, its arrays, and the output of these.
 
 use std::io::{self, Write};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use check::module::Function;
+use ptxvm::observe::ObserverHandle;
 use ptxvm::{
-    Arg, Buffer, Checker, Device, Error, LaunchReport, Located, Module, Profile, Suppressions, by_cause,
+    Arg, Buffer, Checker, Device, Engine, Error, LaunchReport, Located, Module, Profile, Suppressions,
+    by_cause,
 };
 
 use super::arguments::{Arguments, Place};
-use super::array::{HostArray, Style, show_shape};
+use super::array::{DType, HostArray, Style, show_shape};
 use super::expect::{Comparison, Expected, Tolerance};
 use super::options::{Format, Output, RunOptions};
 use super::profile::Report;
@@ -30,6 +33,10 @@ pub struct Session {
     bound: Vec<(String, Made, Option<Buffer>)>,
     profile: Arc<Mutex<Profile>>,
     checker: Option<Arc<Mutex<Checker>>>,
+    /// Watches the launch.
+    observer: Option<ObserverHandle>,
+    /// The kernel has run before, with its output shown.
+    again: bool,
     /// The reader of the kernel's output has gone.
     unread: Arc<AtomicBool>,
 }
@@ -107,9 +114,20 @@ impl Session {
                 _ => None,
             });
         }
-        let checker = None;
+        let (checker, observer, again) = (None, None, false);
         let (profile, unread) = (Arc::default(), Arc::default());
-        Ok(Session { device, buffers, objects, bound, profile, checker, unread })
+        Ok(Session { device, buffers, objects, bound, profile, checker, observer, again, unread })
+    }
+
+    /// The launch gets this observer.
+    pub fn observe(&mut self, observer: ObserverHandle) {
+        self.observer = Some(observer);
+    }
+
+    /// The launch repeats another one, for this observer of accesses only: without output, tools and profile.
+    pub fn observe_again(&mut self, observer: ObserverHandle) {
+        self.observer = Some(observer);
+        self.again = true;
     }
 
     /// Loads the module and runs the kernel.
@@ -144,14 +162,18 @@ impl Session {
             config.schedule = options.schedule;
             config.max_steps = options.max_steps;
             config.cancel = Some(Arc::clone(cancel));
-            config.profile = options.profile.as_ref().map(|_| Arc::clone(&self.profile));
+            config.observer = self.observer.clone();
+            config.profile =
+                options.profile.as_ref().filter(|_| !self.again).map(|_| Arc::clone(&self.profile));
             config.output = match options.format {
+                _ if self.again => ptxvm::Output::to(io::sink()),
                 Format::Human => self.console(io::stdout(), cancel),
                 // A program reads the report from the standard output.
                 Format::Json => self.console(io::stderr(), cancel),
             };
         });
-        launch = launch.grid(options.grid()).block(options.block(kernel)).engine(options.engine());
+        let engine = if self.again { Engine::Interpreter } else { options.engine() };
+        launch = launch.grid(options.grid()).block(options.block(kernel)).engine(engine);
         for ((value, buffers), object) in values.values.iter().zip(&self.buffers).zip(&self.objects) {
             launch = match (value, &buffers[..]) {
                 (Value::Object(_), _) => match object {
@@ -172,7 +194,7 @@ impl Session {
                 (_, []) => launch,
             };
         }
-        if !options.tool.is_empty() {
+        if !options.tool.is_empty() && !self.again {
             let checker = Checker::shared(options.tool);
             for (value, buffers) in values.values.iter().zip(&self.buffers) {
                 let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -254,6 +276,37 @@ impl Session {
             Ok(array.map(|array| expected.compare(&array, tolerance)))
         });
         arrays.filter_map(Result::transpose).collect()
+    }
+
+    /// The type of an array's elements, and its addresses.
+    pub fn addresses(&self, values: &Arguments, place: Place) -> Option<(DType, Range<u64>)> {
+        let param = values.param(place.index)?;
+        let (dtype, _) = values.values[param].at(place.field).and_then(Value::array)?;
+        let buffer = self.buffers[param].get(place.field.unwrap_or(0))?;
+        Some((dtype, buffer.address()..buffer.address() + buffer.bytes()))
+    }
+
+    /// The element of an argument's array at an address: `2[17]`.
+    pub fn element(&self, values: &Arguments, address: u64) -> Option<String> {
+        for (param, buffers) in self.buffers.iter().enumerate() {
+            for (field, buffer) in buffers.iter().enumerate() {
+                let offset = address.checked_sub(buffer.address()).filter(|&offset| offset < buffer.bytes());
+                let is_structure = matches!(values.values[param], Value::Structure { .. });
+                let place = Place { index: values.option(param), field: is_structure.then_some(field) };
+                if let Some((offset, (dtype, _))) = offset.zip(self.addresses(values, place)) {
+                    return Some(format!("{place}[{}]", offset / dtype.bytes() as u64));
+                }
+            }
+        }
+        None
+    }
+
+    /// The current contents of up to 16 bytes, little-endian.
+    pub fn bytes(&self, addresses: &Range<u64>) -> Option<u128> {
+        let mut bytes = [0; 16];
+        let count = usize::try_from(addresses.end - addresses.start).ok()?;
+        self.device.read_at(addresses.start, bytes.get_mut(..count)?).ok()?;
+        Some(u128::from_le_bytes(bytes))
     }
 
     /// The current contents of an argument's array.

@@ -1,10 +1,14 @@
 //! The last line of `ptxvm run`.
 
+use std::collections::BTreeMap;
+
 use check::module::Function;
 use ptxvm::{LaunchReport, Located};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::expect::Comparison;
+use super::observe::Observed;
 use super::options::{Format, RunOptions};
 use super::profile::Report;
 use super::report::{Failure, print};
@@ -30,6 +34,9 @@ struct Summary<'a> {
     /// Present with `--expect`.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     comparisons: &'a [Comparison],
+    /// What `--trace`, `--watch` or `--first-nan` saw.
+    #[serde(flatten)]
+    observed: BTreeMap<&'static str, &'a Value>,
 }
 
 /// The object of `--format json --profile` when the kernel did not end.
@@ -50,6 +57,7 @@ pub fn print_summary(
     profile: Option<&Report>,
     findings: &[Located],
     comparisons: &[Comparison],
+    observed: Option<&Observed>,
 ) -> Result<(), Failure> {
     let (grid, block) = (options.grid(), options.block(kernel));
     let seconds_all: Vec<f64> = reports.iter().map(|report| report.seconds).collect();
@@ -70,6 +78,7 @@ pub fn print_summary(
         },
         profile: profile.filter(|_| options.profile == Some(None)),
         comparisons,
+        observed: observed.iter().map(|(name, seen)| (*name, seen)).collect(),
         findings: (!options.tool.is_empty()).then(|| findings.iter().map(ptxvm::json::finding).collect()),
     };
     match (profile, options.profile.as_ref().and_then(Option::as_ref)) {

@@ -3,6 +3,7 @@
 use ptxvm::{Located, json};
 use serde_json::Value;
 
+use super::observe::Observed;
 use super::options::RunOptions;
 use super::report::{say_text, stderr_color};
 
@@ -18,13 +19,22 @@ pub fn has_errors(findings: &[Located]) -> bool {
     findings.iter().any(|found| found.finding.kind.severity() == ptxvm::Severity::Error)
 }
 
-/// The JSON object of a launch that faulted, with earlier findings of the tools, if any ran.
-pub fn add_to(object: String, options: &RunOptions, findings: &[Located]) -> String {
-    match serde_json::from_str::<Value>(&object) {
-        Ok(mut value) if !options.tool.is_empty() => {
-            value["findings"] = findings.iter().map(json::finding).collect();
-            value.to_string()
-        }
-        _ => object,
+/// The JSON object of a launch that faulted, with what tools found and an observer saw before, if there were any.
+pub fn add_to(
+    object: String,
+    options: &RunOptions,
+    findings: &[Located],
+    observed: Option<&Observed>,
+) -> String {
+    if options.tool.is_empty() && observed.is_none() {
+        return object;
     }
+    let Ok(mut value) = serde_json::from_str::<Value>(&object) else { return object };
+    if !options.tool.is_empty() {
+        value["findings"] = findings.iter().map(json::finding).collect();
+    }
+    if let Some((name, seen)) = observed {
+        value[*name] = seen.clone();
+    }
+    value.to_string()
 }

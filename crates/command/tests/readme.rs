@@ -11,7 +11,7 @@ use regex::Regex;
 use snapbox::{Assert, Redactions};
 
 /// The pages whose sessions run here.
-const PAGES: &[&str] = &["README.md", "docs/command-line.md"];
+const PAGES: &[&str] = &["README.md", "docs/command-line.md", "docs/wrong-number.md"];
 
 /// A command line, and what it prints.
 struct Step {

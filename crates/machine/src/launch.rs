@@ -96,8 +96,8 @@ pub struct LaunchConfig {
     /// Collects accesses that run over the end of a block's shared memory but stay within the granule of 128 bytes that
     /// a GPU allocates. They succeed, as on a GPU. `None`: they fault. The reference engine always faults.
     pub overruns: Option<Arc<Mutex<Vec<Fault>>>>,
-    /// Watches accesses and barriers, and can end the launch. Cannot be combined with [`LaunchConfig::profile`]. The
-    /// reference engine reports no events.
+    /// Watches accesses and barriers, or in the reference engine instructions, and can end the launch. Cannot be combined
+    /// with [`LaunchConfig::profile`].
     pub observer: Option<ObserverHandle>,
 }
 

@@ -46,8 +46,9 @@ pub use memory::{
 pub use observer::{
     AccessEvent, AsyncEvent, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess, BlockAddresses,
     Completion, Compute, CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent, ExitEvent, FenceEvent,
-    Guard, LaneAccess, LaneSet, LaunchObserver, MbarrierEvent, ObserverHandle, OperationEvent, OperationKind,
-    ReadValues, TensorCells, TensorMemoryAccess, TensorMemoryEvent, Values, WarpEvent, WarpKind, WarpLane,
+    Guard, InstructionEvent, LaneAccess, LaneSet, LaunchObserver, MbarrierEvent, ObserverHandle,
+    OperandValue, OperationEvent, OperationKind, ReadValues, TensorCells, TensorMemoryAccess,
+    TensorMemoryEvent, Values, WarpEvent, WarpKind, WarpLane,
 };
 pub use output::Output;
 pub use panics::{caught, report_briefly};

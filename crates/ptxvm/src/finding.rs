@@ -29,12 +29,42 @@ impl PlaceInSource {
         self.source.position(self.span.start)
     }
 
+    /// The text there, with each run of white space as one space.
+    pub fn text(&self) -> String {
+        let text = self.source.text().get(self.span.start as usize..self.span.end as usize);
+        text.unwrap_or("").split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     /// The original line, or that of the PTX.
     fn line(&self) -> Line {
         match &self.original {
             Some(original) => (original.file.clone(), original.line),
             None => (self.source.name().to_owned(), self.position().line.into()),
         }
+    }
+}
+
+/// The sources of a module, to find places in them.
+#[derive(Debug)]
+pub struct Places {
+    module: Module,
+    sources: Vec<(Arc<SourceFile>, OriginalPlaces)>,
+}
+
+impl Places {
+    /// The place of a span of the module, as instructions, faults and events have one.
+    pub fn at(&self, span: Span) -> PlaceInSource {
+        let (index, span) = self.module.locate(span);
+        let (source, originals) = &self.sources[index];
+        PlaceInSource { source: Arc::clone(source), span, original: originals.at(span.start) }
+    }
+}
+
+impl Module {
+    /// Finds places in the sources of this module. Reads all of them once.
+    pub fn places(&self) -> Places {
+        let sources = self.sources().map(|source| (Arc::clone(source), OriginalPlaces::of(source)));
+        Places { sources: sources.collect(), module: self.clone() }
     }
 }
 
@@ -64,12 +94,8 @@ impl Module {
         if findings.is_empty() {
             return Vec::new();
         }
-        let sources: Vec<_> = self.sources().map(|source| (source, OriginalPlaces::of(source))).collect();
-        let place = |span: Span| {
-            let (index, span) = self.locate(span);
-            let (source, originals) = &sources[index];
-            PlaceInSource { source: Arc::clone(source), span, original: originals.at(span.start) }
-        };
+        let places = self.places();
+        let place = |span: Span| places.at(span);
         findings
             .into_iter()
             .map(|finding| Located {

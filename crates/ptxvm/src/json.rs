@@ -15,6 +15,17 @@ fn original(place: &OriginalPlace) -> Value {
     inner
 }
 
+/// A place in a source.
+pub fn place(place: &PlaceInSource) -> Value {
+    let position = place.position();
+    json!({
+        "file": place.source.name(),
+        "line": position.line,
+        "column": position.column,
+        "original": place.original.as_ref().map(original),
+    })
+}
+
 /// A fault, with what a program needs beyond its place in the PTX.
 pub fn fault(source: &SourceFile, fault: &Fault) -> Value {
     let access = fault.access.as_ref().map(|access| {
@@ -48,17 +59,12 @@ pub fn fault(source: &SourceFile, fault: &Fault) -> Value {
 /// A finding.
 pub fn finding(found: &Located) -> Value {
     let finding = &found.finding;
-    let side = |place: &PlaceInSource, site: &Site| {
-        let position = place.position();
-        json!({
-            "file": place.source.name(),
-            "line": position.line,
-            "column": position.column,
-            "original": place.original.as_ref().map(original),
-            "block": site.block(),
-            "thread": site.thread,
-            "access": site.access,
-        })
+    let side = |of: &PlaceInSource, site: &Site| {
+        let mut side = place(of);
+        side["block"] = json!(site.block());
+        side["thread"] = json!(site.thread);
+        side["access"] = json!(site.access);
+        side
     };
     json!({
         "tool": finding.kind.tool().name(),

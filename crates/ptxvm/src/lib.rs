@@ -101,7 +101,7 @@ pub use diag::{Code, Color, Diagnostic, Severity, SourceFile};
 pub use element::Element;
 pub use error::{ArgumentError, Error, Named, Stopped};
 pub use filter::{KernelPatterns, LaunchFilter, Suppressions};
-pub use finding::{Located, PlaceInSource, by_cause};
+pub use finding::{Located, PlaceInSource, Places, by_cause};
 pub use half::{bf16, f16};
 pub use ir::Options as LowerOptions;
 pub use isa::texture::Geometry;

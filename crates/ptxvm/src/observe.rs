@@ -46,7 +46,11 @@ pub use isa::Space;
 pub use machine::{
     AccessEvent, AccessKind, AsyncEvent, AsyncStep, BarrierArrival, BarrierRelease, BarrierWait, BlockAccess,
     BlockAddresses, Completion, Compute, CopyGroup, CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent,
-    ExitEvent, FenceEvent, Guard, LaneAccess, LaneSet, Launch as LaunchInProgress, LaunchObserver,
-    MbarrierEvent, MbarrierOp, ObserverHandle, OperationEvent, OperationKind, Order, ReadValues, Scope,
-    Semantics, TensorCells, TensorMemoryAccess, TensorMemoryEvent, Values, WarpEvent, WarpKind, WarpLane,
+    ExitEvent, FenceEvent, Guard, InstructionEvent, LaneAccess, LaneSet, Launch as LaunchInProgress,
+    LaunchObserver, MbarrierEvent, MbarrierOp, ObserverHandle, OperandValue, OperationEvent, OperationKind,
+    Order, ReadValues, Scope, Semantics, TensorCells, TensorMemoryAccess, TensorMemoryEvent, Values,
+    WarpEvent, WarpKind, WarpLane,
+};
+pub use tools::{
+    FirstNonFinite, Flow, NamedValue, NonFinite, Origin, Passage, Source, WatchedWrite, WriteWatch,
 };

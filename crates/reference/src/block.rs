@@ -69,7 +69,7 @@ pub(crate) enum Progress {
 
 pub(crate) struct Block<'l> {
     pub cta: Cta<'l>,
-    pub threads: Vec<Thread>,
+    pub threads: Vec<Thread<'l>>,
 }
 
 impl<'l> Cta<'l> {
@@ -253,7 +253,13 @@ impl<'l> Block<'l> {
             let note = format!("a thread's local memory is {LOCAL_LIMIT} bytes, {} are needed", code.bytes);
             return Err(cta.fault(FaultKind::StackOverflow, 0, code.function.span, &note));
         }
-        let threads = (0..count).map(|thread| Thread::new(thread, entry, code)).collect();
+        let block = launch.ctaid(index);
+        let is_traced = |thread: usize| {
+            let observer = launch.config().observer.as_ref();
+            observer.is_some_and(|observer| observer.notify(|o| o.wants_instructions(block, thread as u32)))
+        };
+        let thread = |index| Thread::new(index, entry, code, is_traced(index));
+        let threads = (0..count).map(thread).collect();
         Ok(Block { cta, threads })
     }
 

@@ -22,12 +22,17 @@ fn list(operand: Option<&Operand>) -> &[Operand] {
     }
 }
 
-impl Call<'_> {
-    fn of(i: &Instruction) -> Option<Call<'_>> {
+impl<'i> Call<'i> {
+    fn of(i: &'i Instruction) -> Option<Call<'i>> {
         let at = i.operands.iter().position(|o| matches!(o, Operand::Function(_) | Operand::Reg(_)))?;
         let before = at.checked_sub(1).and_then(|before| i.operands.get(before));
         Some(Call { callee: &i.operands[at], results: list(before), arguments: list(i.operands.get(at + 1)) })
     }
+}
+
+/// The operands that receive the results of a `call`.
+pub(crate) fn call_results(i: &Instruction) -> &[Operand] {
+    Call::of(i).map_or(&[], |call| call.results)
 }
 
 impl Cpu<'_, '_> {

@@ -46,6 +46,14 @@ impl Grid {
 /// # Errors
 /// If a thread faults, or a limit of the configuration is reached.
 pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
+    let observer = launch.config().observer.as_ref();
+    observer.inspect(|observer| observer.notify(|observer| observer.begin(launch)));
+    let result = run_blocks(launch);
+    observer.inspect(|observer| observer.notify(|observer| observer.end(launch)));
+    result
+}
+
+fn run_blocks(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     let module = launch.module();
     let codes: Vec<_> = module.functions.iter().map(|function| Code::of(module, function)).collect();
     let config = launch.config();

@@ -17,6 +17,8 @@
 //! A time slice of a thread ends at atomics and volatile accesses. So spinning threads let others run, and code from
 //! before sm_70 finds the lanes of a warp in lockstep, as it expects. CTAs run in the order of `--deterministic`; the
 //! CTAs of a cooperative launch start together.
+//!
+//! An observer may ask for the instructions of some threads, with the values that they read and write ([`trace`]).
 #![forbid(unsafe_code)]
 
 mod asynchronous;
@@ -35,6 +37,7 @@ mod tensor;
 mod tensor_memory;
 mod texture;
 mod thread;
+mod trace;
 mod warp;
 
 pub use grid::run;

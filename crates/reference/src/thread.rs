@@ -6,6 +6,7 @@ use machine::{Fault, FaultKind};
 
 use crate::block::Cta;
 use crate::function::Code;
+use crate::trace::Begun;
 use crate::{Step, WARP_LANES};
 
 /// The most bytes of local memory of a thread, and the most that `alloca` may take.
@@ -62,7 +63,7 @@ pub(crate) struct PendingCopy {
     pub data: Vec<u8>,
 }
 
-pub(crate) struct Thread {
+pub(crate) struct Thread<'l> {
     /// Linear index in the CTA.
     pub index: usize,
     pub frames: Vec<Frame>,
@@ -77,6 +78,10 @@ pub(crate) struct Thread {
     pub steps: u64,
     /// Nanoseconds that it slept.
     pub slept: u64,
+    /// Whether an observer wants to hear of its instructions.
+    pub is_traced: bool,
+    /// The instruction that it is at, if it is traced.
+    pub begun: Option<Box<Begun<'l>>>,
 }
 
 /// Where a thread continues after an instruction.
@@ -94,9 +99,9 @@ pub(crate) enum Flow {
     Called,
 }
 
-impl Thread {
+impl Thread<'_> {
     /// A thread at the start of a kernel.
-    pub fn new(index: usize, function: usize, code: &Code) -> Thread {
+    pub fn new(index: usize, function: usize, code: &Code, is_traced: bool) -> Self {
         let registers = vec![0; code.body.registers.len()];
         Thread {
             index,
@@ -108,6 +113,8 @@ impl Thread {
             commits: 0,
             steps: 0,
             slept: 0,
+            is_traced,
+            begun: None,
         }
     }
 
@@ -127,7 +134,7 @@ impl Thread {
 
 /// A thread together with its CTA, executing an instruction.
 pub(crate) struct Cpu<'a, 'l> {
-    pub thread: &'a mut Thread,
+    pub thread: &'a mut Thread<'l>,
     pub cta: &'a mut Cta<'l>,
 }
 
@@ -163,6 +170,8 @@ impl<'l> Cpu<'_, 'l> {
     /// Runs until the thread waits, ends or yields, or has executed `budget` instructions.
     pub fn run_slice(&mut self, budget: u64) -> Step {
         let end = self.thread.steps + budget;
+        // It may have waited at this instruction.
+        self.end_instruction()?;
         while self.thread.wait == Wait::Nothing && self.thread.steps < end {
             let code = &self.code().body.code;
             let flow = match code.get(self.frame().pc) {
@@ -172,7 +181,11 @@ impl<'l> Cpu<'_, 'l> {
                 }
                 Some(Node::Instruction(instruction)) => {
                     self.thread.steps += 1;
-                    match self.guard(instruction) {
+                    let executes = self.guard(instruction);
+                    if self.thread.is_traced {
+                        self.begin_instruction(instruction, executes);
+                    }
+                    match executes {
                         true => self.execute(instruction)?,
                         false => Flow::Next,
                     }
@@ -184,14 +197,18 @@ impl<'l> Cpu<'_, 'l> {
                 Flow::Next => self.frame_mut().pc += 1,
                 Flow::Yield => {
                     self.frame_mut().pc += 1;
+                    return self.end_instruction();
+                }
+                Flow::Wait(wait) => {
+                    self.thread.wait = wait;
                     return Ok(());
                 }
-                Flow::Wait(wait) => self.thread.wait = wait,
                 Flow::Jump(label) => self.frame_mut().pc = self.code().labels[label.index()],
                 Flow::Return => self.return_from_call()?,
                 Flow::Exit => self.end(),
                 Flow::Called => {}
             }
+            self.end_instruction()?;
         }
         Ok(())
     }

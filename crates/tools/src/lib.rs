@@ -7,6 +7,9 @@
 //! does. racecheck is `race.rs` and what it uses (`block.rs` and `clock.rs` for what threads know, `segment.rs` and `shadow.rs` for
 //! recorded accesses), initcheck is `init.rs`, synccheck is `sync.rs`, `results.rs` and `tensor.rs`.
 //!
+//! Two observers answer questions about results: [`WriteWatch`] who wrote some bytes, and [`FirstNonFinite`] where the first NaN
+//! comes from.
+//!
 //! Narrowest tests: `tests/tools`, each a bug and its correct twin, under several schedules (`command`: `tools`); `ptxvm`: `graphs` for
 //! graph codes of nvcc. Asynchronous work and proxies: `bulk_*`, `wgmma_*`, `tcgen05_*` of `tests/tools`.
 #![forbid(unsafe_code)]
@@ -21,6 +24,7 @@ mod groups;
 mod init;
 mod lifetime;
 mod meeting;
+mod nonfinite;
 mod now;
 mod pending;
 mod place;
@@ -38,8 +42,11 @@ mod waits;
 mod warpgroup;
 mod watched;
 mod words;
+mod write_watch;
 mod written;
 
 pub use checker::Checker;
 pub use finding::{Finding, FindingKind, Site, Tool, Tools};
 pub use init::{GlobalMemory, is_padding};
+pub use nonfinite::{FirstNonFinite, Flow, NamedValue, NonFinite, Origin, Passage, Source};
+pub use write_watch::{WatchedWrite, WriteWatch};

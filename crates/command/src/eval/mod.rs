@@ -1,7 +1,7 @@
 //! `ptxvm eval`: what an instruction returns for given operands.
 
 mod batch;
-mod bits;
+pub(crate) mod bits;
 mod json;
 mod why;
 

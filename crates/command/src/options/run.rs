@@ -9,6 +9,7 @@ use super::Format;
 use crate::arguments::{Part, Place};
 use crate::expect::{Expectation, Tolerance};
 use crate::numbers::parse_size;
+use crate::observe::{ThreadPlace, Watched};
 use crate::profile::parse_file;
 use crate::report::Failure;
 use crate::spec::Spec;
@@ -51,6 +52,7 @@ Examples:
   ptxvm run racy.ptx --block 256 --arg u32[256] --tool all
   ptxvm run racy.ptx --block 256 --arg u32[256] --schedule 7 --max-steps 1000000
   ptxvm run kernel.ptx library.ptx --arg f32[256] --print 0
+  ptxvm run wrong.ptx --block 256 --arg @x.npy --arg f32[256] --expect 1=right.npy --watch 1[17]
   ptxvm run slow.ptx --grid 64 --block 256 --arg f32[16384] --profile=slow.html
 
 A profile counts by warps of 32 threads: how often one came to the line, how many of its lanes
@@ -131,6 +133,15 @@ pub struct RunOptions {
     /// Host threads to use [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
+    /// Show each instruction of a thread with the values it reads and writes: 0,3, or (1,0,0),(3,0,0). The reference engine runs
+    #[arg(long, value_name = "BLOCK,THREAD")]
+    pub trace: Option<ThreadPlace>,
+    /// Show every write to these elements of argument I, or to bytes at an address: 2[17], 2[3,5], 2[10:20], 0x1000000044:8
+    #[arg(long, value_name = "I[J]|ADDRESS")]
+    pub watch: Vec<Watched>,
+    /// Show where the first NaN and the first infinity come from, and what passes them on. The reference engine runs
+    #[arg(long)]
+    pub first_nan: bool,
     /// Launch this many times, each on freshly copied inputs, and report the median time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeat: u32,
@@ -181,15 +192,21 @@ impl RunOptions {
                 return Err(Failure::usage(message).help("leave one of the two out"));
             }
         }
-        if !self.tool.is_empty() {
-            let message = match () {
-                () if self.profile.is_some() => "--tool and --profile both watch the launch",
-                () if self.engine == EngineName::Reference => "the reference engine has no tools",
-                () => "",
-            };
-            if !message.is_empty() {
-                return Err(Failure::usage(message).help("leave one of the two out"));
-            }
+        let observers = [
+            ("--tool", !self.tool.is_empty()),
+            ("--profile", self.profile.is_some()),
+            ("--watch", !self.watch.is_empty()),
+            ("--trace", self.trace.is_some()),
+            ("--first-nan", self.first_nan),
+        ];
+        let observers: Vec<_> = observers.iter().filter(|(_, given)| *given).map(|(name, _)| name).collect();
+        if let [one, other, ..] = observers[..] {
+            let message = format!("{one} and {other} both watch the launch");
+            return Err(Failure::usage(message).help("leave one of the two out"));
+        }
+        if self.engine == EngineName::Reference && (!self.tool.is_empty() || !self.watch.is_empty()) {
+            let message = format!("the reference engine has no {}", observers[0]);
+            return Err(Failure::usage(message).help("leave one of the two out"));
         }
         let is_page = |file: &&PathBuf| parse_file(&file.to_string_lossy()).is_ok();
         if let (Some(None), Some(file)) = (&self.profile, self.files.iter().find(is_page)) {
@@ -210,6 +227,8 @@ impl RunOptions {
     /// The engine that executes the kernel.
     pub fn engine(&self) -> ptxvm::Engine {
         match self.engine {
+            // Only the reference engine executes the instructions one by one.
+            _ if self.trace.is_some() || self.first_nan => ptxvm::Engine::Reference,
             EngineName::Interpreter => ptxvm::Engine::Interpreter,
             EngineName::Reference => ptxvm::Engine::Reference,
         }

@@ -41,10 +41,12 @@ macro_rules! event {
 }
 
 mod access;
+mod instruction;
 mod operation;
 mod synchronization;
 
 pub use access::{AccessEvent, BlockAccess, BlockAddresses, Completion, LaneAccess, ReadValues, Values};
+pub use instruction::{InstructionEvent, OperandValue};
 pub use operation::{Compute, EnterEvent, Guard, LaneSet, OperationEvent, OperationKind};
 pub use synchronization::{
     AsyncEvent, BarrierArrival, BarrierRelease, BarrierWait, CopyGroupEvent, DeviceCall, DeviceFunction,
@@ -52,11 +54,14 @@ pub use synchronization::{
     WarpKind, WarpLane,
 };
 
-/// Watches a launch on the interpreter ([`LaunchConfig::observer`](crate::LaunchConfig::observer)).
+/// Watches a launch ([`LaunchConfig::observer`](crate::LaunchConfig::observer)).
 ///
 /// Every host thread that runs blocks reports events, one at a time. The events of one block come in the order of its execution.
 /// Returning [`ControlFlow::Break`] ends the launch with a fault of kind [`FaultKind::Stopped`](crate::FaultKind::Stopped) that
 /// names the instruction. The instruction has then had no effect yet.
+///
+/// The interpreter reports everything but single instructions, and the reference engine nothing else
+/// ([`LaunchObserver::instruction`]).
 ///
 /// Loads of kernel parameters are not reported as accesses: the values are known at launch.
 pub trait LaunchObserver: Send {
@@ -152,6 +157,19 @@ pub trait LaunchObserver: Send {
 
     /// Threads enter a function, which has registers of its own. Reported only with operations.
     fn enter(&mut self, _function: &EnterEvent) {}
+
+    /// Whether the observer wants the instructions of this thread ([`LaunchObserver::instruction`]). `thread` is its
+    /// linear index in the block. Asked before the thread starts.
+    fn wants_instructions(&self, _block: [u32; 3], _thread: u32) -> bool {
+        false
+    }
+
+    /// A thread has executed an instruction. Reported on request ([`LaunchObserver::wants_instructions`]), and only by
+    /// the reference engine: the interpreter joins, splits and reorders instructions. What the instruction did remains
+    /// if the observer ends the launch.
+    fn instruction(&mut self, _instruction: &InstructionEvent) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 
     /// Creates an observer for the blocks that one host thread runs, so that several host threads can run checked
     /// blocks in parallel. The launch asks for forks only if it can undo the writes of the kernel.

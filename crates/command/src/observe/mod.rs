@@ -1,0 +1,169 @@
+//! `ptxvm run --trace`, `--watch`, `--first-nan`: what an observer of the launch saw, for people and for programs.
+
+mod nonfinite;
+mod trace;
+mod value;
+mod watch;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use check::module::Function;
+use ptxvm::observe::{FirstNonFinite, ObserverHandle, WriteWatch};
+use ptxvm::{Module, OriginalPlace, PlaceInSource, Places};
+use serde_json::{Value, json};
+
+pub use trace::ThreadPlace;
+pub use watch::{Watched, Writer, Writers};
+
+use crate::arguments::Arguments;
+use crate::expect::Comparison;
+use crate::options::{Format, RunOptions};
+use crate::report::{Failure, print};
+use crate::session::Session;
+
+/// What an observer saw, for programs: the name of a field, and its value.
+pub type Observed = (&'static str, Value);
+
+/// The observer that a launch has for one of these options.
+pub enum Observation {
+    /// `--trace`
+    Trace(Arc<Mutex<trace::Trace>>),
+    /// `--watch`: the watched elements, in the order of the observer's ranges.
+    Watch(Vec<watch::Element>, Arc<Mutex<WriteWatch>>),
+    /// `--first-nan`
+    FirstNan(Arc<Mutex<FirstNonFinite>>),
+}
+
+/// Writes of a range that `--watch` shows.
+const SHOWN_WRITES: usize = 100;
+
+impl Observation {
+    /// The observer for the options of a launch, if they ask for one.
+    ///
+    /// # Errors
+    /// When there is no such thread or element.
+    pub fn new(
+        options: &RunOptions,
+        module: &Module,
+        kernel: &Function,
+        values: &Arguments,
+        session: &Session,
+    ) -> Result<Option<Observation>, Failure> {
+        if let Some(place) = options.trace {
+            let thread = place.resolve(options.grid(), options.block(kernel))?;
+            return Ok(Some(Observation::Trace(trace::Trace::shared(module, thread, options.format))));
+        }
+        if options.first_nan {
+            return Ok(Some(Observation::FirstNan(FirstNonFinite::shared())));
+        }
+        if options.watch.is_empty() {
+            return Ok(None);
+        }
+        let elements = options.watch.iter().map(|watched| watched.elements(values, session));
+        let elements = elements.collect::<Result<Vec<_>, _>>()?.concat();
+        let ranges = elements.iter().map(|element| element.range.clone()).collect();
+        Ok(Some(Observation::Watch(elements, WriteWatch::shared(ranges, SHOWN_WRITES))))
+    }
+
+    /// The observer.
+    pub fn handle(&self) -> ObserverHandle {
+        match self {
+            Observation::Trace(trace) => ObserverHandle::new(Arc::clone(trace)),
+            Observation::Watch(_, watch) => ObserverHandle::new(Arc::clone(watch)),
+            Observation::FirstNan(search) => ObserverHandle::new(Arc::clone(search)),
+        }
+    }
+
+    /// Shows what the observer saw to people, and returns it for programs. The launch has ended, normally or not.
+    ///
+    /// # Errors
+    /// When stdout cannot be written to.
+    pub fn finish(
+        &self,
+        module: &Module,
+        kernel: &Function,
+        values: &Arguments,
+        session: &Session,
+        options: &RunOptions,
+    ) -> Result<Observed, Failure> {
+        let (places, block) = (module.places(), options.block(kernel));
+        let show = |text: &str| match options.format {
+            Format::Human => print(text),
+            Format::Json => Ok(()),
+        };
+        Ok(match self {
+            Observation::Trace(trace) => {
+                ("trace", trace.lock().unwrap_or_else(PoisonError::into_inner).take())
+            }
+            Observation::Watch(elements, watch) => {
+                let writers = Writers::of(watch, session, &places, block);
+                show(&watch::text(elements, &writers))?;
+                ("watch", watch::json(elements, &writers))
+            }
+            Observation::FirstNan(search) => {
+                let flows = search.lock().unwrap_or_else(PoisonError::into_inner).flows();
+                let context = nonfinite::Context { places: &places, session, values, block };
+                show(&nonfinite::text(&flows, &context))?;
+                ("first_nan", nonfinite::json(&flows, &context))
+            }
+        })
+    }
+}
+
+/// Runs a kernel again to see who wrote elements that are not as expected. Says nothing if that fails, for it worked
+/// before.
+pub fn find_writers(
+    comparisons: &mut [Comparison],
+    module: &Module,
+    kernel: &Function,
+    values: &Arguments,
+    options: &RunOptions,
+    cancel: &Arc<AtomicBool>,
+) {
+    let Ok(mut session) = Session::new(module, values) else { return };
+    let addresses: Vec<_> =
+        comparisons.iter().map(|comparison| comparison.addresses(values, &session)).collect();
+    let watch = WriteWatch::shared(addresses.concat(), 1);
+    session.observe_again(ObserverHandle::new(Arc::clone(&watch)));
+    if session.launch(module, kernel, values, options, cancel).is_ok() {
+        let writers = Writers::of(&watch, &session, &module.places(), options.block(kernel));
+        let mut of = writers.of.iter();
+        for (comparison, addresses) in comparisons.iter_mut().zip(addresses) {
+            comparison.add_writers(of.by_ref().take(addresses.len()));
+        }
+    }
+}
+
+/// `thread (3,0,0) of block (1,0,0)`
+fn who(block: [u32; 3], thread: u32, block_extents: [u32; 3]) -> String {
+    let text = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
+    format!("thread {} of block {}", text(coordinates(thread, block_extents)), text(block))
+}
+
+/// `%tid` of a linear index in a block.
+fn coordinates(index: u32, [nx, ny, _]: [u32; 3]) -> [u32; 3] {
+    [index % nx, index / nx % ny, index / (nx * ny)]
+}
+
+/// `saxpy.ptx:14`, `saxpy.ptx:14 (saxpy.cu:9)`, `sum.ptx:61 (standard.py:260 @ sum.py:11)` for a line of an inlined function
+fn line(place: &PlaceInSource) -> String {
+    let name = place.source.name();
+    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let line = format!("{name}:{}", place.position().line);
+    match &place.original {
+        Some(original) => {
+            let chain: Vec<_> = original.chain().map(OriginalPlace::short).collect();
+            format!("{line} ({})", chain.join(" @ "))
+        }
+        None => line,
+    }
+}
+
+/// A place with the instruction there, as JSON.
+fn json_place(places: &Places, span: ptxvm::observe::Span) -> Value {
+    let place = places.at(span);
+    let mut object = ptxvm::json::place(&place);
+    object["text"] = json!(place.text());
+    object
+}

@@ -1,0 +1,51 @@
+//! Values of registers and of memory, as `--trace`, `--watch` and `--first-nan` show them.
+
+use isa::{Kind, Type};
+use serde_json::{Value, json};
+
+use crate::eval::bits;
+
+/// `1.5 (0x3fc00000)`, `7`, `0x1000000044`, `true`, `{1, 2} (0x40003c00)`
+pub fn show(ty: Type, value: u128) -> String {
+    let Ok(narrow) = u64::try_from(value) else { return format!("{value:#034x}") };
+    match ty.kind() {
+        Kind::Float if ty.lanes() > 1 => {
+            let lanes: Vec<_> = bits::lanes(ty, narrow).map(|lane| bits::value(ty.element(), lane)).collect();
+            format!("{{{}}} ({})", lanes.join(", "), bits::hex(ty, narrow))
+        }
+        Kind::Float => {
+            // The bits say whether a NaN is quiet and a number subnormal.
+            let value = bits::value(ty, narrow);
+            let value = value.split(" (").next().unwrap_or(&value);
+            format!("{value} ({})", bits::hex(ty, narrow))
+        }
+        Kind::Predicate => bits::value(ty, narrow),
+        Kind::Signed if ty.lanes() == 1 && (narrow as i64).unsigned_abs() < 1 << 32 => {
+            bits::value(ty, narrow)
+        }
+        // Larger numbers are mostly addresses or masks.
+        _ if narrow < 1 << 20 => narrow.to_string(),
+        _ => format!("{narrow:#x}"),
+    }
+}
+
+/// `%f1 = 1.5 (0x3fc00000), %r2 = 7`
+pub fn list<'a>(values: impl IntoIterator<Item = (&'a str, Type, u128)>) -> String {
+    let named = values.into_iter().filter(|(name, ..)| !name.is_empty());
+    named.map(|(name, ty, bits)| format!("{name} = {}", show(ty, bits))).collect::<Vec<_>>().join(", ")
+}
+
+/// The same for programs: `{"name": "%f1", "type": "f32", "bits": "0x3fc00000", "value": "1.5"}`
+pub fn json<'a>(values: impl IntoIterator<Item = (&'a str, Type, u128)>) -> Value {
+    let named = values.into_iter().filter(|(name, ..)| !name.is_empty());
+    let object = |(name, ty, bits): (&str, Type, u128)| {
+        let width = 2 + ty.bits().div_ceil(4) as usize;
+        json!({
+            "name": name,
+            "type": ty.to_string().trim_start_matches('.'),
+            "bits": format!("{bits:#0width$x}"),
+            "value": show(ty, bits).split(" (0x").next(),
+        })
+    };
+    named.map(object).collect()
+}
