@@ -9,6 +9,10 @@ mod check;
 mod compile;
 mod eval;
 mod evidence;
+#[cfg(target_os = "linux")]
+mod exec;
+#[cfg(not(target_os = "linux"))]
+#[path = "exec_elsewhere.rs"]
 mod exec;
 mod executed;
 mod expect;
@@ -19,13 +23,16 @@ mod isa;
 mod npy;
 mod numbers;
 mod observe;
+#[cfg_attr(not(target_os = "linux"), allow(unused_imports))] // `exec` uses more of it
 mod options;
 mod pages;
 mod picture;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports))] // `exec` uses more of it
 mod profile;
 mod ptxas;
 mod report;
 mod run;
+#[cfg(target_os = "linux")]
 mod runtime;
 mod sass;
 mod save;

@@ -7,6 +7,8 @@ mod file;
 use std::fmt;
 use std::io::Read;
 
+use ruzstd::decoding::StreamingDecoder;
+
 pub use file::{Embedded, embedded};
 
 /// First word of the wrapper, a structure with a pointer to the fat binary. Programs pass the wrapper to the runtime.
@@ -100,7 +102,7 @@ impl Image<'_> {
         }
         let damaged = |error: &dyn fmt::Display| Error::Compression(error.to_string());
         if self.flags & ZSTD != 0 {
-            let decoder = zstd::Decoder::new(packed).map_err(|error| damaged(&error))?;
+            let decoder = StreamingDecoder::new(packed).map_err(|error| damaged(&error))?;
             let mut contents = Vec::new();
             decoder.take(self.bytes).read_to_end(&mut contents).map_err(|error| damaged(&error))?;
             return if contents.len() as u64 == self.bytes { Ok(contents) } else { Err(Error::Malformed) };

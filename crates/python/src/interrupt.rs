@@ -5,8 +5,7 @@
 //! Python's while launches run: it ends them, then calls Python's.
 
 use std::ffi::c_int;
-use std::mem::MaybeUninit;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +15,7 @@ struct Running {
     /// The flag that running launches poll. After a stop, later launches get a new one.
     stop: Option<Arc<AtomicBool>>,
     /// The action of SIGINT that ours replaced.
-    before: Option<libc::sigaction>,
+    before: Option<Action>,
 }
 
 static RUNNING: Mutex<Running> = Mutex::new(Running { count: 0, stop: None, before: None });
@@ -88,33 +87,82 @@ impl Running {
     /// Installs our handler in place of an existing one, unless it is installed already. If there is no handler, the
     /// signal keeps its default effect.
     fn step_before(&mut self) {
-        let Some(now) = swap_action(None) else { return };
-        let handler = now.sa_sigaction;
-        let is_plain = now.sa_flags & libc::SA_SIGINFO == 0;
-        if !is_plain || handler == libc::SIG_DFL || handler == libc::SIG_IGN || handler == ours() {
-            return;
-        }
+        let Some(now) = Action::current() else { return };
+        let Some(handler) = now.handler().filter(|&handler| handler != ours()) else { return };
         BEFORE.store(handler, Ordering::SeqCst);
+        now.with_handler(ours()).install();
         self.before = Some(now);
-        swap_action(Some(&libc::sigaction { sa_sigaction: ours(), ..now }));
     }
 
     /// Restores the replaced handler, unless somebody has meanwhile replaced ours.
     fn step_back(&mut self) {
         let Some(before) = self.before.take() else { return };
-        if let Some(other) = swap_action(Some(&before)).filter(|now| now.sa_sigaction != ours()) {
-            swap_action(Some(&other));
+        if Action::current().is_some_and(|now| now.handler() == Some(ours())) {
+            before.install();
         }
     }
 }
 
-/// Sets the action of SIGINT, if one is given, and returns the previous one.
-fn swap_action(new: Option<&libc::sigaction>) -> Option<libc::sigaction> {
-    let mut before = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: `new` is null or an action with an async-signal-safe handler; the call writes to `before`.
-    let done = unsafe { libc::sigaction(libc::SIGINT, new.map_or(null(), |new| new), before.as_mut_ptr()) };
-    // SAFETY: the call has written it.
-    (done == 0).then(|| unsafe { before.assume_init() })
+/// What SIGINT does.
+#[cfg(unix)]
+struct Action(libc::sigaction);
+
+#[cfg(unix)]
+impl Action {
+    /// What it does now.
+    fn current() -> Option<Action> {
+        let mut now = std::mem::MaybeUninit::<libc::sigaction>::uninit();
+        // SAFETY: the call changes nothing, and writes to `now`.
+        let done = unsafe { libc::sigaction(libc::SIGINT, std::ptr::null(), now.as_mut_ptr()) };
+        // SAFETY: the call has written it.
+        (done == 0).then(|| Action(unsafe { now.assume_init() }))
+    }
+
+    /// The handler, if there is one that takes only the number of the signal.
+    fn handler(&self) -> Option<usize> {
+        let handler = self.0.sa_sigaction;
+        let is_plain = self.0.sa_flags & libc::SA_SIGINFO == 0;
+        (is_plain && handler != libc::SIG_DFL && handler != libc::SIG_IGN).then_some(handler)
+    }
+
+    /// The same action with another handler.
+    fn with_handler(&self, handler: usize) -> Action {
+        Action(libc::sigaction { sa_sigaction: handler, ..self.0 })
+    }
+
+    fn install(&self) {
+        // SAFETY: the action has an async-signal-safe handler, ours or the one that was installed.
+        unsafe { libc::sigaction(libc::SIGINT, &self.0, null_mut()) };
+    }
+}
+
+/// What SIGINT does: the address of its handler.
+#[cfg(windows)]
+struct Action(usize);
+
+#[cfg(windows)]
+impl Action {
+    /// What it does now.
+    fn current() -> Option<Action> {
+        // SAFETY: SIG_GET changes nothing.
+        let now = unsafe { libc::signal(libc::SIGINT, libc::SIG_GET) };
+        (now != libc::SIG_ERR as usize).then_some(Action(now))
+    }
+
+    /// The handler, if there is one.
+    fn handler(&self) -> Option<usize> {
+        (self.0 != libc::SIG_DFL && self.0 != libc::SIG_IGN).then_some(self.0)
+    }
+
+    /// Another handler.
+    fn with_handler(&self, handler: usize) -> Action {
+        Action(handler)
+    }
+
+    fn install(&self) {
+        // SAFETY: it is the address of a handler, ours or the one that was installed.
+        unsafe { libc::signal(libc::SIGINT, self.0) };
+    }
 }
 
 fn ours() -> usize {
@@ -122,6 +170,9 @@ fn ours() -> usize {
 }
 
 extern "C" fn handle(signal: c_int) {
+    // Windows removes a handler before it calls it.
+    #[cfg(windows)]
+    Action(ours()).install();
     // SAFETY: null, or a flag that is never freed.
     if let Some(stop) = unsafe { STOP.load(Ordering::Acquire).as_ref() } {
         stop.store(true, Ordering::Relaxed);
