@@ -1,9 +1,11 @@
-//! `cargo xtask docs`: which recorded results back which row of the table, and the pages of docs/isa.
+//! `cargo xtask docs`: which recorded results back which row of the table, an example of each error, and the pages of
+//! docs/isa.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use test_utils::bad_file::{Agreement, BadFile};
 use test_utils::record::is_other_code;
 
 use crate::codegen::root;
@@ -37,6 +39,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let root = root();
     let path = root.join("crates/command/src/oracles.tsv");
     let mut stale = update(&path, &oracles(&root)?, options.check)?;
+    stale |= update(&root.join("crates/command/src/explain/codes.tsv"), &codes(&root)?, options.check)?;
     // The pages show the file just written, so that the command is built after it.
     let fresh = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut command = match &options.ptxvm {
@@ -74,6 +77,34 @@ pub fn run(options: &Options) -> Result<(), String> {
         true => Err("the pages of docs/isa are out of date: run `cargo xtask docs`".into()),
         false => Ok(()),
     }
+}
+
+/// For each code of the checker: the shortest line of `tests/fail` with it, preferably one that ptxas words in the same way.
+fn codes(root: &Path) -> Result<String, String> {
+    let folder = root.join("tests/fail");
+    let mut examples: BTreeMap<String, (bool, usize, [String; 3])> = BTreeMap::new();
+    let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.extension().is_none_or(|extension| extension != "ptx") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let file = BadFile::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let lines: Vec<&str> = file.text.lines().collect();
+        for (line, ours) in file.ours() {
+            let ptx = lines.get(line as usize - 1).map_or("", |line| line.trim()).replace('\t', " ");
+            let differs = ours.ptxas == Agreement::Nothing;
+            let example = (differs, ptx.len(), [ptx, ours.message, ours.help.unwrap_or_default()]);
+            if !example.2[0].is_empty() {
+                let best = examples.entry(ours.code).or_insert_with(|| example.clone());
+                *best = example.min(best.clone());
+            }
+        }
+    }
+    let line = |(code, (_, _, columns)): (String, (bool, usize, [String; 3]))| {
+        format!("{code}\t{}\n", columns.map(|column| column.replace(['\t', '\n'], " ")).join("\t"))
+    };
+    Ok(examples.into_iter().map(line).collect())
 }
 
 /// Is the file something else than `text`? Then it is written, unless this only checks.

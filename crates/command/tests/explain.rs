@@ -231,3 +231,29 @@ fn pages_are_for_programs_too() {
     let object: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
     assert_eq!(object["error"]["help"], "did you mean 'setp'?");
 }
+
+#[test]
+fn intrinsics_of_cuda_have_pages() {
+    let page = explain("__hgt2").stdout;
+    assert!(page.contains("__half2 __hgt2(const __half2 a, const __half2 b)\n"), "{page}");
+    assert!(page.contains("set.gt.bf16x2.bf16x2 %r1,%r2,%r3;\n"), "{page}");
+    assert!(page.contains("- `ptxvm explain set.gt.f16x2.f16x2`\n"), "{page}");
+    assert!(explain("atomicAdd").stdout.contains("atom.relaxed.gpu.add.f32 %r2, [%rd1], %r1;\n"));
+    let wrong = explain("__hgt22");
+    assert_eq!(wrong.code, Some(1), "{}", wrong.transcript());
+    assert!(wrong.stderr.contains("help: the nearest name is `__hgt2`"), "{}", wrong.transcript());
+}
+
+#[test]
+fn codes_of_errors_have_pages() {
+    let page = explain("requires-target").stdout;
+    assert!(page.starts_with("# requires-target\n\n") && page.contains("requires .target sm_"), "{page}");
+    assert!(page.contains("\nhelp: "), "{page}");
+    assert!(explain("race-write-read").stdout.starts_with("# race-write-read\n\n"));
+    // An instruction and a fault.
+    let page = explain("trap").stdout;
+    assert!(page.starts_with("# trap\n") && page.matches("# trap\n").count() == 2, "{page}");
+    let wrong = explain("requires-targets");
+    assert_eq!(wrong.code, Some(1), "{}", wrong.transcript());
+    assert!(wrong.stderr.contains("help: the nearest code is `requires-target`"), "{}", wrong.transcript());
+}

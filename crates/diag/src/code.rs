@@ -4,18 +4,25 @@ use std::fmt;
 
 /// Writes the enum and its table of names.
 macro_rules! codes {
-    ($($(#[$doc:meta])* $variant:ident => $name:literal,)*) => {
+    ($($(#[doc = $doc:literal])* $variant:ident => $name:literal,)*) => {
         /// The kind of a diagnostic. Its name is stable: the JSON output has it, and the text output prints it after
         /// the severity.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Code {
-            $($(#[$doc])* $variant,)*
+            $($(#[doc = $doc])* $variant,)*
         }
 
         impl Code {
             /// Every code.
             pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
+
+            /// What it means, in a sentence or two.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Code::$variant => concat!($($doc),*),)*
+                }
+            }
 
             /// The name in kebab case: `unknown-symbol`.
             pub const fn name(self) -> &'static str {

@@ -7,6 +7,7 @@ mod code;
 mod corpus;
 mod fail;
 mod hardware;
+mod intrinsics;
 mod legality;
 pub mod lines;
 pub mod oracle;
@@ -53,6 +54,8 @@ pub enum Record {
         #[arg(long)]
         all: bool,
     },
+    /// Which PTX nvcc makes of each intrinsic function of CUDA's headers
+    Intrinsics,
     /// What ptxas 13.5 and 12.9 say about each file of the corpus of real PTX
     Corpus {
         /// The folder that holds the corpus [default: what PTXVM_CORPUS names, or target/corpus]
@@ -173,6 +176,9 @@ pub fn run(what: &Record) -> Result<()> {
     match what {
         Record::Fail { check } => fail::record(&oracles, &root.join("tests/fail"), *check),
         Record::Tools { all } => tools::record(&oracles, &root.join("tests/tools"), *all),
+        Record::Intrinsics => {
+            intrinsics::record(&oracles, &root.join("crates/command/src/explain/intrinsics.tsv"))
+        }
         Record::Corpus { from } => {
             let from = from.as_ref().map_or_else(test_utils::corpus::path, |from| root.join(from));
             corpus::record(&oracles, &from, &root.join("conformance/corpus"))

@@ -1,7 +1,9 @@
 //! `ptxvm explain`: the table's contents about an instruction, one of its forms, or a modifier, as a page of
-//! Markdown.
+//! Markdown; what nvcc makes of an intrinsic function of CUDA; the meaning of an error's code.
 
+mod codes;
 mod example;
+mod intrinsics;
 mod nan;
 mod near;
 
@@ -42,6 +44,17 @@ pub fn explain(options: &ExplainOptions) -> Result<(), Failure> {
 pub fn page(name: &str) -> Result<String, Failure> {
     if let Some(failure) = near::register(name) {
         return Err(failure);
+    }
+    if intrinsics::is_intrinsic(name) {
+        return intrinsics::page(name);
+    }
+    if let Some(code) = codes::find(name) {
+        // `trap` is an instruction, and what a launch ends with that executes one.
+        let instruction = words(name).ok().and_then(|words| explain_opcode(words[0]).ok());
+        return Ok(instruction.map(|page| page + "\n").unwrap_or_default() + &codes::page(code));
+    }
+    if name.contains('-') {
+        return Err(codes::unknown(name));
     }
     match name.strip_prefix('.') {
         Some(modifier) => explain_modifier(modifier),

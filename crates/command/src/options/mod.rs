@@ -42,7 +42,7 @@ pub enum Command {
     Run(Box<RunOptions>),
     /// Show what an instruction returns for given operands, and why
     Eval(EvalOptions),
-    /// Explain an instruction, a form of it, or a modifier
+    /// Explain an instruction, a form of it, a modifier, an intrinsic function of CUDA, or the code of an error
     Explain(ExplainOptions),
     /// List the instructions: what is checked, what is executed, what backs it
     Isa(IsaOptions),
@@ -181,6 +181,8 @@ Examples:
   ptxvm explain setp              all forms of an instruction
   ptxvm explain setp.lt.f16x2     one form: operands, registers, since when
   ptxvm explain .ftz              a modifier or a type, and what takes it
+  ptxvm explain __hgt2            an intrinsic function of CUDA: the PTX that nvcc makes of it
+  ptxvm explain requires-target   the code of an error, a fault or a finding
 
 Exit codes: 0; 1 there is no such name; 2 the command line is wrong.";
 
@@ -188,7 +190,7 @@ Exit codes: 0; 1 there is no such name; 2 the command line is wrong.";
 #[derive(Args, Debug)]
 #[command(after_help = EXPLAIN_HELP, arg_required_else_help = true)]
 pub struct ExplainOptions {
-    /// Instruction, instruction with modifiers, or `.modifier`
+    /// Instruction, instruction with modifiers, `.modifier`, intrinsic function, or code of an error
     #[arg(value_name = "NAME")]
     pub name: String,
     /// The page as Markdown, or a JSON object with its name, the forms that it is about, and the page
