@@ -15,6 +15,8 @@ pub struct Arguments {
     pub values: Vec<Value>,
     /// The objects that variables of the module are bound to.
     pub bound: Vec<(String, ObjectValue)>,
+    /// The variables of the module that are set, by their names in PTX, and their bytes.
+    pub variables: Vec<(String, Vec<u8>)>,
     /// By option: the parameter that holds its value, or the address of its array.
     params: Vec<usize>,
 }
@@ -131,7 +133,7 @@ impl Arguments {
         if values.len() != kernel.params.len() {
             return Err(wrong_count(kernel, values.len()));
         }
-        Ok(Arguments { values, params, bound: Vec::new() })
+        Ok(Arguments { values, params, bound: Vec::new(), variables: Vec::new() })
     }
 
     /// The parameter of an option's array or value.

@@ -43,6 +43,7 @@ mod summary;
 mod tensor_map;
 mod texture;
 mod tool;
+mod variables;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -19,7 +19,7 @@ use super::report::{Failure, code, is_dumb_terminal, print, say, say_text, stder
 use super::session::Session;
 use super::spec::Value;
 use super::texture::Binding;
-use super::{compile, summary, tool};
+use super::{compile, summary, tool, variables};
 
 /// A kernel with wrong results runs again, to see who wrote them, if it took less than this: watching takes longer.
 const MOST_SECONDS: f64 = 10.0;
@@ -39,6 +39,13 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     for Binding { name, object } in &options.bind {
         let object = object.resolve().map_err(|failure| failure.context(format_args!("--bind {name}")))?;
         values.bound.push((name.clone(), object));
+    }
+    for assignment in &options.set {
+        values.variables.push(assignment.resolve(&module)?);
+    }
+    for query in &options.get {
+        variables::find(&module, &query.name)
+            .map_err(|failure| failure.context(format_args!("--get {}", query.name)))?;
     }
     check_outputs(kernel, &values, options)?;
     let expected = options.expect.iter().map(|expected| expected.resolve(&values));
@@ -280,7 +287,7 @@ fn stopped(
     // The fault comes first: it explains what is in the arrays.
     failure.report(options.format);
     if let Some(session) = session
-        && !(options.print.is_empty() && options.out.is_empty())
+        && !(options.print.is_empty() && options.out.is_empty() && options.get.is_empty())
     {
         say("note: results are as the kernel left them when it stopped");
         if let Err(failure) = session.deliver(values, options) {

@@ -2,14 +2,15 @@
 
 use std::io::{self, Write};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use check::module::Function;
 use ptxvm::observe::ObserverHandle;
 use ptxvm::{
-    Arg, Buffer, Checker, Device, Engine, Error, LaunchReport, Located, Module, Profile, Suppressions,
-    by_cause,
+    Arg, Buffer, Checker, Device, Engine, Error, LaunchReport, Loaded, Located, Module, Profile,
+    Suppressions, by_cause,
 };
 
 use super::arguments::{Arguments, Place};
@@ -21,6 +22,7 @@ use super::report::{Failure, print, say};
 use super::save::save;
 use super::spec::Value;
 use super::texture::Made;
+use super::variables::{self, Query};
 
 /// A device with the module and the arguments of one launch.
 pub struct Session {
@@ -33,6 +35,8 @@ pub struct Session {
     bound: Vec<(String, Made, Option<Buffer>)>,
     profile: Arc<Mutex<Profile>>,
     checker: Option<Arc<Mutex<Checker>>>,
+    /// The module, once it is loaded.
+    loaded: Option<Loaded>,
     /// Watches the launch.
     observer: Option<ObserverHandle>,
     /// The kernel has run before, with its output shown.
@@ -114,9 +118,9 @@ impl Session {
                 _ => None,
             });
         }
-        let (checker, observer, again) = (None, None, false);
+        let (checker, loaded, observer, again) = (None, None, None, false);
         let (profile, unread) = (Arc::default(), Arc::default());
-        Ok(Session { device, buffers, objects, bound, profile, checker, observer, again, unread })
+        Ok(Session { device, buffers, objects, bound, profile, checker, loaded, observer, again, unread })
     }
 
     /// The launch gets this observer.
@@ -146,6 +150,10 @@ impl Session {
             self.device.set_heap_limit(bytes);
         }
         let loaded = self.device.load(module)?;
+        for (name, data) in &values.variables {
+            loaded.write_variable(name, 0, data)?;
+        }
+        self.loaded = Some(loaded.clone());
         for (name, made, _) in &self.bound {
             match made {
                 Made::Texture(texture) => loaded.bind_texture(name, texture)?,
@@ -252,10 +260,19 @@ impl Session {
                 }
             }
         }
+        for Query { name, path } in &options.get {
+            let Some(loaded) = &self.loaded else { continue };
+            let array = variables::read(loaded, variables::find(loaded.module(), name)?)?;
+            let text = format!("{name}: {}", array.show(Style { bits: options.hex, whole: false }));
+            match (path, options.format) {
+                (Some(path), _) => save_as(&array, path)?,
+                (None, Format::Human) => print(text)?,
+                (None, Format::Json) => say(text),
+            }
+        }
         for Output { place, path } in &options.out {
             if let Some(array) = self.array(values, *place)? {
-                save(&array, path)
-                    .map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))?;
+                save_as(&array, path)?;
             }
         }
         Ok(())
@@ -319,6 +336,10 @@ impl Session {
         buffer.read(0, &mut data).map_err(|error| Failure::usage(error.to_string()))?;
         Ok(Some(HostArray { dtype, shape: shape.to_vec(), data }))
     }
+}
+
+fn save_as(array: &HostArray, path: &Path) -> Result<(), Failure> {
+    save(array, path).map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))
 }
 
 /// Allocates and fills an array; `index` is its name in messages.

@@ -14,6 +14,7 @@ use crate::profile::parse_file;
 use crate::report::Failure;
 use crate::spec::Spec;
 use crate::texture::Binding;
+use crate::variables::{Assignment, Query};
 
 const RUN_EXAMPLES: &str = "\
 Arguments (--arg), one for each parameter of the kernel, in order:
@@ -92,6 +93,12 @@ pub struct RunOptions {
     /// Bind a .texref, .samplerref or .surfref variable: NAME=texture(@x.npy, filter=linear)
     #[arg(long, value_name = "NAME=OBJECT")]
     pub bind: Vec<Binding>,
+    /// Set a variable of the module before the launch: table=@x.npy, scale=2.5
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<Assignment>,
+    /// Show a variable of the module afterwards, or save it: counts, counts=y.npy
+    #[arg(long, value_name = "NAME[=PATH]")]
+    pub get: Vec<Query>,
     /// Save the array of argument I (from 0; 2.0 is the first one in structure 2) afterwards, as .npy, .bin or (a picture of
     /// HxW values) .png
     #[arg(long, value_name = "I=PATH")]
@@ -100,7 +107,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "I")]
     pub print: Vec<Part>,
     /// Show the elements as bits, in hexadecimal
-    #[arg(long, requires = "print")]
+    #[arg(long)]
     pub hex: bool,
     /// Compare the array of argument I (from 0) with this one: 2=expected.npy, 2=f32[64]=1. A difference makes the exit code 3
     #[arg(long, value_name = "I=FILE")]
