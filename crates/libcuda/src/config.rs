@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use crate::chip::Chip;
+use ptxvm::Chip;
 
 /// The devices of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]

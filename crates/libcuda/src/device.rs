@@ -6,6 +6,7 @@ use cudarc::driver::sys::{CUdevice, CUdevprop, CUuuid};
 
 use crate::Status;
 use crate::api::api;
+use crate::chip::Attributes;
 use crate::driver::{driver, start};
 use crate::pointers::{Out, Text};
 

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use cudarc::driver::sys::{CUfunction, CUlaunchConfig, CUmodule, CUoccupancyB2DSize};
 use machine::KernelAttributes;
+use ptxvm::Chip;
 
 use crate::Status;
 use crate::api::api;
-use crate::chip::Chip;
 use crate::context::Context;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
@@ -22,9 +22,6 @@ pub static FUNCTIONS: Handles<Function> = Handles::new();
 
 /// Bytes of shared memory that every kernel may use.
 const SHARED_DEFAULT: u64 = 48 * 1024;
-const REGISTERS: u32 = 65536;
-/// The registers of a warp are allocated in units of this.
-const REGISTER_UNIT: u32 = 256;
 
 /// A kernel of a loaded module.
 pub struct Function {
@@ -126,23 +123,14 @@ impl Function {
         Ok(())
     }
 
-    /// The number of blocks that a multiprocessor runs at a time (CUDA C++ Programming Guide, "Occupancy Calculator").
+    /// The number of blocks that a multiprocessor runs at a time; 0 if it cannot run one.
     pub fn active_blocks(&self, chip: &Chip, block: u32, dynamic: u64) -> u32 {
-        let reserved = if chip.capability >= 80 { 1024 } else { 0 };
         let shared = self.attributes.shared_bytes + dynamic;
         if block == 0 || block > self.attributes.max_threads || shared > u64::from(chip.shared_opt_in) * 1024
         {
             return 0;
         }
-        let warps = block.div_ceil(32);
-        let by_threads = chip.threads_of_multiprocessor / 32 / warps;
-        let by_shared = match shared + reserved {
-            0 => u32::MAX,
-            bytes => (u64::from(chip.shared_of_multiprocessor) * 1024 / bytes.next_multiple_of(128)) as u32,
-        };
-        let of_warp = (self.registers() * 32).next_multiple_of(REGISTER_UNIT);
-        let by_registers = REGISTERS / of_warp / warps;
-        by_threads.min(by_shared).min(by_registers.max(1)).min(chip.blocks_of_multiprocessor)
+        chip.occupancy(block, self.registers(), shared).blocks
     }
 }
 

@@ -74,6 +74,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
 
+mod chip;
 mod debug;
 mod device;
 mod element;
@@ -96,6 +97,7 @@ mod texture;
 
 pub use check::Options;
 pub use check::module::{Function, Param};
+pub use chip::{Chip, Occupancy, OccupancyLimit};
 pub use device::Device;
 pub use diag::{Code, Color, Diagnostic, Severity, SourceFile};
 pub use element::Element;

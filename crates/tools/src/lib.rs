@@ -7,8 +7,8 @@
 //! does. racecheck is `race.rs` and what it uses (`block.rs` and `clock.rs` for what threads know, `segment.rs` and `shadow.rs` for
 //! recorded accesses), initcheck is `init.rs`, synccheck is `sync.rs`, `results.rs` and `tensor.rs`.
 //!
-//! Two observers answer questions about results: [`WriteWatch`] who wrote some bytes, and [`FirstNonFinite`] where the first NaN
-//! comes from.
+//! Other observers answer questions: [`WriteWatch`] who wrote some bytes, [`FirstNonFinite`] where the first NaN comes from, and
+//! [`Counters`] how many sectors and bank conflicts each access costs on a GPU.
 //!
 //! Narrowest tests: `tests/tools`, each a bug and its correct twin, under several schedules (`command`: `tools`); `ptxvm`: `graphs` for
 //! graph codes of nvcc. Asynchronous work and proxies: `bulk_*`, `wgmma_*`, `tcgen05_*` of `tests/tools`.
@@ -19,6 +19,7 @@ mod block;
 mod checker;
 mod clock;
 mod cluster;
+mod counters;
 mod finding;
 mod groups;
 mod init;
@@ -46,6 +47,7 @@ mod write_watch;
 mod written;
 
 pub use checker::Checker;
+pub use counters::{Counters, RequestCounts};
 pub use finding::{Finding, FindingKind, Site, Tool, Tools};
 pub use init::{GlobalMemory, is_padding};
 pub use nonfinite::{FirstNonFinite, Flow, NamedValue, NonFinite, Origin, Passage, Source};
