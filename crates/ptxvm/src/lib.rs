@@ -89,6 +89,8 @@ mod memory;
 mod module;
 mod name;
 pub mod observe;
+#[doc(hidden)]
+pub mod observed;
 mod original;
 #[doc(hidden)]
 pub mod process_report;

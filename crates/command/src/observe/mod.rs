@@ -1,22 +1,24 @@
 //! `ptxvm run --trace`, `--watch`, `--first-nan`: what an observer of the launch saw, for people and for programs.
 
-mod nonfinite;
 mod trace;
-mod value;
 mod watch;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use check::module::Function;
+use ptxvm::Module;
 use ptxvm::observe::{FirstNonFinite, ObserverHandle, WriteWatch};
-use ptxvm::{Module, OriginalPlace, PlaceInSource, Places};
-use serde_json::{Value, json};
+use ptxvm::observed::watch::{Element, Writers};
+use ptxvm::observed::{nonfinite, watch as writes};
+use serde_json::Value;
 
+pub use ptxvm::observed::watch::Writer;
 pub use trace::ThreadPlace;
-pub use watch::{Watched, Writer, Writers};
+pub use watch::Watched;
 
 use crate::arguments::Arguments;
+use crate::array::DType;
 use crate::expect::Comparison;
 use crate::options::{Format, RunOptions};
 use crate::report::{Failure, print};
@@ -29,8 +31,8 @@ pub type Observed = (&'static str, Value);
 pub enum Observation {
     /// `--trace`
     Trace(Arc<Mutex<trace::Trace>>),
-    /// `--watch`: the watched elements, in the order of the observer's ranges.
-    Watch(Vec<watch::Element>, Arc<Mutex<WriteWatch>>),
+    /// `--watch`: the watched elements and their types, in the order of the observer's ranges.
+    Watch(Vec<(Element, Option<DType>)>, Arc<Mutex<WriteWatch>>),
     /// `--first-nan`
     FirstNan(Arc<Mutex<FirstNonFinite>>),
 }
@@ -62,7 +64,7 @@ impl Observation {
         }
         let elements = options.watch.iter().map(|watched| watched.elements(values, session));
         let elements = elements.collect::<Result<Vec<_>, _>>()?.concat();
-        let ranges = elements.iter().map(|element| element.range.clone()).collect();
+        let ranges = elements.iter().map(|(element, _)| element.range.clone()).collect();
         Ok(Some(Observation::Watch(elements, WriteWatch::shared(ranges, SHOWN_WRITES))))
     }
 
@@ -97,15 +99,20 @@ impl Observation {
                 ("trace", trace.lock().unwrap_or_else(PoisonError::into_inner).take())
             }
             Observation::Watch(elements, watch) => {
-                let writers = Writers::of(watch, session, &places, block);
-                show(&watch::text(elements, &writers))?;
-                ("watch", watch::json(elements, &writers))
+                let writers = Writers::of(watch, &places, block, |range| session.bytes(range));
+                let of = || elements.iter().zip(&writers.of);
+                let text = of().map(|((element, dtype), writes)| {
+                    writes::text(element, writes, |bits| watch::show(bits, *dtype))
+                });
+                show(&text.collect::<Vec<_>>().join("\n"))?;
+                ("watch", of().map(|((element, _), writes)| writes::json(element, writes)).collect())
             }
             Observation::FirstNan(search) => {
                 let flows = search.lock().unwrap_or_else(PoisonError::into_inner).flows();
-                let context = nonfinite::Context { places: &places, session, values, block };
+                let element = |address| session.element(values, address);
+                let context = nonfinite::Context { places: &places, element: &element, block };
                 show(&nonfinite::text(&flows, &context))?;
-                ("first_nan", nonfinite::json(&flows, &context))
+                ("first_nan", flows.iter().map(|flow| nonfinite::json(flow, &context)).collect())
             }
         })
     }
@@ -127,43 +134,11 @@ pub fn find_writers(
     let watch = WriteWatch::shared(addresses.concat(), 1);
     session.observe_again(ObserverHandle::new(Arc::clone(&watch)));
     if session.launch(module, kernel, values, options, cancel).is_ok() {
-        let writers = Writers::of(&watch, &session, &module.places(), options.block(kernel));
+        let block = options.block(kernel);
+        let writers = Writers::of(&watch, &module.places(), block, |range| session.bytes(range));
         let mut of = writers.of.iter();
         for (comparison, addresses) in comparisons.iter_mut().zip(addresses) {
             comparison.add_writers(of.by_ref().take(addresses.len()));
         }
     }
-}
-
-/// `thread (3,0,0) of block (1,0,0)`
-fn who(block: [u32; 3], thread: u32, block_extents: [u32; 3]) -> String {
-    let text = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
-    format!("thread {} of block {}", text(coordinates(thread, block_extents)), text(block))
-}
-
-/// `%tid` of a linear index in a block.
-fn coordinates(index: u32, [nx, ny, _]: [u32; 3]) -> [u32; 3] {
-    [index % nx, index / nx % ny, index / (nx * ny)]
-}
-
-/// `saxpy.ptx:14`, `saxpy.ptx:14 (saxpy.cu:9)`, `sum.ptx:61 (standard.py:260 @ sum.py:11)` for a line of an inlined function
-fn line(place: &PlaceInSource) -> String {
-    let name = place.source.name();
-    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
-    let line = format!("{name}:{}", place.position().line);
-    match &place.original {
-        Some(original) => {
-            let chain: Vec<_> = original.chain().map(OriginalPlace::short).collect();
-            format!("{line} ({})", chain.join(" @ "))
-        }
-        None => line,
-    }
-}
-
-/// A place with the instruction there, as JSON.
-fn json_place(places: &Places, span: ptxvm::observe::Span) -> Value {
-    let place = places.at(span);
-    let mut object = ptxvm::json::place(&place);
-    object["text"] = json!(place.text());
-    object
 }

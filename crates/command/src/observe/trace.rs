@@ -3,17 +3,13 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use isa::Space;
-use ptxvm::observe::{InstructionEvent, LaunchObserver, OperandValue};
+use ptxvm::observe::{InstructionEvent, LaunchObserver};
+use ptxvm::observed::trace;
 use ptxvm::{Module, Places};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{json_place, line, value};
 use crate::options::Format;
 use crate::report::{Failure, print};
-
-/// Columns of the instruction and its place, before its values.
-const COLUMNS: usize = 80;
 
 /// `0,3`, `(1,0,0),(3,0,0)`: a block and a thread in it, each by its linear index or its coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,52 +103,17 @@ impl Trace {
     }
 }
 
-fn triples<'a>(
-    values: &'a [OperandValue<'a>],
-) -> impl Iterator<Item = (&'a str, isa::Type, u128)> + Clone + 'a {
-    values.iter().map(|value| (value.name, value.ty, value.bits))
-}
-
-/// `[global 0x1000000044]`
-pub fn show_address((space, address): (Space, u64)) -> String {
-    format!("[{} {address:#x}]", format!("{space:?}").to_lowercase())
-}
-
 impl LaunchObserver for Trace {
     fn wants_instructions(&self, block: [u32; 3], thread: u32) -> bool {
         (block, thread) == self.thread
     }
 
     fn instruction(&mut self, event: &InstructionEvent) -> ControlFlow<()> {
-        let (reads, writes) = (triples(event.reads), triples(event.writes));
         if self.format == Format::Json {
-            let mut step = json_place(&self.places, event.span);
-            step["executes"] = json!(event.executes);
-            step["reads"] = value::json(reads);
-            step["writes"] = value::json(writes);
-            step["address"] = json!(event.address.map(|(space, address)| {
-                json!({ "space": format!("{space:?}").to_lowercase(), "address": address })
-            }));
-            self.steps.push(step);
+            self.steps.push(trace::json(&self.places, event));
             return ControlFlow::Continue(());
         }
-        let place = self.places.at(event.span);
-        let mut text = format!("{}  {}", line(&place), place.text());
-        let mut values = value::list(reads);
-        if let Some(address) = event.address {
-            let comma = if values.is_empty() { "" } else { ", " };
-            values = format!("{}{comma}{values}", show_address(address));
-        }
-        if !event.executes {
-            values += ": not executed";
-        } else if !event.writes.is_empty() {
-            let space = if values.is_empty() { "" } else { " " };
-            values = format!("{values}{space}-> {}", value::list(writes));
-        }
-        if !values.is_empty() {
-            text = format!("{text:<COLUMNS$}  {values}");
-        }
-        match print(text) {
+        match print(trace::text(&self.places, event)) {
             Ok(()) => ControlFlow::Continue(()),
             // Nobody reads the trace any more.
             Err(_) => ControlFlow::Break(()),

@@ -1,14 +1,11 @@
 //! `ptxvm run --watch`: who writes some elements. `--expect` tells in the same way who wrote a wrong one.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 use isa::Type;
-use ptxvm::Places;
-use ptxvm::observe::{WatchedWrite, WriteWatch};
-use serde_json::{Value, json};
+use ptxvm::observed::value;
+use ptxvm::observed::watch::Element;
 
-use super::{json_place, line, value, who};
 use crate::arguments::{Arguments, Part, Place};
 use crate::array::{DType, show_shape};
 use crate::numbers::parse_size;
@@ -57,23 +54,16 @@ impl std::str::FromStr for Watched {
     }
 }
 
-/// A watched element.
-#[derive(Clone, Debug)]
-pub struct Element {
-    /// Its name: `2[17]`, `0x1000000044`.
-    name: String,
-    /// Its addresses.
-    pub range: Range<u64>,
-    /// The type of an array's element.
-    dtype: Option<DType>,
-}
-
 impl Watched {
-    /// The watched elements.
+    /// The watched elements, with their types.
     ///
     /// # Errors
     /// When there is no such array or element, or there are too many.
-    pub fn elements(&self, values: &Arguments, session: &Session) -> Result<Vec<Element>, Failure> {
+    pub fn elements(
+        &self,
+        values: &Arguments,
+        session: &Session,
+    ) -> Result<Vec<(Element, Option<DType>)>, Failure> {
         let coordinates;
         let part = match self {
             Watched::Elements(part) => part,
@@ -83,7 +73,7 @@ impl Watched {
             }
             Watched::Bytes(range) => {
                 let name = format!("{:#x}", range.start);
-                return Ok(vec![Element { name, range: range.clone(), dtype: None }]);
+                return Ok(vec![(Element { name, range: range.clone(), ty: None }, None)]);
             }
         };
         let fail = |message: String| Failure::usage(format!("--watch {part}: {message}"));
@@ -102,11 +92,9 @@ impl Watched {
         let element = |index: u64| {
             let bytes = dtype.bytes() as u64;
             let start = addresses.start + index * bytes;
-            Element {
-                name: format!("{}[{index}]", part.place),
-                range: start..start + bytes,
-                dtype: Some(dtype),
-            }
+            let name = format!("{}[{index}]", part.place);
+            let element = Element { name, range: start..start + bytes, ty: Some(dtype.name().to_string()) };
+            (element, Some(dtype))
         };
         Ok((wanted.start..end).map(element).collect())
     }
@@ -127,101 +115,13 @@ fn flat(values: &Arguments, place: Place, index: &[u64]) -> Result<Range<u64>, F
     Ok(flat..flat + 1)
 }
 
-impl Element {
-    fn show(&self, bits: Option<u128>) -> String {
-        match (bits, self.dtype) {
-            (None, _) => "?".to_owned(),
-            (Some(bits), Some(dtype)) => {
-                let bytes = bits.to_le_bytes();
-                format!("{} ({})", dtype.show(&bytes), dtype.show_bits(&bytes))
-            }
-            (Some(bits), None) => value::show(Type::B64, bits),
-        }
+/// The bits of an element.
+pub fn show(bits: u128, dtype: Option<DType>) -> String {
+    let bytes = bits.to_le_bytes();
+    match dtype {
+        Some(dtype) => format!("{} ({})", dtype.show(&bytes), dtype.show_bits(&bytes)),
+        None => value::show(Type::B64, bits),
     }
-}
-
-/// A write, with names.
-pub struct Writer {
-    /// The line and the instruction: `saxpy.ptx:35  st.global.f32 [%rd6], %f4;`
-    pub instruction: String,
-    /// `thread (17,0,0) of block (0,0,0)`
-    pub who: String,
-    /// The same for programs.
-    pub json: Value,
-    write: WatchedWrite,
-}
-
-/// The writes of all ranges.
-pub struct Writers {
-    /// By range: the number of all writes, and the last ones.
-    pub of: Vec<(u64, Vec<Writer>)>,
-}
-
-impl Writers {
-    /// What an observer recorded. `block` are the extents of a block.
-    pub fn of(watch: &Mutex<WriteWatch>, session: &Session, places: &Places, block: [u32; 3]) -> Writers {
-        let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
-        watch.finish(|range| session.bytes(range));
-        let mut of: Vec<(u64, Vec<Writer>)> =
-            (0..watch.ranges()).map(|range| (watch.count(range), Vec::new())).collect();
-        for write in watch.writes() {
-            let place = places.at(write.span);
-            let who = who(write.block, write.thread, block);
-            let instruction = format!("{}  {}", line(&place), place.text());
-            let mut json = json_place(places, write.span);
-            json["block"] = json!(write.block);
-            json["thread"] = json!(write.thread);
-            of[write.range].1.push(Writer { instruction, who, json, write: write.clone() });
-        }
-        Writers { of }
-    }
-}
-
-/// The writes for people.
-pub fn text(elements: &[Element], writers: &Writers) -> String {
-    let mut lines = Vec::new();
-    for (element, (count, writes)) in elements.iter().zip(&writers.of) {
-        let name = match element.dtype {
-            Some(dtype) => format!("{} ({} at {:#x})", element.name, dtype.name(), element.range.start),
-            None => format!("{} ({} bytes)", element.name, element.range.end - element.range.start),
-        };
-        lines.push(match count {
-            0 => format!("{name}: nobody wrote it"),
-            1 => format!("{name} was written once:"),
-            count => format!("{name} was written {count} times:"),
-        });
-        let earlier = count - writes.len() as u64;
-        if earlier > 0 {
-            lines.push(format!("    {earlier} earlier writes"));
-        }
-        for Writer { instruction, who, write, .. } in writes {
-            let (before, after) = (element.show(write.before), element.show(write.after));
-            lines.push(format!("    {instruction}  {who}: {before} -> {after}"));
-        }
-    }
-    lines.join("\n")
-}
-
-/// The same for programs.
-pub fn json(elements: &[Element], writers: &Writers) -> Value {
-    let object = |(element, (count, writes)): (&Element, &(u64, Vec<Writer>))| {
-        let width = 2 + 2 * (element.range.end - element.range.start) as usize;
-        let bits = |bits: Option<u128>| bits.map(|bits| format!("{bits:#0width$x}"));
-        let write = |writer: &Writer| {
-            let mut object = writer.json.clone();
-            object["before"] = json!(bits(writer.write.before));
-            object["after"] = json!(bits(writer.write.after));
-            object
-        };
-        json!({
-            "element": element.name,
-            "address": element.range.start,
-            "bytes": element.range.end - element.range.start,
-            "count": count,
-            "writes": writes.iter().map(write).collect::<Vec<_>>(),
-        })
-    };
-    elements.iter().zip(&writers.of).map(object).collect()
 }
 
 #[cfg(test)]

@@ -1,44 +1,43 @@
-//! `ptxvm run --first-nan`: where the first NaN and the first infinity come from, and what passed them on.
+//! Where the first NaN and the first infinity come from, and what passed them on.
 
-use ptxvm::Places;
-use ptxvm::observe::{Flow, NamedValue, NonFinite, Passage, Source, Span};
+use diag::Span;
+use isa::Space;
 use serde_json::{Value, json};
+use tools::{Flow, NamedValue, NonFinite, Passage, Source};
 
-use super::trace::show_address;
-use super::{json_place, line, value, who};
-use crate::arguments::Arguments;
-use crate::session::Session;
+use super::{Address, instruction, json_address, json_place, show_address, value, who};
+use crate::Places;
 
 /// Instructions of one flow that are shown.
 const SHOWN: usize = 30;
 
 /// What names places, addresses and threads.
+#[expect(missing_debug_implementations, reason = "a closure has none")]
 pub struct Context<'a> {
+    /// The sources.
     pub places: &'a Places,
-    pub session: &'a Session,
-    pub values: &'a Arguments,
+    /// The name of the element at an address of global memory: `2[17]`.
+    pub element: &'a dyn Fn(u64) -> Option<String>,
     /// The extents of a block.
     pub block: [u32; 3],
 }
 
 impl Context<'_> {
     fn line(&self, span: Span) -> String {
-        let place = self.places.at(span);
-        format!("{}  {}", line(&place), place.text())
+        instruction(&self.places.at(span))
     }
 
-    /// `[global 0x1000000044], element 17 of argument 2`
-    fn address(&self, address: (isa::Space, u64)) -> String {
-        let name =
-            (address.0 == isa::Space::Global).then(|| self.session.element(self.values, address.1)).flatten();
-        match name {
+    /// `[global 0x1000000044], which is 2[17]`
+    fn address(&self, address: Address) -> String {
+        let (space, at) = address;
+        match (self.element)(at).filter(|_| space == Space::Global) {
             Some(name) => format!("{}, which is {name}", show_address(address)),
             None => show_address(address),
         }
     }
 }
 
-fn triples(values: &[NamedValue]) -> impl Iterator<Item = (&str, isa::Type, u128)> {
+fn triples(values: &[NamedValue]) -> impl Iterator<Item = value::Named<'_>> {
     values.iter().map(|value| (value.name.as_str(), value.ty, value.bits))
 }
 
@@ -53,19 +52,21 @@ fn times(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
-/// The flows for people.
+/// All flows for people, with a line for a number that did not occur.
 pub fn text(flows: &[Flow], context: &Context) -> String {
     let mut lines = Vec::new();
     for number in [NonFinite::Nan, NonFinite::Infinity] {
         match flows.iter().find(|flow| flow.number == number) {
-            Some(flow) => add(&mut lines, flow, context),
+            Some(flow) => lines.push(flow_text(flow, context)),
             None => lines.push(format!("no {}: no instruction computed or loaded one", name(number))),
         }
     }
     lines.join("\n")
 }
 
-fn add(lines: &mut Vec<String>, flow: &Flow, context: &Context) {
+/// One flow for people.
+pub fn flow_text(flow: &Flow, context: &Context) -> String {
+    let mut lines = Vec::new();
     let Flow { number, origin, count, passages, others, .. } = flow;
     let number = name(*number);
     let how = match origin.source {
@@ -102,45 +103,38 @@ fn add(lines: &mut Vec<String>, flow: &Flow, context: &Context) {
     for (span, count) in others.iter().take(SHOWN) {
         lines.push(format!("    {}    {}", context.line(*span), times(*count)));
     }
+    lines.join("\n")
 }
 
-/// The same for programs.
-pub fn json(flows: &[Flow], context: &Context) -> Value {
-    let address = |address: Option<(isa::Space, u64)>| {
-        address.map(
-            |(space, address)| json!({ "space": format!("{space:?}").to_lowercase(), "address": address }),
-        )
-    };
+/// One flow for programs.
+pub fn json(flow: &Flow, context: &Context) -> Value {
     let counted = |span: Span, count: u64| {
         let mut object = json_place(context.places, span);
         object["count"] = json!(count);
         object
     };
-    let object = |flow: &Flow| {
-        let origin = &flow.origin;
-        let mut of = counted(origin.span, flow.count);
-        of["source"] = json!(match origin.source {
-            Source::Computed => "computed",
-            Source::Memory => "memory",
-            Source::Lanes => "lanes",
-            Source::Bits => "bits",
-        });
-        of["block"] = json!(origin.block);
-        of["thread"] = json!(origin.thread);
-        of["reads"] = value::json(triples(&origin.reads));
-        of["writes"] = value::json(triples(&origin.writes));
-        of["address"] = json!(address(origin.address));
-        let passage = |passage: &Passage| {
-            let mut object = counted(passage.span, passage.count);
-            object["stored"] = json!(address(passage.stored));
-            object
-        };
-        json!({
-            "number": name(flow.number),
-            "origin": of,
-            "passages": flow.passages.iter().map(passage).collect::<Vec<_>>(),
-            "others": flow.others.iter().map(|(span, count)| counted(*span, *count)).collect::<Vec<_>>(),
-        })
+    let origin = &flow.origin;
+    let mut of = counted(origin.span, flow.count);
+    of["source"] = json!(match origin.source {
+        Source::Computed => "computed",
+        Source::Memory => "memory",
+        Source::Lanes => "lanes",
+        Source::Bits => "bits",
+    });
+    of["block"] = json!(origin.block);
+    of["thread"] = json!(origin.thread);
+    of["reads"] = value::json(triples(&origin.reads));
+    of["writes"] = value::json(triples(&origin.writes));
+    of["address"] = json!(origin.address.map(json_address));
+    let passage = |passage: &Passage| {
+        let mut object = counted(passage.span, passage.count);
+        object["stored"] = json!(passage.stored.map(json_address));
+        object
     };
-    flows.iter().map(object).collect()
+    json!({
+        "number": name(flow.number),
+        "origin": of,
+        "passages": flow.passages.iter().map(passage).collect::<Vec<_>>(),
+        "others": flow.others.iter().map(|(span, count)| counted(*span, *count)).collect::<Vec<_>>(),
+    })
 }

@@ -1,9 +1,9 @@
-//! Values of registers and of memory, as `--trace`, `--watch` and `--first-nan` show them.
+//! Values of registers and of memory.
 
 use isa::{Kind, Type};
 use serde_json::{Value, json};
 
-use crate::eval::bits;
+use super::bits;
 
 /// `1.5 (0x3fc00000)`, `7`, `0x1000000044`, `true`, `{1, 2} (0x40003c00)`
 pub fn show(ty: Type, value: u128) -> String {
@@ -29,16 +29,19 @@ pub fn show(ty: Type, value: u128) -> String {
     }
 }
 
+/// A value with its name, which is empty for a literal, and its type.
+pub type Named<'a> = (&'a str, Type, u128);
+
 /// `%f1 = 1.5 (0x3fc00000), %r2 = 7`
-pub fn list<'a>(values: impl IntoIterator<Item = (&'a str, Type, u128)>) -> String {
+pub fn list<'a>(values: impl IntoIterator<Item = Named<'a>>) -> String {
     let named = values.into_iter().filter(|(name, ..)| !name.is_empty());
     named.map(|(name, ty, bits)| format!("{name} = {}", show(ty, bits))).collect::<Vec<_>>().join(", ")
 }
 
 /// The same for programs: `{"name": "%f1", "type": "f32", "bits": "0x3fc00000", "value": "1.5"}`
-pub fn json<'a>(values: impl IntoIterator<Item = (&'a str, Type, u128)>) -> Value {
+pub fn json<'a>(values: impl IntoIterator<Item = Named<'a>>) -> Value {
     let named = values.into_iter().filter(|(name, ..)| !name.is_empty());
-    let object = |(name, ty, bits): (&str, Type, u128)| {
+    let object = |(name, ty, bits): Named| {
         let width = 2 + ty.bits().div_ceil(4) as usize;
         json!({
             "name": name,
