@@ -25,6 +25,14 @@ pub struct Loaded(pub(crate) Arc<Image>);
 /// The shared state of a [`Loaded`].
 pub(crate) struct Image {
     pub program: Arc<ir::Program>,
+    variables: Arc<Variables>,
+    /// The kernels by name. `kernels`, by `FuncId`, holds what their launches have in common.
+    names: HashMap<String, FuncId>,
+    kernels: Vec<OnceLock<Arc<Kernel>>>,
+}
+
+/// The variables of a module on a device.
+struct Variables {
     /// By `VarId`: address in the variable's own space. Each launch places shared variables itself.
     addresses: Vec<u64>,
     /// The addresses of the variables in `.global` memory.
@@ -33,26 +41,19 @@ pub(crate) struct Image {
     constants: Mutex<Arc<Vec<u8>>>,
     /// The bound texture, sampler or surface, by index of the variable.
     bindings: Mutex<Arc<HashMap<usize, Object>>>,
-    /// The kernels by name. `kernels`, by `FuncId`, holds what their launches have in common.
-    names: HashMap<String, FuncId>,
-    kernels: Vec<OnceLock<Arc<Kernel>>>,
     arena: Arc<Arena>,
 }
 
-impl Image {
+impl Variables {
     /// Places a module's variables and fills in their initial values.
-    pub fn new(arena: &Arc<Arena>, program: Arc<ir::Program>) -> Result<Image, LoadError> {
+    fn new(arena: &Arc<Arena>, program: &ir::Program) -> Result<Variables, LoadError> {
         let variables = &program.module.variables;
-        let count = program.functions.len();
-        let mut image = Image {
+        let mut image = Variables {
             addresses: vec![0; variables.len()],
             globals: Vec::new(),
             constants: Mutex::default(),
             bindings: Mutex::new(Arc::new(texture::samplers(variables))),
-            names: program.kernels().map(|(id, kernel)| (kernel.name.clone(), id)).collect(),
-            kernels: std::iter::repeat_with(OnceLock::new).take(count).collect(),
             arena: Arc::clone(arena),
-            program: Arc::clone(&program),
         };
         let narrow = program.module.address_size == 32;
         let mut const_bytes = 0u64;
@@ -90,6 +91,24 @@ impl Image {
         image.constants = Mutex::new(Arc::new(constants));
         Ok(image)
     }
+}
+
+impl Image {
+    /// A program whose variables have memory of their own.
+    pub fn new(arena: &Arc<Arena>, program: Arc<ir::Program>) -> Result<Image, LoadError> {
+        let variables = Arc::new(Variables::new(arena, &program)?);
+        Ok(Image::with(program, variables))
+    }
+
+    fn with(program: Arc<ir::Program>, variables: Arc<Variables>) -> Image {
+        let count = program.functions.len();
+        Image {
+            names: program.kernels().map(|(id, kernel)| (kernel.name.clone(), id)).collect(),
+            kernels: std::iter::repeat_with(OnceLock::new).take(count).collect(),
+            variables,
+            program,
+        }
+    }
 
     /// The kernel of this name, with what its launches have in common.
     pub fn kernel(&self, name: &str) -> Option<&Arc<Kernel>> {
@@ -99,12 +118,12 @@ impl Image {
 
     /// Address of a variable in its own space. Not for shared variables, which each launch places.
     pub fn address(&self, index: usize) -> u64 {
-        self.addresses.get(index).copied().unwrap_or(0)
+        self.variables.addresses.get(index).copied().unwrap_or(0)
     }
 
     /// The current `.const` memory.
     pub fn constants(&self) -> Arc<Vec<u8>> {
-        Arc::clone(&self.constants.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.variables.constants.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -115,7 +134,7 @@ impl Image {
         own: &[(String, u64)],
         objects: &ObjectTable,
     ) -> Result<Arc<HashMap<usize, Object>>, ObjectError> {
-        let mut all = Arc::clone(&self.bindings.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut all = Arc::clone(&self.variables.bindings.lock().unwrap_or_else(PoisonError::into_inner));
         for (name, handle) in own {
             let object = objects.get(handle).ok_or(ObjectError::NoObject)?;
             Arc::make_mut(&mut all).insert(self.reference(name, object)?, object.clone());
@@ -126,7 +145,7 @@ impl Image {
     /// Binds the variable with this name to an object of its kind.
     pub fn bind(&self, name: &str, object: Object) -> Result<(), ObjectError> {
         let index = self.reference(name, &object)?;
-        Arc::make_mut(&mut self.bindings.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::make_mut(&mut self.variables.bindings.lock().unwrap_or_else(PoisonError::into_inner))
             .insert(index, object);
         Ok(())
     }
@@ -139,7 +158,7 @@ impl Image {
     }
 }
 
-impl Drop for Image {
+impl Drop for Variables {
     fn drop(&mut self) {
         // Each address came from the arena and is freed once, so this cannot fail.
         for &address in &self.globals {
@@ -175,6 +194,13 @@ impl KernelAttributes {
 }
 
 impl Loaded {
+    /// The same module on the same device, lowered in another way: `program` is made of the same module. Both share the
+    /// variables.
+    #[must_use]
+    pub fn with_program(&self, program: Arc<ir::Program>) -> Loaded {
+        Loaded(Arc::new(Image::with(program, Arc::clone(&self.0.variables))))
+    }
+
     /// The lowered module.
     pub fn program(&self) -> &ir::Program {
         &self.0.program
@@ -194,7 +220,7 @@ impl Loaded {
     /// Generic address and size in bytes of a `.global` or `.const` variable. A `.const` variable is in the window of
     /// `.const` memory, and each module has its own `.const` memory: see [`Loaded::read_const`].
     pub fn symbol(&self, name: &str) -> Option<(u64, u64)> {
-        let variables = self.0.program.module.variables.iter().zip(&self.0.addresses);
+        let variables = self.0.program.module.variables.iter().zip(&self.0.variables.addresses);
         variables
             .filter(|(v, _)| matches!(v.space, Space::Global | Space::Const) && v.function.is_none())
             .find(|(v, _)| v.name == name)
@@ -217,7 +243,7 @@ impl Loaded {
     /// # Errors
     /// When the range is not within `.const` memory.
     pub fn write_const(&self, address: u64, data: &[u8]) -> Result<(), FaultKind> {
-        let mut constants = self.0.constants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut constants = self.0.variables.constants.lock().unwrap_or_else(PoisonError::into_inner);
         let range = const_range(address, data.len()).ok_or(FaultKind::OutOfBounds)?;
         let constants = Arc::make_mut(&mut constants);
         constants.get_mut(range).ok_or(FaultKind::OutOfBounds)?.copy_from_slice(data);

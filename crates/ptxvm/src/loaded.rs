@@ -6,7 +6,7 @@ use machine::{FaultKind, KernelAttributes};
 
 use crate::launch::Launch;
 use crate::texture::Handle;
-use crate::{Device, Error, Module, Named, SamplerState, Surface, Texture};
+use crate::{Device, Error, Module, Named, SamplerState, Surface, Texture, Tools};
 
 /// A module on a device. Cheap to clone; clones share their variables. The memory of the variables is freed when the
 /// last clone is dropped and every launch of its kernels has ended.
@@ -32,6 +32,15 @@ impl Loaded {
     /// The module.
     pub fn module(&self) -> &Module {
         &self.0.module
+    }
+
+    /// The same module on the same device, lowered as these tools need it ([`Module::for_tools`]). Both share the
+    /// variables.
+    #[must_use]
+    pub fn for_tools(&self, tools: Tools) -> Loaded {
+        let module = self.module().clone().for_tools(tools);
+        let loaded = self.loaded().with_program(Arc::clone(module.program()));
+        Loaded::new(self.device().clone(), module, loaded)
     }
 
     pub(crate) fn loaded(&self) -> &machine::Loaded {
