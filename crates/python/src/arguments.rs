@@ -135,7 +135,8 @@ impl Parameters {
             }
             self.referred.arrays.push(Array { index, memory, offset: Some(slot.offset), aligned: false });
         } else {
-            return Err(PyTypeError::new_err(format!("is a {}", type_name(value))));
+            let advice = list_advice(value);
+            return Err(PyTypeError::new_err(format!("is a {}{advice}", type_name(value))));
         }
         self.bytes[slot.offset..slot.offset + size].copy_from_slice(&bytes[..size]);
         Ok(())
@@ -261,7 +262,8 @@ impl Structure {
             self.referred.arrays.push(Array { index: self.index, memory, offset, aligned: false });
             return Ok(self.append(&[0; 8][..self.address_bytes]));
         }
-        Err(PyTypeError::new_err(format!("has a field of type {}", type_name(field))))
+        let advice = list_advice(field);
+        Err(PyTypeError::new_err(format!("has a field of type {}{advice}", type_name(field))))
     }
 }
 
@@ -348,6 +350,14 @@ fn scalar_bytes(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     }
     let bytes = value.call_method0(intern!(value.py(), "tobytes"))?;
     Ok(Some(bytes.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes().to_vec()))
+}
+
+/// What to do instead of passing a list; empty for anything else.
+pub fn list_advice(value: &Bound<'_, PyAny>) -> &'static str {
+    match value.is_instance_of::<PyList>() {
+        true => " (a list has no type: numpy.array([...], dtype=\"float32\"))",
+        false => "",
+    }
 }
 
 fn type_name(value: &Bound<'_, PyAny>) -> String {

@@ -53,8 +53,9 @@ const CPU: i32 = 1;
 /// `DLPACK_FLAG_BITMASK_READ_ONLY`
 const READ_ONLY: u64 = 1;
 
-/// A capsule, and the memory that it keeps alive: first byte, number of bytes, whether it may be written.
-pub type Memory<'py> = (Bound<'py, PyAny>, *mut u8, usize, bool);
+/// A capsule, and the memory that it keeps alive: first byte, number of bytes, bytes of an element, whether it may be
+/// written.
+pub type Memory<'py> = (Bound<'py, PyAny>, *mut u8, usize, usize, bool);
 
 /// The memory of an object with `__dlpack__`. The capsule is not consumed: its destructor releases the tensor.
 ///
@@ -119,7 +120,7 @@ pub fn memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Memory<'py>> {
         }
     }
     let start = tensor.data.cast::<u8>().wrapping_add(usize::try_from(tensor.byte_offset).unwrap_or(0));
-    Ok((capsule.clone().into_any(), start, bytes, writable))
+    Ok((capsule.clone().into_any(), start, bytes, bits / 8, writable))
 }
 
 /// # Safety

@@ -5,15 +5,15 @@
 //! which this one polls. `interrupt.rs` ends a launch on Ctrl-C.
 
 use std::borrow::Cow;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use diag::Span;
-use ptxvm::observe::{AccessEvent, LaneAccess};
-use ptxvm::{Engine, Error, LaunchObserver, LaunchReport, Output, Profile, signature};
+#[cfg(debug_assertions)]
+use ptxvm::ObserverHandle;
+use ptxvm::{Engine, Error, LaunchReport, Output, Profile, signature};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -23,7 +23,9 @@ use crate::arguments::{Parameters, Referred, Target};
 use crate::error::{other, to_python, unless_panics};
 use crate::interrupt::Watch;
 use crate::module::Kernel;
-use crate::place::Placed;
+#[cfg(debug_assertions)]
+use crate::observe::Planted;
+use crate::observe::{Arrays, Observation, Questions};
 use crate::texture::Object;
 
 /// The polling interval of a launch with a progress bar.
@@ -65,13 +67,35 @@ pub struct Report {
     seconds: f64,
     /// Instructions executed, each counted once for every thread that executed it.
     thread_instructions: u64,
+    /// What the tools found; `None` without `tool=`.
+    findings: Option<Py<PyAny>>,
+    /// The instructions of a thread; `None` without `trace=`.
+    trace: Option<Py<PyAny>>,
+    /// The writes to elements; `None` without `watch=`.
+    watch: Option<Py<PyAny>>,
+    /// Where NaNs and infinities come from; `None` without `first_nan=`.
+    first_nan: Option<Py<PyAny>>,
 }
 
 #[pymethods]
 impl Report {
-    fn __repr__(&self) -> String {
-        let Report { seconds, thread_instructions } = self;
-        format!("Report(seconds={seconds}, thread_instructions={thread_instructions})")
+    /// Raises an error if a tool found one: the first, with all findings in `findings`. Warnings raise nothing.
+    fn raise_for_findings(&self, py: Python<'_>) -> PyResult<()> {
+        py.import("ptxvm._observed")?.call_method1("raise_for_findings", (&self.findings,))?;
+        Ok(())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let Report { seconds, thread_instructions, findings, trace, watch, first_nan } = self;
+        let mut text = format!("Report(seconds={seconds}, thread_instructions={thread_instructions}");
+        let lists = [(findings, "finding"), (trace, "step"), (watch, "watched element"), (first_nan, "flow")];
+        for (list, name) in lists {
+            if let Some(list) = list {
+                let count = list.bind(py).len()?;
+                text += &format!(", {count} {name}{}", if count == 1 { "" } else { "s" });
+            }
+        }
+        Ok(text + ")")
     }
 }
 
@@ -91,11 +115,16 @@ struct Options<'py> {
     output: Option<Bound<'py, PyAny>>,
     stop: Option<Bound<'py, PyAny>>,
     bind: Option<Bound<'py, PyDict>>,
+    questions: Questions<'py>,
+    /// Where tests want a panic: `before` the launch, or at an `access`.
+    #[cfg(debug_assertions)]
+    planted: Option<String>,
 }
 
 impl<'py> Options<'py> {
     fn new(named: Option<&Bound<'py, PyDict>>) -> PyResult<Options<'py>> {
         let mut options = Options::default();
+        let mut engine = None;
         for (name, value) in named.into_iter().flatten() {
             let name: &str = &name.extract::<String>()?;
             if value.is_none() {
@@ -110,14 +139,14 @@ impl<'py> Options<'py> {
                 "cluster" => options.cluster = Some(extents(&value)?),
                 "shared" => options.shared = Some(value.extract()?),
                 "engine" => {
-                    options.engine = match &*value.extract::<String>()? {
+                    engine = Some(match &*value.extract::<String>()? {
                         "interpreter" => Engine::Interpreter,
                         "reference" => Engine::Reference,
                         other => {
                             let text = format!("`{other}` is no engine: interpreter, reference");
                             return Err(PyValueError::new_err(text));
                         }
-                    }
+                    });
                 }
                 "blocks" => {
                     let (start, end) = value.extract()?;
@@ -127,23 +156,37 @@ impl<'py> Options<'py> {
                 "output" => options.output = Some(value),
                 "stop" => options.stop = Some(value),
                 "bind" => options.bind = Some(value.cast_into()?),
+                "tool" => options.questions.tool = Some(value),
+                "undefined" => options.questions.undefined = Some(value),
+                "trace" => options.questions.trace = Some(value),
+                "watch" => options.questions.watch = Some(value),
+                #[cfg(debug_assertions)]
+                "_planted" => options.planted = value.extract()?,
+                "first_nan" => options.questions.first_nan = value.is_truthy()?,
                 _ => {
                     return Err(PyTypeError::new_err(format!(
                         "`{name}` is no option of a launch: threads, deterministic, schedule, max_steps, cooperative, \
-                         cluster, engine, shared, blocks, bind, progress, stop, output"
+                         cluster, engine, shared, blocks, bind, progress, stop, output, tool, undefined, trace, watch, \
+                         first_nan"
                     )));
                 }
             }
         }
+        options.engine = match (options.questions.given()?, engine) {
+            // Only the reference engine executes instructions one by one.
+            (Some(name @ ("trace" | "first_nan")), Some(Engine::Interpreter)) => {
+                return Err(PyValueError::new_err(format!(
+                    "{name}= runs the reference engine: leave engine= out"
+                )));
+            }
+            (Some("trace" | "first_nan"), _) => Engine::Reference,
+            (Some(name @ ("tool" | "watch")), Some(Engine::Reference)) => {
+                return Err(PyValueError::new_err(format!("the reference engine has no {name}=")));
+            }
+            (_, engine) => engine.unwrap_or_default(),
+        };
         Ok(options)
     }
-}
-
-/// The observer of a launch.
-enum Watcher {
-    Nobody,
-    Profile(Arc<Mutex<Profile>>),
-    Writes(Arc<Mutex<Writes>>),
 }
 
 impl Launcher {
@@ -191,9 +234,9 @@ impl Launcher {
         py: Python<'_>,
         arguments: &Bound<'_, PyTuple>,
         options: Options<'_>,
-        watcher: &Watcher,
+        profile: Option<&Arc<Mutex<Profile>>>,
     ) -> PyResult<Report> {
-        unless_panics(py, || self.run_now(py, arguments, options, watcher))
+        unless_panics(py, || self.run_now(py, arguments, options, profile))
     }
 
     fn run_now(
@@ -201,7 +244,7 @@ impl Launcher {
         py: Python<'_>,
         arguments: &Bound<'_, PyTuple>,
         options: Options<'_>,
-        watcher: &Watcher,
+        profile: Option<&Arc<Mutex<Profile>>>,
     ) -> PyResult<Report> {
         let Kernel { shared, entry } = &self.kernel;
         let mut parameters = self.parameters(py, arguments)?;
@@ -216,16 +259,18 @@ impl Launcher {
         let mut placed = shared.places.place(&mut parameters, &names)?;
         let objects = parameters.make_objects(shared.loaded.device(), &placed);
         let mut objects = objects.map_err(|error| to_python(py, &error))?;
-        if let Watcher::Writes(writes) = watcher {
-            lock(writes).resolve(&parameters.referred, &placed);
-        }
+        let module = &shared.loaded;
+        let arrays = Arrays { referred: &parameters.referred, placed: &placed };
+        let observation = options.questions.observation(module, [self.grid, self.block], arrays)?;
+        let module =
+            observation.as_ref().map_or(module, |observation| shared.loaded_for(observation.tools()));
         let output = Output::buffer();
         let Options {
             threads, deterministic, schedule, max_steps, cooperative, cluster, engine, blocks, ..
         } = options;
         let dynamic_shared = options.shared.unwrap_or(self.dynamic_shared);
-        let launch = shared.loaded.launch(&entry.name).grid(self.grid).block(self.block).engine(engine);
-        let mut launch = launch.params(std::mem::take(&mut parameters.bytes)).configure(|config| {
+        let launch = module.launch(&entry.name).grid(self.grid).block(self.block).engine(engine);
+        let launch = launch.params(std::mem::take(&mut parameters.bytes)).configure(|config| {
             config.threads = threads;
             config.deterministic = deterministic;
             config.schedule = schedule;
@@ -236,13 +281,15 @@ impl Launcher {
             config.bindings = std::mem::take(&mut objects.bindings);
             config.dynamic_shared = dynamic_shared;
             config.output = output.clone();
-            if let Watcher::Profile(profile) = watcher {
-                config.profile = Some(Arc::clone(profile));
+            config.profile = profile.map(Arc::clone);
+            config.observer = observation.as_ref().map(Observation::handle);
+            #[cfg(debug_assertions)]
+            match options.planted.as_deref() {
+                Some("access") => config.observer = Some(ObserverHandle::new(Arc::new(Mutex::new(Planted)))),
+                Some(_) => panic!("planted before the launch"),
+                None => {}
             }
         });
-        if let Watcher::Writes(writes) = watcher {
-            launch = launch.observe(Arc::clone(writes));
-        }
         let print = |text: Vec<u8>| print(py, options.output.as_ref(), text);
         let result = if options.progress.is_none() && options.stop.is_none() {
             here(py, launch)?
@@ -259,9 +306,20 @@ impl Launcher {
         };
         print(output.take())?;
         drop(objects);
+        let arrays = Arrays { referred: &parameters.referred, placed: &placed };
+        let seen = observation.as_ref().map(|observation| observation.finish(py, module, self.block, arrays));
         let refused = py.detach(|| placed.bring_back());
         drop(placed);
-        let report = result.map_err(|error| to_python(py, &error))?;
+        let seen = seen.transpose()?;
+        let report = result.map_err(|error| {
+            let error = to_python(py, &error);
+            match &seen {
+                Some((name, seen)) => {
+                    error.value(py).setattr(*name, seen).map_or_else(|failed| failed, |()| error)
+                }
+                None => error,
+            }
+        })?;
         if let Some(&index) = refused.first() {
             let name = &names[index];
             return Err(other(
@@ -270,7 +328,15 @@ impl Launcher {
                 &format!("the kernel wrote to {name}, which is a read-only array"),
             ));
         }
-        Ok(Report { seconds: report.seconds, thread_instructions: report.thread_instructions })
+        let seen = |name| seen.as_ref().filter(|(of, _)| *of == name).map(|(_, seen)| seen.clone().unbind());
+        Ok(Report {
+            seconds: report.seconds,
+            thread_instructions: report.thread_instructions,
+            findings: seen("findings"),
+            trace: seen("trace"),
+            watch: seen("watch"),
+            first_nan: seen("first_nan"),
+        })
     }
 }
 
@@ -337,7 +403,7 @@ fn beside(
 }
 
 /// Locks a mutex, even if a thread that held it panicked.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -400,52 +466,6 @@ impl<'py> Bar<'py> {
     }
 }
 
-/// Elements of arrays, and their last writers.
-#[derive(Default)]
-struct Writes {
-    /// Argument, offset in its array and size in bytes, for each element.
-    wanted: Vec<(usize, u64, u64)>,
-    /// The elements' addresses.
-    addresses: Vec<Option<u64>>,
-    /// The instruction, block and thread (its index in the block) that wrote each element last.
-    last: Vec<Option<(Span, [u32; 3], u32)>>,
-}
-
-impl Writes {
-    /// Computes the addresses, once the arrays have been placed.
-    fn resolve(&mut self, referred: &Referred, placed: &Placed) {
-        let address = |&(argument, offset, _): &(usize, u64, u64)| {
-            let array = referred.arrays.iter().position(|array| array.index == argument)?;
-            Some(placed.address(array) + offset)
-        };
-        self.addresses = self.wanted.iter().map(address).collect();
-        self.last = vec![None; self.wanted.len()];
-    }
-}
-
-impl LaunchObserver for Writes {
-    fn access(&mut self, access: &AccessEvent) -> ControlFlow<()> {
-        if !access.kind.writes() {
-            return ControlFlow::Continue(());
-        }
-        for ((address, (_, _, bytes)), last) in self.addresses.iter().zip(&self.wanted).zip(&mut self.last) {
-            let Some(address) = *address else { continue };
-            let touches = |lane: &&LaneAccess| {
-                lane.space == isa::Space::Global
-                    && lane.address < address + bytes
-                    && address < lane.address + lane.bytes
-            };
-            if let Some(lane) = access.lanes.iter().rfind(touches) {
-                *last = Some((access.span, lane.block, lane.thread));
-            }
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// File, line, text, block and thread of a write.
-type Writer = (String, u32, String, [u32; 3], [u32; 3]);
-
 #[pymethods]
 impl Launcher {
     #[pyo3(signature = (*arguments, **options))]
@@ -455,7 +475,7 @@ impl Launcher {
         arguments: &Bound<'_, PyTuple>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Report> {
-        self.run(py, arguments, Options::new(options)?, &Watcher::Nobody)
+        self.run(py, arguments, Options::new(options)?, None)
     }
 
     /// The kernel.
@@ -492,7 +512,12 @@ impl Launcher {
     ) -> PyResult<(Report, String, String, String)> {
         let profile = Arc::new(Mutex::new(Profile::default()));
         let options = Options::new(options)?;
-        let report = self.run(py, arguments, options, &Watcher::Profile(Arc::clone(&profile)))?;
+        if let Some(name) = options.questions.given()? {
+            let text =
+                format!("{name}= and a profile both watch the launch: ask for one, then for the other");
+            return Err(PyValueError::new_err(text));
+        }
+        let report = self.run(py, arguments, options, Some(&profile))?;
         let profile = lock(&profile);
         unless_panics(py, || {
             let lines = command::Report::new(self.kernel.shared.loaded.module(), &profile);
@@ -500,31 +525,6 @@ impl Launcher {
             let title = format!("{}: grid {:?}, block {:?}", self.kernel.entry.name, self.grid, self.block);
             Ok((report, lines.json().map_err(failed)?, lines.table(), lines.html(&title)))
         })
-    }
-
-    /// Runs it and finds out who wrote some elements last. Each is (argument, offset in bytes, bytes).
-    #[pyo3(signature = (elements, *arguments, **options))]
-    fn _writers(
-        &self,
-        py: Python<'_>,
-        elements: Vec<(usize, u64, u64)>,
-        arguments: &Bound<'_, PyTuple>,
-        options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Vec<Option<Writer>>> {
-        let writes = Arc::new(Mutex::new(Writes { wanted: elements, ..Writes::default() }));
-        self.run(py, arguments, Options::new(options)?, &Watcher::Writes(Arc::clone(&writes)))?;
-        let writes = lock(&writes);
-        let module = self.kernel.shared.loaded.module();
-        let sources: Vec<_> = module.sources().collect();
-        let describe = |&(span, block, thread): &(Span, [u32; 3], u32)| {
-            let (index, span) = module.locate(span);
-            let source = sources[index];
-            let line = source.position(span.start).line;
-            let [x, y, _] = self.block.map(|extent| extent.max(1));
-            let thread = [thread % x, thread / x % y, thread / (x * y)];
-            (source.name().to_owned(), line, source.slice(span).to_owned(), block, thread)
-        };
-        Ok(writes.last.iter().map(|last| last.as_ref().map(describe)).collect())
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Kernel, Shape))> {

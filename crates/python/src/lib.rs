@@ -1,7 +1,7 @@
 //! The native part of the Python package `ptxvm`. `python/ptxvm` has the rest, and type stubs (`_native.pyi`).
 //!
 //! Code that runs often is in Rust: modules and kernels (`module.rs`), arguments (`arguments.rs`), launches
-//! (`launch.rs`), one instruction on arrays (`evaluate.rs`). The rest is in Python: exceptions, profiles, jobs, the
+//! (`launch.rs`) and what they look for (`observe.rs`), one instruction on arrays (`evaluate.rs`). The rest is in Python: exceptions, profiles, jobs, the
 //! pytest plugin. mypy's stubtest compares the stubs with the package.
 //!
 //! One wheel serves all versions from 3.9 on: it uses the stable ABI and `PyObject_GetBuffer` (`memory.rs`). The
@@ -16,6 +16,7 @@ mod interrupt;
 mod launch;
 mod memory;
 mod module;
+mod observe;
 mod order;
 mod place;
 mod texture;

@@ -54,6 +54,7 @@ enum Hold {
 pub struct HostMemory {
     start: NonNull<u8>,
     bytes: usize,
+    item_bytes: usize,
     writable: bool,
     hold: Hold,
 }
@@ -72,17 +73,18 @@ impl HostMemory {
             return HostMemory::of_interface(object, &interface).map(Some);
         }
         if object.hasattr(intern!(object.py(), "__dlpack__"))? {
-            return dlpack::memory(object).map(|(capsule, start, bytes, writable)| {
-                Some(HostMemory::new(start, bytes, writable, Hold::Object { _object: capsule.unbind() }))
+            return dlpack::memory(object).map(|(capsule, start, bytes, item, writable)| {
+                let hold = Hold::Object { _object: capsule.unbind() };
+                Some(HostMemory::new(start, [bytes, item], writable, hold))
             });
         }
         Ok(None)
     }
 
-    fn new(start: *mut u8, bytes: usize, writable: bool, hold: Hold) -> HostMemory {
+    fn new(start: *mut u8, [bytes, item_bytes]: [usize; 2], writable: bool, hold: Hold) -> HostMemory {
         // The pointer may be null if there are no bytes.
         let start = NonNull::new(start).unwrap_or(NonNull::dangling());
-        HostMemory { start, bytes, writable, hold }
+        HostMemory { start, bytes, item_bytes: item_bytes.max(1), writable, hold }
     }
 
     fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<HostMemory>> {
@@ -119,7 +121,8 @@ impl HostMemory {
         }
         let (start, bytes) = (view.buf.cast(), usize::try_from(view.len).unwrap_or(0));
         let (writable, format) = (view.readonly == 0, view.format);
-        let memory = HostMemory::new(start, bytes, writable, Hold::View(view));
+        let item = usize::try_from(view.itemsize).unwrap_or(1);
+        let memory = HostMemory::new(start, [bytes, item], writable, Hold::View(view));
         if has_format && !format.is_null() {
             // SAFETY: the export has a string there, which is valid until it is released.
             check_format(unsafe { CStr::from_ptr(format) }.to_bytes())?;
@@ -155,7 +158,12 @@ impl HostMemory {
         let (address, read_only): (usize, bool) =
             data.cast::<PyTuple>().map_err(|_| wrong("has no address"))?.extract()?;
         let start = std::ptr::with_exposed_provenance_mut(address);
-        Ok(HostMemory::new(start, bytes, !read_only, Hold::Object { _object: object.clone().unbind() }))
+        Ok(HostMemory::new(
+            start,
+            [bytes, size],
+            !read_only,
+            Hold::Object { _object: object.clone().unbind() },
+        ))
     }
 
     /// Its first byte.
@@ -166,6 +174,11 @@ impl HostMemory {
     /// Number of its bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Number of bytes of an element, at least 1.
+    pub fn item_bytes(&self) -> usize {
+        self.item_bytes
     }
 
     /// Whether it may be written.

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use diag::SourceFile;
-use ptxvm::{Device, Function, Loaded, demangle, short_param, signature};
+use ptxvm::{Device, Function, Loaded, Tool, Tools, demangle, short_param, signature};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
@@ -23,6 +23,8 @@ pub struct Shared {
     pub places: Places,
     /// Bytes of an address.
     pub address_bytes: usize,
+    /// The same, lowered for initcheck, once a launch has asked for that.
+    for_initcheck: OnceLock<Loaded>,
     kernels: Mutex<HashMap<String, Arc<Entry>>>,
     lenient: bool,
     target: Option<String>,
@@ -54,6 +56,14 @@ impl Entry {
 }
 
 impl Shared {
+    /// The module, lowered as these tools need it. All lowerings share the variables.
+    pub fn loaded_for(&self, tools: Tools) -> &Loaded {
+        match tools.has(Tool::Initcheck) {
+            true => self.for_initcheck.get_or_init(|| self.loaded.for_tools(tools)),
+            false => &self.loaded,
+        }
+    }
+
     /// The checked function of a kernel.
     ///
     /// # Errors
@@ -153,8 +163,9 @@ impl Module {
         let made = unless_panics(py, load)?;
         let (loaded, places, narrow) = made.ok_or_else(|| PyValueError::new_err("there is no source"))?;
         let address_bytes = if narrow { 4 } else { 8 };
-        let kernels = Mutex::default();
-        Ok(Module(Arc::new(Shared { loaded, places, address_bytes, kernels, lenient, target })))
+        let (for_initcheck, kernels) = (OnceLock::new(), Mutex::default());
+        let shared = Shared { loaded, places, address_bytes, for_initcheck, kernels, lenient, target };
+        Ok(Module(Arc::new(shared)))
     }
 }
 
@@ -251,8 +262,10 @@ impl Module {
         offset: u64,
     ) -> PyResult<()> {
         let memory = crate::memory::HostMemory::of(value)?;
-        let memory =
-            memory.ok_or_else(|| crate::error::other(py, "arguments", "it is no array and no bytes"))?;
+        let memory = memory.ok_or_else(|| {
+            let list = crate::arguments::list_advice(value);
+            crate::error::other(py, "arguments", &format!("it is no array and no bytes{list}"))
+        })?;
         let write = || self.0.loaded.write_variable(name, offset, &memory.copy());
         unless_panics(py, || write().map_err(|error| to_python(py, &error)))
     }

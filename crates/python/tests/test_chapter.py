@@ -1,5 +1,7 @@
 """What the chapter docs/python.md shows of Python is what happens, but for times and addresses."""
 
+import contextlib
+import io
 import itertools
 import operator
 import re
@@ -81,8 +83,10 @@ def test_at_the_prompt(block, monkeypatch):
         "y": numpy.zeros(1000, "f4"),
     }
     for statement, expected in re.findall(r"^>>> (.*)\n((?:(?!>>> ).*\n)*)", block, re.MULTILINE):
+        printed = io.StringIO()
         try:
-            printed = repr(eval(statement, known))
+            with contextlib.redirect_stdout(printed):
+                exec(compile(statement, "<prompt>", "single"), known)
         except ptxvm.Error as error:
-            printed = f"{type(error).__module__}.{type(error).__qualname__}: {error}"
-        assert_printed(expected, printed)
+            printed.write(f"{type(error).__module__}.{type(error).__qualname__}: {error}")
+        assert_printed(expected, printed.getvalue())

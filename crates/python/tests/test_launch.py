@@ -517,18 +517,18 @@ def test_what_has_the_order_of_this_machine_is_taken():
     assert dates.tobytes() == numpy.full(32, 2, numpy.float32).tobytes()
 
 
-@pytest.mark.skipif(ptxvm._native.OPTIMIZED, reason="the planted overflow is noticed in builds with checks")
+@pytest.mark.skipif(ptxvm._native.OPTIMIZED, reason="a panic can be planted in builds with checks")
 @pytest.mark.parametrize("options", [{}, {"threads": 1}, {"stop": threading.Event()}])
 def test_a_panic_below_a_launch_is_an_exception_like_any_other(options, capfd):
     x, y = arguments()
     saxpy = ptxvm.Module(SAXPY)["saxpy"][4, 256]
-    # Planted: bytes of an element of which the end cannot be computed, in the observer.
-    with pytest.raises(ptxvm.Error, match="panicked.*overflow.*launch.rs") as raised:
-        saxpy._writers([(3, 0, 2**64 - 1)], 1000, 2.0, x, y, **options)
+    # Planted in an observer.
+    with pytest.raises(ptxvm.Error, match="panicked.*planted in an observer.*observe.rs") as raised:
+        saxpy(1000, 2.0, x, y, _planted="access", **options)
     assert raised.value.code == "defect" and isinstance(raised.value, Exception)
     # And on the way to it.
-    with pytest.raises(ptxvm.Error, match="overflow.*launch.rs") as raised:
-        saxpy._writers([(3, 2**64 - 1, 4)], 1000, 2.0, x, y, **options)
+    with pytest.raises(ptxvm.Error, match="planted before the launch.*launch.rs") as raised:
+        saxpy(1000, 2.0, x, y, _planted="before", **options)
     assert raised.value.code == "defect"
     # Where a backtrace is asked for Rust says more.
     assert "panicked at" not in capfd.readouterr().err or "RUST_BACKTRACE" in os.environ

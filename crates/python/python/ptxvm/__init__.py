@@ -16,20 +16,32 @@ from collections import OrderedDict as _OrderedDict
 from ._error import ArgumentError, Diagnostic, Error, KernelNotFoundError
 from ._native import Kernel, Launcher, Module, Report, __version__, check, stop
 from ._native import explain as _explain
+from ._observed import Address, Finding, Flow, Origin, Original, Passage, Site, Step, Value, Watched, Write
 
 __all__ = [
+    "Address",
     "ArgumentError",
     "Diagnostic",
     "Error",
+    "Finding",
+    "Flow",
     "Kernel",
     "KernelNotFoundError",
     "Launcher",
     "Module",
+    "Origin",
+    "Original",
     "Page",
+    "Passage",
     "Report",
     "Sampler",
+    "Site",
+    "Step",
     "Surface",
     "Texture",
+    "Value",
+    "Watched",
+    "Write",
     "check",
     "evaluate",
     "explain",
@@ -75,7 +87,8 @@ def launch(source, *arguments, grid=1, block=None, kernel=None, lenient=False, *
 
     ``kernel`` may be left out where there is one; ``block`` too, if the kernel says how many threads it wants (``.reqntid``).
     Options are those of a launch: ``threads``, ``deterministic``, ``schedule``, ``max_steps``, ``cooperative``, ``cluster``, ``engine``, ``shared``,
-    ``blocks``, ``bind``, ``progress``, ``stop``, ``output``.
+    ``blocks``, ``bind``, ``progress``, ``stop``, ``output``, and one of those that look at what the launch does: ``tool``, ``trace``,
+    ``watch``, ``first_nan``.
     """
     module = _module(source, lenient)
     if kernel is None:

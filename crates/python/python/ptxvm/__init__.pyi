@@ -13,24 +13,46 @@ from ._native import __version__ as __version__
 from ._native import _Extents, _Source
 from ._native import check as check
 from ._native import stop as stop
+from ._observed import Address as Address
+from ._observed import Finding as Finding
+from ._observed import Flow as Flow
+from ._observed import Origin as Origin
+from ._observed import Original as Original
+from ._observed import Passage as Passage
+from ._observed import Site as Site
+from ._observed import Step as Step
+from ._observed import Value as Value
+from ._observed import Watched as Watched
+from ._observed import Write as Write
 from ._profile import Profile
 from ._texture import Sampler as Sampler
 from ._texture import Surface as Surface
 from ._texture import Texture as Texture
 
 __all__ = [
+    "Address",
     "ArgumentError",
     "Diagnostic",
     "Error",
+    "Finding",
+    "Flow",
     "Kernel",
     "KernelNotFoundError",
     "Launcher",
     "Module",
+    "Origin",
+    "Original",
     "Page",
+    "Passage",
     "Report",
     "Sampler",
+    "Site",
+    "Step",
     "Surface",
     "Texture",
+    "Value",
+    "Watched",
+    "Write",
     "check",
     "evaluate",
     "explain",

@@ -7,6 +7,7 @@ import numpy
 from . import Module
 from ._error import Error
 from ._texture import Surface, Texture
+from ._types import element_type
 from .jobs import _copy
 
 #: Elements of a kind that goes wrong most often: none, one, around a warp and a block, several dimensions.
@@ -28,28 +29,16 @@ class _Case:
     """One shape and one type of elements."""
 
     def __init__(self, shape, dtype, seed):
-        self.shape, self.dtype, self.seed = shape, _dtype(dtype), seed
+        self.shape, self.dtype, self.seed = shape, element_type(dtype), seed
         self.size = int(numpy.prod(shape))
 
     def __str__(self):
         return f"{self.dtype}[{'x'.join(map(str, self.shape))}]"
 
 
-def _dtype(name):
-    """A type of elements; ``bf16`` is that of ml_dtypes."""
-    if name in ("bf16", "bfloat16"):
-        import ml_dtypes
-
-        return numpy.dtype(ml_dtypes.bfloat16)
-    dtype = numpy.dtype(name)
-    if dtype.kind == "f" and dtype.itemsize > 8:
-        raise TypeError(f"PTX has no {dtype}, which is what NumPy calls {name!r}: write float16, float32 or float64")
-    return dtype
-
-
 def edge_values(dtype):
     """Values at which kernels go wrong: of floats zeros of both signs, subnormals, the ends of the range, infinities and NaN."""
-    dtype = _dtype(dtype)
+    dtype = element_type(dtype)
     if dtype.kind == "b":
         return numpy.array([False, True])
     if dtype.kind in "iu":
@@ -73,7 +62,7 @@ def edge_values(dtype):
 
 def values(shape, dtype, seed=0, edges=True):
     """Random values of a type, from a seed, with the edge values among them."""
-    dtype, size = _dtype(dtype), int(numpy.prod(shape))
+    dtype, size = element_type(dtype), int(numpy.prod(shape))
     random = numpy.random.default_rng(seed)
     if dtype.kind == "b":
         array = random.integers(0, 2, size).astype(dtype)
@@ -162,11 +151,12 @@ class Kernels:
 
         The function gets the arguments that are ``ptx.input``, ``ptx.inout``, arrays or numbers, in order, and returns the new
         contents of those that are ``ptx.inout`` or ``ptx.output``: one array, or as many. The default is bit for bit, but that any NaN is as
-        good as another. ``grid`` is a function of the case, or covers its elements with blocks.
+        good as another. ``grid`` is a function of the case, or covers its elements with blocks. With ``tool`` errors that the tools
+        find are raised.
         """
         # What is of interest is the test, and what differs.
         __tracebackhide__ = True
-        for dtype in dtypes:
+        for dtype in dtypes if isinstance(dtypes, (tuple, list)) else (dtypes,):
             for shape in shapes:
                 case = _Case(shape if isinstance(shape, tuple) else (shape,), dtype, seed)
                 for how in self._ways(options):
@@ -175,7 +165,7 @@ class Kernels:
     def _ways(self, options):
         yield options
         if self.thorough:
-            yield {**options, "engine": "reference"}
+            yield {**{name: value for name, value in options.items() if name != "tool"}, "engine": "reference"}
             for seed in range(3):
                 yield {**options, "schedule": seed}
 
@@ -202,7 +192,9 @@ class Kernels:
         blocks = grid(case) if callable(grid) else grid if grid is not None else max(1, -(-case.size // threads))
         launcher = kernel[blocks, block, shared]
         before = [_copy(argument) for argument in passed]
-        launcher(*passed, **options)
+        report = launcher(*passed, **options)
+        if options.get("tool"):
+            report.raise_for_findings()
         with numpy.errstate(all="ignore"):
             wanted = function(*given)
         wanted = wanted if isinstance(wanted, tuple) else (wanted,)
@@ -246,12 +238,13 @@ def _report(kernel, launcher, case, index, got, expected, differs, before, optio
     if options:
         lines.append("with " + ", ".join(f"{key}={value}" for key, value in options.items()))
     shown = [tuple(place) for place in places[:_SHOWN]]
-    offsets = [int(numpy.ravel_multi_index(place, got.shape)) * got.itemsize for place in shown]
+    options = {key: value for key, value in options.items() if key not in ("engine", "tool", "undefined")}
+    array = before[index].array if isinstance(before[index], Surface) else before[index]
     try:
-        options = {key: value for key, value in options.items() if key != "engine"}
-        writers = launcher._writers([(index, offset, got.itemsize) for offset in offsets], *before, **options)
-    except Error:
-        writers = [None] * len(shown)
+        watched = launcher(*before, watch=[(array, place) for place in shown], **options).watch
+    except Error as error:
+        watched = error.watch
+    writers = [one.writes[-1] if one.writes else None for one in watched] if watched else [None] * len(shown)
     for place, writer in zip(shown, writers):
         at = ", ".join(map(str, place))
         lines.append(
@@ -260,9 +253,8 @@ def _report(kernel, launcher, case, index, got, expected, differs, before, optio
         if writer is None:
             lines.append("        nobody wrote it")
         else:
-            file, line, text, block, thread = writer
-            where = f"block {tuple(block)}, thread {tuple(thread)}"
-            lines.append(f"        written by {file}:{line}: {' '.join(text.split())}  ({where})")
+            where = f"block {writer.block}, thread {writer.thread}"
+            lines.append(f"        written by {writer.file}:{writer.line}: {writer.text}  ({where})")
     if len(places) > _SHOWN:
         lines.append(f"  and {len(places) - _SHOWN} more")
     return "\n".join(lines)

@@ -40,6 +40,10 @@ class Error(Exception):
         thread=None,
         address=None,
         diagnostics=(),
+        findings=None,
+        trace=None,
+        watch=None,
+        first_nan=None,
     ):
         super().__init__(rendered)
         self.rendered = rendered
@@ -53,6 +57,11 @@ class Error(Exception):
         self.thread = None if thread is None else tuple(thread)
         self.address = address
         self.diagnostics = list(diagnostics)
+        #: What the launch saw until it ended, if it was asked to look.
+        self.findings = findings
+        self.trace = trace
+        self.watch = watch
+        self.first_nan = first_nan
 
     def __str__(self):
         return self.rendered
@@ -67,6 +76,11 @@ class ArgumentError(Error, TypeError):
 
 class KernelNotFoundError(Error, KeyError):
     """A module has no kernel of this name, or several."""
+
+
+# Tracebacks name classes as programs do.
+for _class in (Diagnostic, Error, ArgumentError, KernelNotFoundError):
+    _class.__module__ = "ptxvm"
 
 
 def _again(kind, rendered, facts):

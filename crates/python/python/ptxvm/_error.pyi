@@ -1,6 +1,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple, Optional
 
+from ._observed import Finding, Flow, Step, Watched
+
 class Diagnostic(NamedTuple):
     code: str
     severity: str
@@ -27,6 +29,10 @@ class Error(Exception):
     thread: Optional[tuple[int, ...]]
     address: Optional[int]
     diagnostics: list[Diagnostic]
+    findings: Optional[list[Finding]]
+    trace: Optional[list[Step]]
+    watch: Optional[list[Watched]]
+    first_nan: Optional[list[Flow]]
     def __init__(
         self,
         rendered: str,
@@ -41,6 +47,10 @@ class Error(Exception):
         thread: Optional[Iterable[int]] = None,
         address: Optional[int] = None,
         diagnostics: Iterable[Diagnostic] = (),
+        findings: Optional[list[Finding]] = None,
+        trace: Optional[list[Step]] = None,
+        watch: Optional[list[Watched]] = None,
+        first_nan: Optional[list[Flow]] = None,
     ) -> None: ...
 
 class ArgumentError(Error, TypeError): ...

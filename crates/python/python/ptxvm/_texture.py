@@ -7,11 +7,20 @@ import numpy
 from ._native import Object
 
 
+def _view(array, what):
+    """An array as one of NumPy's, with the same memory."""
+    if isinstance(array, numpy.ndarray):
+        return array
+    if isinstance(array, (list, tuple)):
+        kind = type(array).__name__
+        raise TypeError(f"{what}: a {kind} has no type: numpy.array([...], dtype=\"float32\")")
+    is_array = hasattr(array, "__array_interface__") or not hasattr(array, "__dlpack__")
+    return numpy.asarray(array) if is_array else numpy.from_dlpack(array)
+
+
 def _array(array):
     """The texels as an array of NumPy's, in the order of C."""
-    if not isinstance(array, numpy.ndarray):
-        is_array = hasattr(array, "__array_interface__") or not hasattr(array, "__dlpack__")
-        array = numpy.asarray(array) if is_array else numpy.from_dlpack(array)
+    array = _view(array, "texels")
     if array.dtype.hasobject:
         raise TypeError("texels are objects of Python: give them a type, numpy.asarray(x, dtype=\"float32\")")
     if array.dtype.byteorder == ">":

@@ -124,6 +124,9 @@ def split(launcher, *arguments, parts, merge=None, **options):
         raise _refuse("the blocks of a cluster run together: they must not run apart")
     if options.get("cooperative"):
         raise _refuse("the blocks of a cooperative launch wait for one another: they must not run apart")
+    for name in ("tool", "trace", "watch", "first_nan"):
+        if options.get(name):
+            raise TypeError(f"{name}= watches one launch: jobs have none, run kernel[grid, block](...) with it")
     arrays = list(_arrays(arguments))
     if not all(array.flags.forc for array in arrays):
         raise TypeError("the elements of an array do not lie one behind the other: make it numpy.ascontiguousarray(x)")
