@@ -260,7 +260,7 @@ impl Launcher {
         let objects = parameters.make_objects(shared.loaded.device(), &placed);
         let mut objects = objects.map_err(|error| to_python(py, &error))?;
         let module = &shared.loaded;
-        let arrays = Arrays { referred: &parameters.referred, placed: &placed };
+        let arrays = Arrays { arguments: arguments.len(), referred: &parameters.referred, placed: &placed };
         let observation = options.questions.observation(module, [self.grid, self.block], arrays)?;
         let module =
             observation.as_ref().map_or(module, |observation| shared.loaded_for(observation.tools()));
@@ -306,7 +306,7 @@ impl Launcher {
         };
         print(output.take())?;
         drop(objects);
-        let arrays = Arrays { referred: &parameters.referred, placed: &placed };
+        let arrays = Arrays { arguments: arguments.len(), referred: &parameters.referred, placed: &placed };
         let seen = observation.as_ref().map(|observation| observation.finish(py, module, self.block, arrays));
         let refused = py.detach(|| placed.bring_back());
         drop(placed);

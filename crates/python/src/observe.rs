@@ -44,6 +44,8 @@ pub struct Questions<'py> {
 /// The arrays of a launch, and where they lie.
 #[derive(Clone, Copy)]
 pub struct Arrays<'a> {
+    /// The number of arguments. Arrays with a higher index are those that variables are bound to.
+    pub arguments: usize,
     /// The arrays.
     pub referred: &'a Referred,
     /// Their places.
@@ -55,7 +57,7 @@ impl Arrays<'_> {
     fn element(self, address: u64) -> Option<String> {
         self.referred.arrays.iter().enumerate().find_map(|(at, array)| {
             let offset = address.checked_sub(self.placed.address(at))?;
-            (offset < array.memory.bytes() as u64)
+            (offset < array.memory.bytes() as u64 && array.index < self.arguments)
                 .then(|| format!("{}[{}]", array.index, offset / array.memory.item_bytes() as u64))
         })
     }

@@ -6,7 +6,7 @@ import pickle
 import ml_dtypes
 import numpy
 import pytest
-from conftest import HEAD, SAXPY
+from conftest import ENDLESS, HEAD, SAXPY
 
 import ptxvm
 
@@ -143,6 +143,15 @@ def test_a_trace_has_the_steps_of_a_thread():
     assert [step.text for step in skipped if not step.executes] == ["@%p st.global.b32 [%y], %w;"]
 
 
+def test_tables_are_made_of_them():
+    import pandas
+
+    table = pandas.DataFrame(look(trace=(0, 3)).trace)
+    assert list(table.columns[:3]) == ["file", "line", "column"] and len(table) == 15
+    findings = ptxvm.launch(COUNT, numpy.zeros(1, "u4"), grid=8, tool="all").findings
+    assert pandas.DataFrame(findings).code.str.startswith("race-").all()
+
+
 def test_a_watch_has_the_writes_to_elements():
     x, y, total = roots()
     launcher = ptxvm.Module(ROOTS)["roots"][1, 4]
@@ -204,6 +213,9 @@ def test_what_was_seen_before_a_fault_comes_with_it():
     with pytest.raises(ptxvm.Error) as caught:
         launcher(*arguments, trace=(0, 8))
     assert caught.value.code == "out-of-bounds" and caught.value.trace[-1].line < caught.value.line
+    with pytest.raises(ptxvm.Error) as caught:
+        ptxvm.launch(ENDLESS, trace=(0, 0), max_steps=1000)
+    assert caught.value.code == "step-limit" and caught.value.trace[-1].text == "bra again;"
     with pytest.raises(ptxvm.Error) as caught:
         launcher(*arguments, watch=(y, 0))
     assert caught.value.watch[0].element == "3[0]" and caught.value.findings is None

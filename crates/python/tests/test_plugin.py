@@ -120,3 +120,37 @@ def test_bit_for_bit_is_the_default(pytester):
     run(pytester, SAXPY, test).assert_outcomes(failed=1)
     once = "(a * x.astype('f8') + y).astype('f4')"
     run(pytester, SAXPY, THREE_LINES.format(function=once)).assert_outcomes(passed=1)
+
+
+def test_a_tool_finds_what_the_result_does_not_show(pytester):
+    test = """
+def test_shift(ptx):
+    shift = ptx.kernel("kernel.ptx")
+    ptx.compare(shift, lambda x: x.reshape(2, 64)[::-1].reshape(-1), ptx.input, ptx.output, shapes=[128], dtypes="uint32", block=128, tool="racecheck")
+"""
+    run(pytester, RACE.replace("BARRIER", "bar.sync 0;"), test, "--ptxvm").assert_outcomes(passed=1)
+    result = run(pytester, RACE.replace("BARRIER", ""), test)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines([r".*ptxvm.Error: error\[race-write-read\]: .*"])
+
+
+def test_types_have_names(pytester):
+    test = """
+import pytest
+
+@pytest.mark.parametrize("dtypes", ["uint16", "bfloat16", ("bf16", "int16")])
+def test_copy(ptx, dtypes):
+    copy = ptx.kernel("kernel.ptx")
+    ptx.compare(copy, lambda x: x, ptx.input, ptx.output, shapes=[64], dtypes=dtypes, block=64)
+"""
+    kernel = HEAD + """.visible .entry copy(.param .u64 x, .param .u64 y) {
+    .reg .b32 %i;  .reg .b16 %v;  .reg .b64 %p, %q;
+    mov.u32 %i, %tid.x;
+    ld.param.u64 %p, [x];  ld.param.u64 %q, [y];
+    mad.wide.u32 %p, %i, 2, %p;  mad.wide.u32 %q, %i, 2, %q;
+    ld.global.b16 %v, [%p];
+    st.global.b16 [%q], %v;
+    ret;
+}
+"""
+    run(pytester, kernel, test).assert_outcomes(passed=3)

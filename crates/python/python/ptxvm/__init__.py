@@ -87,8 +87,13 @@ def launch(source, *arguments, grid=1, block=None, kernel=None, lenient=False, *
 
     ``kernel`` may be left out where there is one; ``block`` too, if the kernel says how many threads it wants (``.reqntid``).
     Options are those of a launch: ``threads``, ``deterministic``, ``schedule``, ``max_steps``, ``cooperative``, ``cluster``, ``engine``, ``shared``,
-    ``blocks``, ``bind``, ``progress``, ``stop``, ``output``, and one of those that look at what the launch does: ``tool``, ``trace``,
-    ``watch``, ``first_nan``.
+    ``blocks``, ``bind``, ``progress``, ``stop``, ``output``, and one of those that look at what the launch does, of which the
+    report has the result:
+
+    - ``tool="racecheck,initcheck"``: ``findings``, and ``raise_for_findings()``. For initcheck, ``undefined`` are arrays that nobody wrote.
+    - ``trace=(block, thread)``, each a number or coordinates: the steps of the thread.
+    - ``watch=(array, index)``, an address, or a list of them: the writes to these elements.
+    - ``first_nan=True``: where the first NaN and the first infinity come from.
     """
     module = _module(source, lenient)
     if kernel is None:

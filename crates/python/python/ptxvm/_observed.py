@@ -261,10 +261,11 @@ def _site(of, block):
 
 def findings(text, block):
     """The findings of tools."""
-    return [
-        Finding(**{**of, "first": _site(of["first"], block), "second": _site(of["second"], block)})
-        for of in json.loads(text)
-    ]
+    made = []
+    for of in json.loads(text):
+        sides = {side: _site(of[side], block) for side in ("first", "second")}
+        made.append(Finding(**{name: sides.get(name, of[name]) for name in Finding._fields}))
+    return made
 
 
 _FLOATS = {"f16": ("<H", "<e"), "f32": ("<I", "<f"), "f64": ("<Q", "<d")}
