@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ptxvm::{Arg, Color, Device, Engine, Error, FaultKind, Module, bf16, f16};
+use ptxvm::{Arg, Color, Device, Engine, Error, FaultKind, Module, Tools, bf16, f16};
 
 const COPY: &str = "\
 .version 7.8
@@ -113,7 +113,15 @@ fn module_variables_belong_to_a_load() {
     let count = device.zeros::<u32>(1).unwrap();
     second.launch("copy").block(4).arg(&count).arg(address).arg(4u32).run().unwrap();
     assert_eq!(count.read().unwrap(), [3]);
-    let error = first.variable("nothing").unwrap_err();
+    // Another lowering of the same load has the same variables, also when the first is gone.
+    let again = first.for_tools(Tools::ALL);
+    assert_eq!(again.variable("launches").unwrap().0, address);
+    drop(first);
+    again.launch("copy").arg(&array).arg(&array).arg(1u32).run().unwrap();
+    let mut launches = [0; 4];
+    again.read_variable("launches", 0, &mut launches).unwrap();
+    assert_eq!(launches, 4u32.to_le_bytes());
+    let error = again.variable("nothing").unwrap_err();
     assert_eq!(error.to_string(), "no variable named `nothing`: the module has `launches`");
 }
 

@@ -221,7 +221,8 @@ fn thread(place: &Bound<'_, PyAny>, [grid, block]: [[u32; 3]; 2]) -> PyResult<([
     }
     let of_grid = coordinates(&pair.get_item(0)?, grid, "block")?;
     let [x, y, z] = coordinates(&pair.get_item(1)?, block, "thread")?;
-    Ok((of_grid, x + block[0] * (y + block[1] * z)))
+    // A block that is too large for this is refused at launch.
+    Ok((of_grid, block[1].wrapping_mul(z).wrapping_add(y).wrapping_mul(block[0]).wrapping_add(x)))
 }
 
 fn coordinates(at: &Bound<'_, PyAny>, extents_of: [u32; 3], what: &str) -> PyResult<[u32; 3]> {
@@ -240,7 +241,7 @@ fn coordinates(at: &Bound<'_, PyAny>, extents_of: [u32; 3], what: &str) -> PyRes
         }
     } else {
         let index: u64 = at.extract().map_err(|_| missing())?;
-        if index >= nx * ny * nz {
+        if index >= nx.saturating_mul(ny).saturating_mul(nz) {
             return Err(missing());
         }
         [index % nx, index / nx % ny, index / (nx * ny)].map(|n| n as u32)
