@@ -1,7 +1,7 @@
 //! Constant operands whose values ptxas limits.
 
 use diag::Code;
-use isa::{Action, Effect, Form, Mod, Opcode, Suffix, Target};
+use isa::{Action, Effect, Form, Limit, Mod, Property, Suffix, Target};
 
 use crate::context::Sink;
 use crate::instruction::Context;
@@ -29,163 +29,108 @@ pub(crate) fn check(
     if !is_right && stage(context.form).0 == Stage::Range {
         return;
     }
-    for (i, (spec, lowered)) in context.form.operands_with(context.picks).zip(lowered).enumerate() {
-        let is_enumeration = |modifier: &Mod| TENSOR_MAP_ENUMERATIONS.contains(modifier);
-        if context.form.action == Action::Effect(Effect::TensorMapReplace)
-            && i == 1
-            && context.picks.mods().iter().any(is_enumeration)
-            && match lowered.value {
-                Value::Const(Const::Int { .. }) => false,
-                // If there are other errors, ptxas reports this one elsewhere.
-                Value::Const(_) => is_right,
-                _ => true,
+    for (index, (spec, lowered)) in context.form.operands_with(context.picks).zip(lowered).enumerate() {
+        let of_field = context.form.action == Action::Effect(Effect::TensorMapReplace) && index == 1;
+        match lowered.value {
+            Value::Const(Const::Int { value, .. }) if of_field => {
+                tensor_map_field(sink, context, target, value as i64, lowered.span);
             }
-        {
-            let message = "Integer constant expression expected";
-            sink.error(Code::IntegerConstantExpected, lowered.span, message);
-        }
-        if let (Opcode::Createpolicy, "fraction", Value::Const(fraction)) =
-            (context.form.opcode, spec.name, &lowered.value)
-        {
-            policy_fraction(sink, context, i, *fraction, lowered.span);
-        }
-        let Value::Const(Const::Int { value, .. }) = lowered.value else { continue };
-        let range = match (context.form.opcode, spec.name) {
-            // Position and length of a bit field.
-            (Opcode::Bfe, _) if i >= 2 => Some((0, 255)),
-            (Opcode::Bfi, _) if i >= 3 => Some((0, 255)),
-            // Integer products have no scale, so ptxas does not check it.
-            (Opcode::Tcgen05, "scale-input-d") if context.picks.has(Mod::KindI8) => None,
-            (Opcode::Cp, "src-size") => copied(operands).map(|size| (0, size)),
-            // All lanes, as a signed number.
-            (Opcode::Fabric, "membermask") if value == u64::MAX => None,
-            _ => spec.range,
-        };
-        if context.form.opcode == Opcode::Cp && spec.name == "cp-size" {
-            copy_size(sink, context, i, value as i64, lowered.span);
-        } else if context.form.action == Action::Effect(Effect::WgmmaGroup) && (value as i64) < 0 {
-            let message = format!(
-                "Argument {i} of instruction '{}': unexpected value '{}', expected to be non-negative integer",
-                context.name, value as i64
-            );
-            sink.error(Code::OutOfRange, lowered.span, message);
-        } else if context.picks.has(Mod::Bulk)
-            && spec.name == "size"
-            && value as i64 % bulk_unit(context) != 0
-        {
-            let message = format!(
-                "Argument {i} of instruction '{}': unexpected value '{}', expected to be multiple of {}",
-                context.name,
-                value as i64,
-                bulk_unit(context)
-            );
-            sink.error(Code::OutOfRange, lowered.span, message);
-        } else if context.form.opcode == Opcode::Setmaxnreg && value % 8 != 0 {
-            let message = format!(
-                "Argument {} of instruction '{}': unexpected value '{}', expected to be multiple of 8",
-                i + 1,
-                context.name,
-                value as i64
-            );
-            sink.error(Code::OutOfRange, lowered.span, message);
-        } else if context.form.opcode == Opcode::Alloca && spec.name == "immAlign" {
-            if !value.is_power_of_two() {
-                sink.error(Code::OutOfRange, lowered.span, "Alignment must be a power of two");
+            Value::Const(Const::Int { value, .. })
+                if context.form.action == Action::Effect(Effect::Wgmma) =>
+            {
+                group_constant(sink, context, index, spec, value as i64, lowered.span);
             }
-        } else if context.form.opcode == Opcode::Tcgen05 && spec.name == "columns" {
-            tensor_columns(sink, context, value as i64, lowered.span);
-        } else if context.form.action == Action::Effect(Effect::TensorMapReplace) && i == 1 {
-            tensor_map_field(sink, context, target, value as i64, lowered.span);
-        } else if context.form.action == Action::Effect(Effect::Wgmma) {
-            group_constant(sink, context, i, spec, value as i64, lowered.span);
-        } else if context.form.opcode == Opcode::Mbarrier
-            && spec.name.contains("parity")
-            && !has_report(context)
-        {
-            if !matches!(value, 0 | 1) {
-                let message = format!(
-                    "Argument {i} of instruction '{}': unexpected value '{}', expected to be 0 or 1",
-                    context.name, value as i64
-                );
-                sink.error(Code::OutOfRange, lowered.span, message);
+            Value::Const(Const::Int { value, .. }) => {
+                let limited = Limited { index, spec, value: value as i64, span: lowered.span };
+                limits(sink, context, operands, &limited);
             }
-        } else if context.form.opcode == Opcode::Mma && spec.name == "selector" {
-            sparsity_selector(sink, context, i, range, value as i64, lowered.span);
-        } else if context.form.opcode == Opcode::Mbarrier && spec.name == "count" && range.is_none() {
-            if value as i64 <= 0 {
-                let message = format!(
-                    "Argument {i} of instruction '{}' : value '{}' expected to be a non-zero positive",
-                    context.name, value as i64
-                );
-                sink.error(Code::OutOfRange, lowered.span, message);
+            Value::Const(fraction) if spec.name == "fraction" => {
+                policy_fraction(sink, context, index, fraction, lowered.span);
             }
-        } else if let Some((least, greatest)) = range
-            && !(least..=greatest).contains(&(value as i64))
-        {
-            let (name, value) = (context.name, value as i64);
-            // ptxas counts the coordinates after a tensor as an operand.
-            let i = i + usize::from(context.form.action == Action::Effect(Effect::CopyTensor));
-            let message = match least == greatest {
-                true if spec.name == "initval" => {
-                    format!(
-                        "Argument {i} of instruction '{name}': unexpected value '{value}', expected to be zero"
-                    )
-                }
-                // For `applypriority`, ptxas counts operands from one.
-                true => format!(
-                    "Argument {} of instruction '{name}': unexpected value '{value}', expected to be {least}",
-                    i + usize::from(context.form.opcode == Opcode::Applypriority)
-                ),
-                false => format!(
-                    "Argument {i} of instruction '{name}': value '{value}' out of range, expected to be in range [{least}..{greatest}]"
-                ),
-            };
-            sink.error(Code::OutOfRange, lowered.span, message);
-            // A CTA mask of more than 16 bits is also an operand of the wrong type.
-            if spec.name == "mask" && matches!(context.form.opcode, Opcode::Cp | Opcode::Tcgen05) {
-                let message = format!("Arguments mismatch for instruction '{name}'");
-                sink.error(Code::ArgumentsMismatch, lowered.span, message);
+            // If there are other errors, ptxas reports a constant that is no integer elsewhere.
+            Value::Const(_) if !is_right => {}
+            _ if of_field && context.picks.mods().iter().any(|m| TENSOR_MAP_ENUMERATIONS.contains(m)) => {
+                let message = "Integer constant expression expected";
+                sink.error(Code::IntegerConstantExpected, lowered.span, message);
             }
+            _ => {}
         }
     }
-    if is_right
-        && context.picks.has(Mod::KindF8f6f4)
-        && let Some(place) =
-            context.form.operands_with(context.picks).position(|spec| spec.name == "scale-input-d")
-        && let Some(lowered) = lowered.get(place)
-    {
-        let message = format!(
-            "Illegal modifier '.kind::f8f6f4' for instruction '{}' with 'arg scale-inp-d-imm'",
-            context.name
-        );
-        sink.error(Code::IllegalModifier, lowered.span, message);
+    if is_right && context.picks.has(Mod::KindF8f6f4) {
+        scale_of_sum(sink, context, lowered);
     }
     if is_right && context.picks.has(Mod::BlockScale) {
         scale_selectors(sink, context, operands, lowered);
     }
-    if context.name == "createpolicy.range" {
-        policy_range(sink, context, lowered);
-    }
+    policy_range(sink, context, lowered);
     if context.form.action == Action::Effect(Effect::Barrier) {
         barrier(sink, context, operands, lowered);
     }
 }
 
-/// Does the operand of the report stand before the parity? ptxas then checks nothing of it.
-fn has_report(context: &Context) -> bool {
-    context.form.operands_with(context.picks).any(|spec| spec.name == "report")
+/// An integer constant in the place of an operand.
+struct Limited<'s> {
+    index: usize,
+    spec: &'s isa::OperandSpec,
+    value: i64,
+    span: diag::Span,
 }
 
-/// The number of bytes that the size of a bulk copy, or of `st.bulk`, must be a multiple of.
-fn bulk_unit(context: &Context) -> i64 {
-    if context.form.opcode == Opcode::St { 8 } else { 16 }
+/// Checks an integer constant as the table says.
+fn limits(sink: &mut Sink, context: &Context, operands: &[Operand], limited: &Limited) {
+    let &Limited { index, spec, value, span } = limited;
+    let Context { form, picks, name } = *context;
+    // If the operand of a report stands before it, ptxas checks no constant.
+    if form.operands_with(picks).any(|spec| spec.name == "report") {
+        return;
+    }
+    let mut says = |limit: Limit, argument: usize, text: &str, help: Option<&'static str>| {
+        let texts =
+            [("{op}", name.to_owned()), ("{value}", value.to_string()), ("{argument}", argument.to_string())];
+        let message =
+            texts.iter().fold(text.to_owned(), |text, (placeholder, word)| text.replace(placeholder, word));
+        sink.error(Code::OutOfRange, span, message).maybe_help(help.map(str::to_owned));
+        // A CTA mask that is too long is also an operand of the wrong type.
+        if spec.name == "mask" && form.has(Property::CtaMask, picks) && matches!(limit, Limit::Range(..)) {
+            let message = format!("Arguments mismatch for instruction '{name}'");
+            sink.error(Code::ArgumentsMismatch, span, message);
+        }
+    };
+    let mut own = form.constants.iter().filter(|constant| constant.operand == spec.name).peekable();
+    if own.peek().is_none()
+        && let Some((least, greatest)) = range(operands, spec)
+        && !(least..=greatest).contains(&value)
+    {
+        // ptxas counts the coordinates after a tensor as an operand.
+        let argument = index + usize::from(form.has(Property::CountedCoordinates, picks));
+        let limit = Limit::Range(least, greatest);
+        let expected = match least == greatest {
+            true => format!("unexpected value '{{value}}', expected to be {least}"),
+            false => format!("value '{{value}}' out of range, expected to be in range [{least}..{greatest}]"),
+        };
+        says(limit, argument, &format!("Argument {{argument}} of instruction '{{op}}': {expected}"), None);
+    }
+    for constant in own.filter(|constant| constant.when.iter().all(|condition| condition.holds(picks))) {
+        if let Some(&(limit, text)) = constant.limits.iter().find(|(limit, _)| !limit.holds(value)) {
+            says(limit, index, text, constant.help);
+        }
+    }
+}
+
+/// The least and the greatest value of an operand. `cp.async` reads no more bytes than it writes.
+fn range(operands: &[Operand], spec: &isa::OperandSpec) -> Option<(i64, i64)> {
+    match operands.get(2) {
+        Some(&Operand::Imm(size)) if spec.name == "src-size" => Some((0, size as i64)),
+        _ => spec.range,
+    }
 }
 
 /// `createpolicy.range`: the part of a range that a policy applies to.
 fn policy_range(sink: &mut Sink, context: &Context, lowered: &[Lowered]) {
+    let is_it = context.form.operands.iter().any(|spec| spec.name == "total-size");
     let [.., part, whole] = lowered else { return };
-    let (Value::Const(Const::Int { value: size, .. }), Value::Const(Const::Int { value: total, .. })) =
-        (&part.value, &whole.value)
+    let (true, Value::Const(Const::Int { value: size, .. }), Value::Const(Const::Int { value: total, .. })) =
+        (is_it, &part.value, &whole.value)
     else {
         return;
     };
@@ -196,6 +141,19 @@ fn policy_range(sink: &mut Sink, context: &Context, lowered: &[Lowered]) {
             context.name, size as i32, total as i32
         );
         sink.error(Code::OutOfRange, part.span, message);
+    }
+}
+
+/// A product of this kind has no scale: ptxas names the modifier that is in the way.
+fn scale_of_sum(sink: &mut Sink, context: &Context, lowered: &[Lowered]) {
+    let mut specs = context.form.operands_with(context.picks);
+    let place = specs.position(|spec| spec.name == "scale-input-d");
+    if let Some(lowered) = place.and_then(|place| lowered.get(place)) {
+        let message = format!(
+            "Illegal modifier '.kind::f8f6f4' for instruction '{}' with 'arg scale-inp-d-imm'",
+            context.name
+        );
+        sink.error(Code::IllegalModifier, lowered.span, message);
     }
 }
 
@@ -214,28 +172,6 @@ fn policy_fraction(sink: &mut Sink, context: &Context, index: usize, fraction: C
             context.name
         );
         sink.error(Code::OutOfRange, span, message);
-    }
-}
-
-/// `tcgen05.alloc`, `tcgen05.dealloc`: 32, 64, 128, 256 or 512 columns of tensor memory.
-fn tensor_columns(sink: &mut Sink, context: &Context, value: i64, span: diag::Span) {
-    let name = context.name;
-    let mut report = |message: String| {
-        sink.error(Code::OutOfRange, span, message).help("write 32, 64, 128, 256 or 512");
-    };
-    if value == 0 {
-        report(format!("Argument 1 of instruction '{name}' : value '0' expected to be a non-zero positive"));
-    } else if value % 32 != 0 {
-        report(format!(
-            "Argument 1 of instruction '{name}': unexpected value '{value}', expected to be multiple of 32"
-        ));
-    }
-    if !(32..=512).contains(&value) {
-        report(format!(
-            "Argument 1 of instruction '{name}': value '{value}' out of range, expected to be in range [32..512]"
-        ));
-    } else if !value.unsigned_abs().is_power_of_two() {
-        report(format!("Argument 1 of '{name}' instruction: value must be power of 2"));
     }
 }
 
@@ -279,27 +215,6 @@ const TENSOR_MAP_FIELDS: [Mod; 9] = [
     Mod::SwizzleMode,
 ];
 
-/// `cp.async`: the sizes that can be copied.
-fn copy_size(sink: &mut Sink, context: &Context, index: usize, value: i64, span: diag::Span) {
-    let (sizes, text): (&[i64], _) =
-        if context.picks.has(Mod::Cg) { (&[16], "16") } else { (&[4, 8, 16], "4 or 8 or 16") };
-    if !sizes.contains(&value) {
-        let name = context.name;
-        let message = format!(
-            "Argument {index} of instruction '{name}': unexpected value '{value}', expected to be {text}"
-        );
-        sink.error(Code::OutOfRange, span, message);
-    }
-}
-
-/// The number of bytes that `cp.async` writes.
-fn copied(operands: &[Operand]) -> Option<i64> {
-    match operands.get(2) {
-        Some(&Operand::Imm(size)) => Some(size as i64),
-        _ => None,
-    }
-}
-
 /// `wgmma.mma_async`: signs, transpositions, whether to add D, and which threads hold the metadata.
 fn group_constant(
     sink: &mut Sink,
@@ -325,31 +240,6 @@ fn group_constant(
         "Argument {index} of instruction '{name}': unexpected value '{value}', expected to be {text}"
     );
     sink.error(Code::OutOfRange, span, message);
-}
-
-/// `mma.sp`: which threads hold the metadata. The message for a shape in which all of them do depends on the type.
-fn sparsity_selector(
-    sink: &mut Sink,
-    context: &Context,
-    index: usize,
-    range: Option<(i64, i64)>,
-    value: i64,
-    span: diag::Span,
-) {
-    let Some((least, greatest)) = range.filter(|(least, greatest)| !(least..=greatest).contains(&&value))
-    else {
-        return;
-    };
-    let message = if context.picks.types().iter().any(|ty| ty.is_float() && ty.bits() < 16) {
-        format!("Argument {index} of instruction 'mma': unexpected value '{value}', expected to be 0")
-    } else {
-        format!(
-            "Argument {} of instruction 'Sparse mma': value '{value}' out of range, expected to be in range [{least}..{greatest}]",
-            index + 1
-        )
-    };
-    sink.error(Code::OutOfRange, span, message)
-        .help("the manual's \"Sparse matrix storage\" says which threads hold the metadata of a shape");
 }
 
 /// `mma.block_scale`: `{byte-id, thread-id}` of A and of B (PTX ISA, "Block Scaling for mma.sync").

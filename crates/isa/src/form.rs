@@ -1,7 +1,7 @@
 //! The shape of a row of the instruction table: modifier slots, operands, rules, gates and what the row does.
 
 use crate::picks::Picks;
-use crate::{Gate, Mod, Opcode, Selectable, Type};
+use crate::{Constant, Gate, Mod, Opcode, Property, Selectable, Type};
 
 /// One alternative of a modifier slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -457,6 +457,10 @@ pub struct Form {
     pub rules: &'static [Rule],
     /// What the row as a whole requires.
     pub gates: &'static [Gate],
+    /// What ptxas does with it, each under conditions.
+    pub properties: &'static [(Property, &'static [Condition])],
+    /// Limits of constant operands.
+    pub constants: &'static [Constant],
     /// Use of the carry flag.
     pub carry: CarryFlag,
     /// What the instruction does.

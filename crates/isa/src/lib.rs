@@ -16,6 +16,7 @@ mod modifier;
 mod opaque;
 mod part;
 mod picks;
+mod property;
 pub mod prose;
 mod refusal;
 mod registers;
@@ -38,6 +39,7 @@ pub use message::{Faulty, Message, Placeholder, fill, stage_of, stage_of_constan
 pub use opaque::Opaque;
 pub use part::{Parts, Selectable, Selector, Unit};
 pub use picks::Picks;
+pub use property::{Constant, Limit, Property};
 pub use registers::{LiteralForm, literal_allowed, register_allowed};
 pub use select::{
     SelectError, Selected, candidates, is_alternate, mixture, overload, select, select_lenient,

@@ -1,8 +1,8 @@
 //! Writes the table as Rust. Lists of choices and gates that repeat are written once and shared.
 
 use super::operand::Operand;
-use super::table::{Choice, Condition, Consequence, Fault, Gate, Requirement, Row, Rule, Table};
-use isa::{Suffix, Type};
+use super::table::{Choice, Condition, Consequence, Constant, Fault, Gate, Requirement, Row, Rule, Table};
+use isa::{Property, Suffix, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -176,7 +176,7 @@ pub fn forms(table: &Table) -> Result<String, String> {
     let mut out = HEADER.to_string();
     out += "use crate::form::{Access, Action, CarryFlag, Choice, Condition, Consequence, Effect, Elements, Fault};\n";
     out += "use crate::form::{Form, OperandKind as Kind, OperandSpec, OperandType as Ty, Presence, Rule, Second, Slot, Token};\n";
-    out += "use crate::gate::{Gate, Requirement, Stage, Suffix, Target, Version};\nuse crate::{Mod, Opcode, Selectable, Type};\n\n";
+    out += "use crate::gate::{Gate, Requirement, Stage, Suffix, Target, Version};\nuse crate::{Constant, Limit, Mod, Opcode, Property, Selectable, Type};\n\n";
     out += PRELUDE;
     for pool in [&pools.gates, &pools.choices, &pools.types, &pools.mods] {
         pool.emit(&mut out);
@@ -301,6 +301,8 @@ fn form(row: &Row, pools: &mut Pools) -> Result<String, String> {
     let operands: Vec<String> = row.operands.iter().map(operand).collect();
     let rules: Result<Vec<String>, String> = row.rules.iter().map(|r| rule(r, pools)).collect();
     let gates = gates(&row.gates, pools)?;
+    let properties: Result<Vec<String>, String> = row.properties.iter().map(|p| property(p, pools)).collect();
+    let constants: Result<Vec<String>, String> = row.constants.iter().map(|c| constant(c, pools)).collect();
     let action = match row.action.0.as_str() {
         "sem" => format!("Action::Pure({:?})", row.action.1),
         "effect" => format!("Action::Effect(Effect::{})", row.action.1),
@@ -308,7 +310,7 @@ fn form(row: &Row, pools: &mut Pools) -> Result<String, String> {
     };
     Ok(format!(
         "Form {{ opcode: Opcode::{}, syntax: {:?}, section: {:?}, slots: &[{}], ignored: {}, ignored_mods: {}, head: {}, operands: &[{}], rules: &[{}], \
-         gates: {gates}, carry: CarryFlag {{ reads: {}, writes: {} }}, action: {action} }},\n",
+         gates: {gates}, properties: &[{}], constants: &[{}], carry: CarryFlag {{ reads: {}, writes: {} }}, action: {action} }},\n",
         variant(&row.opcode),
         row.syntax,
         row.section,
@@ -318,6 +320,8 @@ fn form(row: &Row, pools: &mut Pools) -> Result<String, String> {
         row.head,
         operands.join(", "),
         rules?.join(", "),
+        properties?.join(", "),
+        constants?.join(", "),
         row.reads_carry,
         row.writes_carry,
     ))
@@ -412,6 +416,17 @@ fn condition(condition: &Condition, pools: &mut Pools) -> Result<String, String>
 fn conditions(list: &[Condition], pools: &mut Pools) -> Result<String, String> {
     let texts: Result<Vec<String>, String> = list.iter().map(|c| condition(c, pools)).collect();
     Ok(texts?.join(", "))
+}
+
+fn property((property, when): &(Property, Vec<Condition>), pools: &mut Pools) -> Result<String, String> {
+    Ok(format!("(Property::{property:?}, &[{}])", conditions(when, pools)?))
+}
+
+fn constant(constant: &Constant, pools: &mut Pools) -> Result<String, String> {
+    let Constant { when, operand, limits, help } = constant;
+    let when = conditions(when, pools)?;
+    let limits: String = limits.iter().map(|(limit, text)| format!("(Limit::{limit}, {text:?}),")).collect();
+    Ok(format!("Constant {{ when: &[{when}], operand: {operand:?}, limits: &[{limits}], help: {help:?} }}"))
 }
 
 fn type_list(types: &[Type], pools: &mut Pools) -> Result<String, String> {

@@ -1,5 +1,6 @@
 //! `cargo xtask codegen`: isa/*.isa to Rust.
 
+mod constant;
 mod emit;
 mod message;
 mod operand;

@@ -1,8 +1,9 @@
 //! Reads one `.isa` file. The notation is described in isa/README.md.
 
+use super::constant::constants;
 use super::table::{Choice, Condition, Consequence, Fault, Gate, Requirement, Row, Rule, Slot, Table};
 use super::{message, operand};
-use isa::{Stage, Target, Type, Version};
+use isa::{Property, Stage, Target, Type, Version};
 use std::collections::BTreeMap;
 
 /// Slot definitions by name.
@@ -15,6 +16,10 @@ struct Block {
     opcode: String,
     rows: Vec<(usize, String)>,
     attributes: Vec<(usize, String)>,
+    /// The indented lines right behind the heading, which hold for all rows below it.
+    shared: Vec<(usize, String)>,
+    /// Rows have followed the heading.
+    has_rows: bool,
 }
 
 /// Reads `text` into `table`.
@@ -46,12 +51,17 @@ pub fn file(text: &str, table: &mut Table) -> Result<(), (usize, String)> {
         } else if line.starts_with('.') {
             define(line, &mut table.sets).map_err(|e| (number, e))?;
         } else if line.starts_with(' ') {
-            block.attributes.push((number, line.trim().into()));
+            match (block.rows.is_empty(), block.has_rows) {
+                (false, _) => block.attributes.push((number, line.trim().into())),
+                (true, false) => block.shared.push((number, line.trim().into())),
+                (true, true) => return Err((number, "the line belongs to no row".into())),
+            }
         } else {
             if !block.attributes.is_empty() {
                 finish(&mut block, table)?;
             }
             block.rows.push((number, line.into()));
+            block.has_rows = true;
         }
     }
     finish(&mut block, table)
@@ -61,7 +71,8 @@ pub fn file(text: &str, table: &mut Table) -> Result<(), (usize, String)> {
 fn finish(block: &mut Block, table: &mut Table) -> Result<(), (usize, String)> {
     let mut sets = table.sets.clone();
     let mut own: Sets = BTreeMap::new();
-    for (number, line) in block.attributes.iter().filter(|(_, line)| line.starts_with('.')) {
+    let attributes = || block.shared.iter().chain(&block.attributes);
+    for (number, line) in attributes().filter(|(_, line)| line.starts_with('.')) {
         // A block's own definition hides the shared one; its further lines extend it.
         let name = line[1..].split(['=', ' ']).next().unwrap_or_default().to_string();
         let mut scratch = sets.clone();
@@ -82,7 +93,7 @@ fn finish(block: &mut Block, table: &mut Table) -> Result<(), (usize, String)> {
     }
     for (number, line) in &block.rows {
         let mut row = row(line, block, &sets, table).map_err(|e| (*number, e))?;
-        for (number, line) in block.attributes.iter().filter(|(_, line)| !line.starts_with('.')) {
+        for (number, line) in attributes().filter(|(_, line)| !line.starts_with('.')) {
             attribute(line, &mut row, &sets).map_err(|e| (*number, e))?;
         }
         table.rows.push(row);
@@ -231,6 +242,8 @@ fn row(line: &str, block: &Block, sets: &Sets, table: &Table) -> Result<Row, Str
         head: 0,
         rules: Vec::new(),
         gates: Vec::new(),
+        properties: Vec::new(),
+        constants: Vec::new(),
         reads_carry: false,
         writes_carry: false,
         lenient: false,
@@ -298,6 +311,10 @@ fn attribute(line: &str, row: &mut Row, sets: &Sets) -> Result<(), String> {
                 None => row.ignored_mods.push(name),
             }
         }
+    } else if let Some(text) = line.strip_prefix("has ") {
+        row.properties.extend(properties(text, Vec::new())?);
+    } else if let Some(text) = line.strip_prefix("constant ") {
+        row.constants.extend(constants(text, Vec::new(), row)?);
     } else if let Some(text) = line.strip_prefix("carry ") {
         row.reads_carry = text.contains("reads");
         row.writes_carry = text.contains("writes");
@@ -313,6 +330,13 @@ fn attribute(line: &str, row: &mut Row, sets: &Sets) -> Result<(), String> {
     } else if let Some(text) = line.strip_prefix("when ") {
         let (when, then) = text.split_once(" : ").ok_or("` : ` expected")?;
         let when = conditions(when, row, sets)?;
+        if let Some(text) = then.strip_prefix("has ") {
+            row.properties.extend(properties(text, when)?);
+            return Ok(());
+        } else if let Some(text) = then.strip_prefix("constant ") {
+            row.constants.extend(constants(text, when, row)?);
+            return Ok(());
+        }
         let then = if let Some(text) = then.strip_prefix("gate ") {
             Consequence::Gates(gates(text, &subject, Stage::Form)?)
         } else {
@@ -342,6 +366,12 @@ fn attribute(line: &str, row: &mut Row, sets: &Sets) -> Result<(), String> {
         return Err(format!("cannot read `{line}`"));
     }
     Ok(())
+}
+
+/// `pasted cta-mask`
+fn properties(text: &str, when: Vec<Condition>) -> Result<Vec<(Property, Vec<Condition>)>, String> {
+    let property = |name| Property::from_name(name).ok_or_else(|| format!("no property `{name}`"));
+    text.split_whitespace().map(|name| Ok((property(name)?, when.clone()))).collect()
 }
 
 /// `type = .f16 $ints, .ftz, no .sat`

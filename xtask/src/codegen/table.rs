@@ -1,6 +1,6 @@
 //! The table as the `.isa` files say it.
 
-use isa::{Stage, Type};
+use isa::{Property, Stage, Type};
 use std::collections::BTreeMap;
 
 /// Everything in the `.isa` files.
@@ -105,6 +105,16 @@ pub struct Rule {
     pub then: Consequence,
 }
 
+/// Limits of a constant operand.
+#[derive(Clone)]
+pub struct Constant {
+    pub when: Vec<Condition>,
+    pub operand: String,
+    /// Rust texts of `Limit`, and what ptxas says.
+    pub limits: Vec<(String, String)>,
+    pub help: Option<String>,
+}
+
 /// A row.
 pub struct Row {
     pub opcode: String,
@@ -120,6 +130,9 @@ pub struct Row {
     pub head: usize,
     pub rules: Vec<Rule>,
     pub gates: Vec<Gate>,
+    /// What ptxas does with it, as names of `Property`, and when.
+    pub properties: Vec<(Property, Vec<Condition>)>,
+    pub constants: Vec<Constant>,
     pub reads_carry: bool,
     pub writes_carry: bool,
     /// ptxas rejects it: only lenient checking accepts it.
