@@ -1,7 +1,7 @@
 //! Operands that are addresses, with and without brackets (PTX ISA, "Addresses as Operands").
 
 use diag::{Code, Span};
-use isa::{Effect, Opcode, Space, Type, register_allowed};
+use isa::{Effect, Opcode, Property, Space, Type, register_allowed};
 
 use crate::body::BodyChecker;
 use crate::instruction::space_allows;
@@ -155,11 +155,7 @@ impl BodyChecker<'_, '_> {
                     place.context.form.action,
                     isa::Action::Effect(Effect::TensorCp | Effect::TensorShift)
                 );
-                if ty.bits() != 32
-                    && place.context.form.opcode == Opcode::Tcgen05
-                    && place.spec.name == "taddr"
-                    && !is_added_to
-                {
+                if ty.bits() != 32 && place.spec.name == "taddr" && !is_added_to {
                     let register = &self.body.registers[id.index()].name;
                     let message = format!(
                         "Illegal to use symbol '{register}' of type {ty} as address operand. Use a 32-bit integer or bit register only."
@@ -182,7 +178,7 @@ impl BodyChecker<'_, '_> {
             }
             Base::Symbol(symbol) => {
                 let opcode = place.context.form.opcode;
-                if symbol.opaque.is_some() && matches!(opcode, Opcode::Ld | Opcode::Ldu | Opcode::St) {
+                if symbol.opaque.is_some() && place.context.has(Property::NoHandles) {
                     illegal(
                         complaints,
                         Some("a handle is read by the instructions on textures and surfaces"),

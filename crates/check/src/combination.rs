@@ -1,7 +1,7 @@
 //! Modifiers that do not fit together, and modifiers whose order in the source matters.
 
 use diag::Code;
-use isa::{Action, Effect, Mod, Opcode, Target};
+use isa::{Action, Effect, Mod, Property, Target};
 use syntax::tree::Instruction as Tree;
 
 use crate::body::BodyChecker;
@@ -86,8 +86,9 @@ fn scales_bytes(context: &Context, operands: usize) -> bool {
 
 /// A shape that ptxas knows and that no target has.
 fn product_without_code(context: &Context) -> Option<Complaint> {
-    let is_it =
-        context.form.opcode == Opcode::Mma && isa::matrix::is_without_code(context.form, context.picks);
+    let is_it = context.form.action == Action::Effect(Effect::Mma)
+        && !context.has(Property::Calls)
+        && isa::matrix::is_without_code(context.form, context.picks);
     let message = "Illegal instruction types specified for '_mma' with shape '.m16n8k16'";
     is_it.then(|| (Code::InstructionTypes, message.to_owned()))
 }

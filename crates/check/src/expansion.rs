@@ -1,10 +1,8 @@
 //! Instructions that ptxas expands into several others. If an operand does not fit one of those, ptxas reports the
 //! error under that instruction's name.
 
-use std::ops::RangeInclusive;
-
 use diag::{Code, Span};
-use isa::{Action, Effect, Form, Mod, Opcode, Rounding, Target, Type};
+use isa::{Action, Effect, Form, Mod, Opcode, Property, Rounding, Target, Type};
 
 use crate::Assembly;
 use crate::body::BodyChecker;
@@ -39,11 +37,17 @@ impl BodyChecker<'_, '_> {
         if let Some(span) = operands.first().map(|lowered| lowered.span).filter(|_| has_no_halves(context)) {
             return Some((')', span));
         }
-        let (places, near) = written_anew(context)?;
+        let (pasted, near) = match context.form.action {
+            _ if context.has(Property::Pasted) => (operands, '+'),
+            Action::Pure(name) if name.starts_with("video") && crate::video::takes_one_part(context.form) => {
+                (operands.get(1..=2)?, ';')
+            }
+            _ => return None,
+        };
         let is_sum = |lowered: &&Lowered| {
             matches!(lowered.value, Value::RegisterPlus(..) | Value::Symbol(SymbolValue { sum: true, .. }))
         };
-        operands.get(places)?.iter().find(is_sum).map(|lowered| (near, lowered.span))
+        pasted.iter().find(is_sum).map(|lowered| (near, lowered.span))
     }
 
     /// Reports the operand that fits its place in the instruction but not in the expansion.
@@ -62,8 +66,8 @@ impl BodyChecker<'_, '_> {
             self.sink().error(Code::SyntaxError, span, message).help(help);
         } else if let Some(span) = tensor_symbol(context, operands) {
             let message = "Argument 1 of instruction 'add': must be register";
-            let help = match context.form.opcode {
-                Opcode::St => "put the address of the variable into a register first",
+            let help = match context.form.action {
+                Action::Effect(Effect::StoreBulk) => "put the address of the variable into a register first",
                 _ => "tensor memory has no variables: an address in it is in a register",
             };
             self.sink().error(Code::RegisterExpected, span, message).help(help);
@@ -91,33 +95,6 @@ impl BodyChecker<'_, '_> {
     }
 }
 
-/// The operands that ptxas pastes into the PTX of an expansion, and the character that it reports when it finds it
-/// after a register there.
-fn written_anew(context: &Context) -> Option<(RangeInclusive<usize>, char)> {
-    let Context { form, picks, .. } = context;
-    let is_directed = matches!(
-        picks.rounding(),
-        Some(Rounding::TowardZero | Rounding::TowardNegative | Rounding::TowardPositive)
-    );
-    let types = picks.types();
-    Some(match (form.opcode, form.action) {
-        (Opcode::Div | Opcode::Rem, _) if types[0].bits() == 64 && !types[0].is_float() => (1..=2, '+'),
-        (Opcode::Div, _) if is_directed => (1..=2, '+'),
-        (Opcode::Rcp | Opcode::Sqrt, _) if is_directed && types[0] == Type::F64 => (1..=1, '+'),
-        (Opcode::St | Opcode::Red, _) if picks.has(Mod::Async) && picks.has(Mod::Release) => (1..=1, '+'),
-        (Opcode::Mma, _) => {
-            let is_nibble = |ty: &Type| matches!(ty, Type::S4 | Type::U4);
-            let is_it = picks.has(Mod::Sp) && types.iter().any(|ty| *ty == Type::S32 || *ty == Type::F16)
-                || picks.has(Mod::SpOrderedMetadata) && types.iter().any(is_nibble);
-            return is_it.then_some((4..=4, '+'));
-        }
-        (_, Action::Pure(name)) if name.starts_with("video") && crate::video::takes_one_part(form) => {
-            (1..=2, ';')
-        }
-        _ => return None,
-    })
-}
-
 /// Is this a `wmma.load` or `wmma.store` of halves in a shape of `.s32` accumulators?
 fn has_no_halves(context: &Context) -> bool {
     let picks = context.picks;
@@ -141,8 +118,7 @@ fn tensor_symbol(context: &Context, operands: &[Lowered]) -> Option<Span> {
 
 /// The constant of 64 bits that `multimem.st.async` stores as f32.
 fn narrowed_constant(context: &Context, operands: &[Lowered]) -> Option<Span> {
-    let stores = context.form.opcode == Opcode::Multimem
-        && context.picks.has(Mod::St)
+    let stores = context.form.action == Action::Effect(Effect::MultimemSt)
         && context.picks.has(Mod::Async)
         && context.picks.ty(0) == Type::F32;
     let value = operands.get(1).filter(|_| stores)?;
@@ -156,7 +132,7 @@ fn discarded(
     operands: &[Lowered],
 ) -> Option<(&'static str, Span)> {
     let picks = context.picks;
-    if context.form.opcode != Opcode::Mma || assembly == Assembly::FrontEnd {
+    if context.form.action != Action::Effect(Effect::Mma) || assembly == Assembly::FrontEnd {
         return None;
     }
     let has_kind = [Mod::KindF8f6f4, Mod::KindMxf8f6f4].iter().any(|&kind| picks.has(kind));
@@ -186,8 +162,8 @@ fn does_not_fit(
     };
     let (refused, inner) = match (form.opcode, form.action) {
         (Opcode::Cvt, _) => (does_not_convert(context, i, lowered), "mov"),
-        (Opcode::Multimem, _) if picks.has(Mod::Async) => (address < 32, "mov"),
-        (Opcode::Multimem, _) => (address < 64 && picks.has(Mod::Red), "mov"),
+        _ if context.has(Property::AddressOf32) => (address < 32, "mov"),
+        _ if context.has(Property::AddressOf64) => (address < 64, "mov"),
         (_, Action::Effect(Effect::TensorCp | Effect::TensorShift)) => {
             (address != 32 && matches!(lowered.value, Value::Address(..)), "add")
         }
@@ -209,9 +185,6 @@ fn does_not_fit(
             };
             (loads && target.number >= 120 && is_narrow, "mov")
         }
-        (Opcode::St | Opcode::Red, _) if picks.has(Mod::Async) => (address < 32, "mov"),
-        (Opcode::Prefetch, _) if picks.has(Mod::Tensormap) => (address < 32, "mov"),
-        (_, Action::Effect(Effect::TensorMapQuery)) => (address < 64, "mov"),
         (_, Action::Effect(Effect::Tex)) if picks.has(Mod::Grad) && picks.has(Mod::V4) => {
             let mut names = form.operands_with(picks).map(|spec| spec.name);
             // Bits are copied, whatever they contain.

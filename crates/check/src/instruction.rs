@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use diag::{Code, Diagnostic, Span};
 use isa::{
-    Effect, Elements, Form, Mod, Opcode, OperandKind, Picks, Presence, SelectError, Space, Token, Type,
+    Effect, Elements, Form, Mod, Opcode, OperandKind, OperandType, Picks, Presence, Property, SelectError,
+    Space, Token, Type,
 };
 use smallvec::SmallVec;
 use syntax::tree::{Guard, Instruction as Tree, Operand as OperandTree};
@@ -29,6 +30,12 @@ pub(crate) struct Context<'s> {
     pub(crate) picks: &'s Picks,
 }
 
+impl Context<'_> {
+    pub(crate) fn has(&self, property: Property) -> bool {
+        self.form.has(property, self.picks)
+    }
+}
+
 impl<'a> BodyChecker<'_, 'a> {
     pub(crate) fn instruction(&mut self, node: &Tree<'a>) {
         let errors_before = self.sink().errors();
@@ -51,19 +58,16 @@ impl<'a> BodyChecker<'_, 'a> {
         let picks = &selection.picks;
         let lengths = form.operands_with(picks).map(|spec| spec.count(form, picks).0);
         self.longest_vector = lengths.max().unwrap_or(1);
-        // Fragments of these instructions may have any length, whatever their types and shapes.
-        if picks.has(Mod::MmaAsync)
-            || form.opcode == Opcode::Tcgen05 && (picks.has(Mod::Ld) || picks.has(Mod::St))
-            || form.action == isa::Action::Effect(Effect::SparseData)
-        {
+        if takes_any_length(form, picks) {
             self.longest_vector = usize::MAX;
         }
         if selection.errors.contains(&SelectError::UnknownInstruction) {
             // No vector is longer than four, except in instructions that take longer ones.
             self.longest_vector = 0;
         }
-        // A fragment of `wmma` may be longer than any vector; eight is the limit all the same.
-        if form.opcode == Opcode::Wmma {
+        self.becomes_call = form.has(Property::Calls, picks);
+        // A fragment of a call may be longer than any vector; eight is the limit all the same.
+        if self.becomes_call {
             self.longest_vector = self.longest_vector.min(8);
         }
         self.longest_vector = match self.longest_vector {
@@ -72,7 +76,6 @@ impl<'a> BodyChecker<'_, 'a> {
             longest => longest,
         };
         self.accesses_texels = crate::texture::is_texel_access(form);
-        self.becomes_call = crate::vector::becomes_call(form);
         self.names_tensor = picks.has(isa::Mod::Tensor);
         let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
         self.report_vector_sizes();
@@ -292,7 +295,7 @@ impl<'a> BodyChecker<'_, 'a> {
             _ => false,
         };
         if is_policy
-            && matches!(form.opcode, Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red)
+            && form.has(Property::PolicyLast, &selection.picks)
             && !selection.picks.has(Mod::L2CacheHint)
             && !selection.picks.has(Mod::Cas)
             && takes(form, &selection.picks, others.len())
@@ -393,14 +396,15 @@ impl<'a> BodyChecker<'_, 'a> {
                 .error_at(Stage::Signs, Code::IllegalNegation, first, message)
                 .help("compute the negative value with `neg` first");
         }
-        if form.opcode == Opcode::Vmad {
-            if picks.has(Mod::Po) && product != sum {
-                let message = "Conflicting use of '.po' modifier with operand negation";
-                self.sink().error_at(Stage::Signs, Code::IllegalNegation, first, message);
-            }
-            return None;
+        // The table says which operands may be negative numbers; with `.po`, none may.
+        let is_signed = |spec: &isa::OperandSpec| spec.negatable && spec.ty != OperandType::Fixed(Type::Pred);
+        let adds_one = form.slots.iter().any(|slot| slot.choice(Token::Mod(Mod::Po)).is_some());
+        if adds_one && picks.has(Mod::Po) && product != sum {
+            let message = "Conflicting use of '.po' modifier with operand negation";
+            self.sink().error_at(Stage::Signs, Code::IllegalNegation, first, message);
         }
-        (product != sum).then_some(first)
+        let is_allowed = adds_one || form.operands.iter().any(is_signed);
+        (product != sum && !is_allowed).then_some(first)
     }
 
     fn guard(&mut self, guard: &Guard<'a>) -> Option<(RegId, bool)> {
@@ -442,6 +446,13 @@ fn takes_vectors_of_eight(form: &Form, picks: &isa::Picks) -> bool {
         row.operands.iter().any(|spec| spec.elements == Elements::Fragment)
             || !picks.has(Mod::Async) && row.slots.iter().any(|slot| slot.choice(of_eight).is_some())
     })
+}
+
+/// Do instructions with this name take vectors of any length? The form may be any of this opcode, if none is nearest.
+fn takes_any_length(form: &Form, picks: &Picks) -> bool {
+    let is_written = |slot: &isa::Slot| picks.mods().iter().any(|&m| slot.choice(Token::Mod(m)).is_some());
+    let mut rows = isa::forms(form.opcode.name()).iter().filter(|row| row.has(Property::AnyLength, picks));
+    rows.any(|row| row.slots[..row.head].iter().all(is_written))
 }
 
 /// The operand of `tcgen05.ld` or `st` in the place of the immediate of `.16x32bx2`, if it is not a constant.

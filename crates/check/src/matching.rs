@@ -2,8 +2,8 @@
 
 use diag::{Code, Diagnostic, Span};
 use isa::{
-    Access, Effect, Elements, Opcode, OperandKind, OperandSpec, Second, Space, Type, literal_allowed,
-    register_allowed,
+    Access, Effect, Elements, Opcode, OperandKind, OperandSpec, Property, Second, Space, Type,
+    literal_allowed, register_allowed,
 };
 use smallvec::SmallVec;
 
@@ -13,8 +13,8 @@ use crate::instruction::Context;
 use crate::literal::Const;
 use crate::module::{Operand, RegId, Symbol};
 use crate::near_fit::{
-    address_fits, becomes_bits, holds_integers, needs_register, special_vector_fits, special_width_fits,
-    sum_fits, symbol_fits, takes_address, vector_fits,
+    address_fits, holds_integers, special_vector_fits, special_width_fits, sum_fits, symbol_fits,
+    takes_address, vector_fits,
 };
 use crate::operand::{Lowered, SymbolValue, Value};
 use crate::order::Stage;
@@ -58,29 +58,21 @@ pub(crate) struct Place<'s> {
 
 impl Place<'_> {
     /// Must this operand be an integer because the form itself requires it, not a modifier? ptxas is strict about
-    /// these operands and about all of `redux` and `clmad`. Exceptions accept any bits: shuffles and metadata of sparse matrices,
-    /// among others.
+    /// these operands, unless the table says that they are open.
     fn is_plain_integer(&self) -> bool {
-        let opcode = self.context.form.opcode;
         let ty = match (self.spec.ty, self.ty) {
-            (isa::OperandType::Fixed(ty), _) => ty,
-            (_, Some(ty)) if matches!(opcode, Opcode::Redux | Opcode::Clmad) => ty,
+            (isa::OperandType::Fixed(ty), _) if !self.spec.open => ty,
+            (_, Some(ty)) if self.context.has(Property::OnlyIntegers) => ty,
             _ => return false,
         };
         let is_scalar = matches!(self.spec.kind, OperandKind::Register | OperandKind::Source)
-            && (matches!(self.spec.elements, Elements::One | Elements::Selected(_))
-                || self.spec.name == "count");
-        let is_open = match opcode {
-            Opcode::Shfl => matches!(self.spec.name, "b" | "c"),
-            Opcode::Wgmma => self.spec.name == "sp-meta",
-            Opcode::Mma => self.spec.name == "e",
-            // ptxas takes any register of 16 bits for `.s2f6x2`.
-            Opcode::Cvt if self.index == 0 && self.context.picks.ty(0) == Type::S2f6x2 => true,
-            Opcode::Cvt => self.context.picks.has(isa::Mod::Pack),
-            Opcode::Fns | Opcode::Movmatrix => true,
-            _ => false,
-        };
-        is_scalar && !is_open && !ty.is_float() && (8..=64).contains(&ty.bits())
+            && matches!(self.spec.elements, Elements::One | Elements::Selected(_) | Elements::Braced);
+        is_scalar && !ty.is_float() && (8..=64).contains(&ty.bits())
+    }
+
+    /// Must a register in the place of these bits be declared as bits?
+    fn takes_only_bits(&self, ty: Type) -> bool {
+        self.context.has(Property::OnlyBits) && is_bits(Some(ty))
     }
 
     /// The state space of an address. An instruction with several addresses has one space for each.
@@ -92,7 +84,7 @@ impl Place<'_> {
 
     /// Is this an operand of a comparison of bf16 values?
     fn compares_bf16(&self) -> bool {
-        matches!(self.context.form.opcode, Opcode::Set | Opcode::Setp)
+        self.context.form.slots.iter().any(|slot| slot.name == "CmpOp")
             && self.context.picks.types().iter().any(|ty| matches!(ty, Type::Bf16 | Type::Bf16x2))
     }
 }
@@ -114,8 +106,7 @@ impl<'a> BodyChecker<'_, 'a> {
             _ if spec.element(context.picks) == Some(Type::Tf32) && is_sparse(context) => Some(Type::B32),
             _ => spec.resolve(context.picks),
         };
-        // Conversions from and to bf16 take registers of the exact width only.
-        let exact = context.form.opcode == Opcode::Cvt && context.picks.types().contains(&Type::Bf16);
+        let exact = context.has(Property::ExactBf16) && context.picks.types().contains(&Type::Bf16);
         let spec = &OperandSpec { wider: spec.wider && !exact, ..*spec };
         let text = self.module.source.slice(lowered.span);
         let address_bits = self.module.address_size;
@@ -153,7 +144,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 {
                     self.fit_texel_values(lowered, &place, count, complaints)
                 }
-                _ if spec.name == "mask" && matches!(context.form.opcode, Opcode::Cp | Opcode::Tcgen05) => {
+                _ if spec.name == "mask" && context.has(Property::CtaMask) => {
                     fit_mask(lowered, &place, complaints)
                 }
                 _ if spec.elements == Elements::Geometry => fit_geometry(lowered, &place, complaints),
@@ -207,14 +198,15 @@ fn is_bits(ty: Option<Type>) -> bool {
 }
 
 /// Is this a product with a sparse matrix?
-fn is_sparse(context: &Context) -> bool {
+pub(crate) fn is_sparse(context: &Context) -> bool {
     context.form.action == isa::Action::Effect(Effect::Mma)
         && context.form.operands.iter().any(|spec| spec.name == "e")
 }
 
 pub(crate) fn must_be_register(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
-    // ptxas counts the coordinates of a texture as an operand.
-    let coordinates = usize::from(place.context.form.opcode == Opcode::Tex && place.index > 1);
+    // Those of a tensor do not count here.
+    let counts = place.context.has(Property::CountedCoordinates) && is_texel_access(place.context.form);
+    let coordinates = usize::from(counts && place.index > 1);
     let index = place.index + coordinates;
     let message = format!("Argument {index} of instruction '{}': must be register", place.context.name);
     let help = "move the address into a register first";
@@ -322,17 +314,16 @@ fn fit_mask(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Ve
 fn is_plain_integer(lowered: &Lowered, ty: Type, place: &Place) -> bool {
     match &lowered.value {
         Value::Register(_, register) | Value::RegisterPlus(_, register, _) => {
-            let is_integer = match place.context.form.opcode {
-                // Packed narrow formats and random bits are untyped: only registers of bits fit.
-                Opcode::Cvt if ty.kind() == isa::Kind::Bits => register.kind() == isa::Kind::Bits,
-                _ => !register.is_float() && *register != Type::Pred,
+            let is_integer = match place.takes_only_bits(ty) {
+                true => is_bits(Some(*register)),
+                false => !register.is_float() && *register != Type::Pred,
             };
             is_integer && register_allowed(ty, *register, place.spec.wider)
         }
         Value::Const(value) => matches!(value, Const::Int { .. }),
         Value::Pair(first, _) => is_plain_integer(first, ty, place),
-        // ptxas treats `sym+4` as a value, but not in `clmad`.
-        Value::Symbol(symbol) => symbol.sum && ty.bits() >= 32 && place.context.form.opcode != Opcode::Clmad,
+        // ptxas treats `sym+4` as a value.
+        Value::Symbol(symbol) => symbol.sum && ty.bits() >= 32 && !place.context.has(Property::NoSums),
         Value::Indexed(_)
         | Value::Function(..)
         | Value::Address(..)
@@ -352,7 +343,7 @@ pub(crate) fn fit_destination(
 ) -> Verdict {
     let name = place.context.name;
     let span = lowered.span;
-    let of_tf32 = place.context.form.opcode == Opcode::Cvt && place.context.picks.ty(0) == Type::Tf32;
+    let of_tf32 = place.takes_only_bits(ty) && place.context.picks.ty(0) == Type::Tf32;
     let fits = |register: Type| {
         register_allowed(ty, register, place.spec.wider) && (!of_tf32 || register == Type::B32)
     };
@@ -380,7 +371,7 @@ pub(crate) fn fit_destination(
         }
         Value::UnknownSum if ty != Type::Pred => result_required(span, place, complaints),
         Value::NotRegister(_) if ty == Type::Pred => result_required(span, place, complaints),
-        Value::Const(_) if becomes_bits(place) => Verdict::Mismatch,
+        Value::Const(_) if place.takes_only_bits(ty) => Verdict::Mismatch,
         Value::Const(value) => match fit_const(*value, ty) {
             Verdict::Fits(_) => result_required(span, place, complaints),
             Verdict::Mismatch => Verdict::Mismatch,
@@ -447,10 +438,7 @@ pub(crate) fn result_required(span: Span, place: &Place, complaints: &mut Compla
 
 /// Does the place accept braces around a scalar?
 fn takes_braces(place: &Place) -> bool {
-    let form = place.context.form;
-    takes_vectors(place)
-        || form.opcode == Opcode::Multimem && place.context.picks.ty(0).is_float()
-        || form.action == isa::Action::Effect(Effect::StoreAsync) && form.opcode == Opcode::St
+    takes_vectors(place) || place.context.has(Property::BracedScalars)
 }
 
 /// Does the instruction have forms with vectors?
@@ -464,7 +452,7 @@ pub(crate) fn vector_not_allowed(span: Span, place: &Place, complaints: &mut Com
         let message = format!("Argument vector size mismatch for instruction '{name}'");
         let help = "say `.v2` or `.v4`, or use one register";
         complain(complaints, Code::VectorSize, span, message, Some(help));
-    } else if matches!(place.context.form.opcode, Opcode::Atom | Opcode::Red)
+    } else if matches!(place.context.form.action, isa::Action::Effect(Effect::Atom | Effect::Red))
         && !place.context.picks.has(isa::Mod::Async)
     {
         // Other forms of these instructions take vectors.
@@ -583,7 +571,6 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             complaints.push((Stage::OpcodeRules, Diagnostic::error(Code::ArgumentsMismatch, span, message)));
             Verdict::Fits(Operand::Sink)
         }
-        Value::Const(_) if needs_register(place) => Verdict::Mismatch,
         Value::Const(value) if place.spec.kind != OperandKind::Register => {
             crate::video::unselected(span, place, complaints);
             fit_const(*value, ty)

@@ -1,31 +1,10 @@
 //! Near fits: operands that fit their place except that they are of the wrong kind. ptxas then names what is wrong,
 //! instead of reporting mismatched types.
 
-use isa::{Opcode, Type, register_allowed};
+use isa::{Type, register_allowed};
 
-use crate::instruction::Context;
 use crate::matching::{Place, takes_vectors};
 use crate::operand::{Base, SymbolValue};
-
-/// Does `cvt` write a format that no register can be declared with?
-pub(crate) fn becomes_bits(place: &Place) -> bool {
-    let to = place.context.picks.types().first();
-    let is_narrow = |ty: Type| ty == Type::Tf32 || ty.lanes() > 1 && ty.element().bits() <= 8;
-    place.context.form.opcode == Opcode::Cvt && to.is_some_and(|&ty| is_narrow(ty))
-}
-
-/// Is this a place of bits in which ptxas accepts no constant: packed narrow formats that `cvt` reads, its random
-/// bits, or metadata of sparse matrices?
-pub(crate) fn needs_register(place: &Place) -> bool {
-    let Context { form, picks, .. } = place.context;
-    let reads_narrow = || picks.types().last().is_some_and(|ty| ty.lanes() > 1 && ty.element().bits() <= 8);
-    match form.opcode {
-        Opcode::Cvt => place.spec.name == "rbits" || place.spec.name == "a" && reads_narrow(),
-        Opcode::Mma => matches!(place.spec.name, "e" | "scale-a" | "scale-b"),
-        Opcode::Wgmma => place.spec.name == "sp-meta",
-        _ => false,
-    }
-}
 
 /// Is a special register as wide as the instruction type?
 pub(crate) fn special_width_fits(register: isa::SpecialRegister, place: &Place) -> bool {

@@ -1,7 +1,7 @@
 //! Special registers as operands.
 
 use diag::{Code, Span};
-use isa::{Action, Effect, Mod, Opcode, Requirement, SpecialRegister, SpecialValue};
+use isa::{Action, Effect, Property, Requirement, SpecialRegister, SpecialValue};
 
 use crate::body::BodyChecker;
 use crate::checker::Checker;
@@ -85,12 +85,5 @@ impl BodyChecker<'_, '_> {
 
 /// Does this instruction read special registers? `mov` and `cvt` between integers do.
 pub(crate) fn anywhere(context: &Context) -> bool {
-    match context.form.action {
-        Action::Effect(Effect::Mov) => true,
-        _ => {
-            context.form.opcode == Opcode::Cvt
-                && !context.picks.has(Mod::Pack)
-                && !context.picks.types().iter().any(|ty| ty.is_float())
-        }
-    }
+    context.form.action == Action::Effect(Effect::Mov) || context.has(Property::SpecialRegisters)
 }

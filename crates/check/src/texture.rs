@@ -3,7 +3,7 @@
 
 use diag::{Code, Span};
 use isa::{
-    Access, Elements, Form, Gate, Mod, Opaque, Opcode, Picks, Second, Target, Type, Version, register_allowed,
+    Access, Elements, Form, Gate, Mod, Opaque, Picks, Second, Target, Type, Version, register_allowed,
 };
 
 use syntax::tree::Instruction as Tree;
@@ -77,7 +77,7 @@ pub(crate) fn has_plain_offset(form: &Form, picks: &Picks, operands: &[Lowered])
         Some(Value::Const(_)) => true,
         _ => false,
     };
-    specs.next().is_none() && is_integer && matches!(form.opcode, Opcode::Tex | Opcode::Tld4)
+    specs.next().is_none() && is_integer
 }
 
 /// Is this the gate of offset operands?

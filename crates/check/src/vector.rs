@@ -2,22 +2,20 @@
 //! (PTX ISA, "Vectors as Operands").
 
 use diag::{Code, Diagnostic, Span};
-use isa::{Access, Action, Effect, Opcode, OperandKind, OperandSpec, Second, Type, register_allowed};
+use isa::{
+    Access, Action, Effect, Opcode, OperandKind, OperandSpec, Property, Second, Type, register_allowed,
+};
 
 use crate::instruction::Context;
 use crate::literal::Const;
 use crate::matching::{
-    Complaints, Place, Verdict, complain, fit_destination, fit_source, result_required, special_not_allowed,
+    Complaints, Place, Verdict, complain, fit_destination, fit_source, is_sparse, result_required,
+    special_not_allowed,
 };
 use crate::module::Operand;
 use crate::near_fit::special_width_fits;
 use crate::operand::{Base, Lowered, Value};
 use crate::order::Stage;
-
-/// Does ptxas turn the instruction into a call, with the elements of vectors as arguments?
-pub(crate) fn becomes_call(form: &isa::Form) -> bool {
-    form.opcode == Opcode::Wmma
-}
 
 /// `{a, b}` of `ld`, `st`, `atom`: the instruction determines the number of elements.
 pub(crate) fn fit_vector(
@@ -37,13 +35,8 @@ pub(crate) fn fit_vector(
         Action::Effect(Effect::TensorSt) if !writes => Some(place.index),
         _ => None,
     };
-    let of_matrix =
-        matches!(place.context.form.opcode, Opcode::Mma | Opcode::Wmma | Opcode::Wgmma | Opcode::Tcgen05)
-            || place.context.form.action == Action::Effect(Effect::SparseData);
-    let names_size = matches!(
-        place.context.form.opcode,
-        Opcode::Ldmatrix | Opcode::Stmatrix | Opcode::Multimem | Opcode::Clusterlaunchcontrol
-    );
+    let of_matrix = place.context.has(Property::Fragments);
+    let names_size = place.context.has(Property::SizedVectors);
     let vector_expected = |complaints: &mut Complaints| {
         let message = match names_size {
             true => {
@@ -175,7 +168,7 @@ pub(crate) fn fit_vector(
     if of_texels {
         crate::texture::check_alike(elements, place, complaints);
     }
-    let of_call = becomes_call(place.context.form);
+    let of_call = place.context.has(Property::Calls);
     let mut operands = Vec::with_capacity(elements.len());
     for element in elements {
         let verdict = match element.value {
@@ -275,7 +268,7 @@ fn fit_no_offsets(lowered: &Lowered, place: &Place, count: usize, complaints: &m
 
 /// The name of `wgmma.mma_async` in ptxas's messages about its shape or its constants.
 pub(crate) fn group_name(form: &isa::Form, picks: &isa::Picks) -> Option<String> {
-    if form.opcode != Opcode::Wgmma || picks.types().len() < 3 {
+    if form.action != Action::Effect(Effect::Wgmma) || picks.types().len() < 3 {
         return None;
     }
     let factor = picks.ty(1);
@@ -305,24 +298,14 @@ pub(crate) fn wrong_shape(shape: &str, form: &isa::Form, picks: &isa::Picks) -> 
 
 /// The name of a product in ptxas's messages about its fragments. For `wgmma`, it is the name in its gates.
 fn product_name(context: &Context) -> Option<&'static str> {
-    match context.form.opcode {
-        Opcode::Wgmma => {
-            let gates = context.form.gates(context.picks);
-            let subject = gates.iter().find_map(|gate| gate.subject.strip_prefix("Instruction '"))?;
-            subject.strip_suffix('\'')
-        }
-        Opcode::Mma
-            if context
-                .picks
-                .types()
-                .iter()
-                .all(|ty| ty.bits() != 4 && ty.bits() != 6 && ty.bits() != 8 || !ty.is_float())
-                && context.form.operands.iter().any(|spec| spec.name == "e") =>
-        {
-            Some("Sparse mma")
-        }
-        _ => None,
+    if context.form.action == Action::Effect(Effect::Wgmma) {
+        let gates = context.form.gates(context.picks);
+        let subject = gates.iter().find_map(|gate| gate.subject.strip_prefix("Instruction '"))?;
+        return subject.strip_suffix('\'');
     }
+    let is_narrow = |ty: &Type| matches!(ty.bits(), 4 | 6 | 8) && ty.is_float();
+    let is_named = is_sparse(context) && !context.picks.types().iter().any(is_narrow);
+    is_named.then_some("Sparse mma")
 }
 
 /// Does ptxas accept the type of this operand, which is not a vector, for a fragment? `None` where ptxas checks it
@@ -342,9 +325,10 @@ fn could_be_fragment(lowered: &Lowered, place: &Place) -> Option<bool> {
         }
         Value::Register(_, ty) => (is_untyped && ty.bits() == 32).then_some(true),
         Value::Address(Base::Symbol(_), _) => is_untyped.then_some(true),
-        Value::Const(Const::Int { .. }) if form.opcode == Opcode::Wmma => (is_factor_of_integers(place)
-            || is_untyped && form.action == Action::Effect(Effect::WmmaLoad))
-        .then_some(true),
+        Value::Const(Const::Int { .. }) if place.context.has(Property::Calls) => {
+            (is_factor_of_integers(place) || is_untyped && form.action == Action::Effect(Effect::WmmaLoad))
+                .then_some(true)
+        }
         Value::Const(Const::F32(_)) => is_untyped.then_some(true),
         _ => None,
     }
@@ -352,10 +336,9 @@ fn could_be_fragment(lowered: &Lowered, place: &Place) -> Option<bool> {
 
 /// Is this a factor of a sparse product of bf16? ptxas accepts any 32-bit register there.
 fn is_untyped_factor(place: &Place) -> bool {
-    let Context { form, picks, .. } = place.context;
     matches!(place.spec.name, "a" | "b")
-        && picks.types().contains(&Type::Bf16)
-        && form.operands.iter().any(|spec| spec.name == "e")
+        && place.context.picks.types().contains(&Type::Bf16)
+        && is_sparse(place.context)
 }
 
 /// The first element of a vector in the place of a scalar, however many follow: the others mean nothing.

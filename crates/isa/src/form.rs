@@ -186,6 +186,8 @@ pub struct OperandSpec {
     pub wider: bool,
     /// It may be `_`.
     pub sink: bool,
+    /// Its type is a number of bits, as if a modifier said it: registers of other kinds fit as well.
+    pub open: bool,
     /// Least and greatest value of an immediate; they are equal if only one value is allowed.
     pub range: Option<(i64, i64)>,
 }

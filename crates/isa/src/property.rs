@@ -21,10 +21,40 @@ macro_rules! properties {
 }
 
 properties! {
+    /// A narrower register than one of 32 bits does not fit the copy of an address that it makes first.
+    AddressOf32 "address-of-32",
+    /// A narrower register than one of 64 bits does not.
+    AddressOf64 "address-of-64",
+    /// Vectors may have any length when they are read: later they are fragments of the right one or not.
+    AnyLength "any-length",
+    /// Braces around a scalar mean nothing.
+    BracedScalars "braced-scalars",
+    /// The instruction becomes a call, whose arguments are the elements of its vectors.
+    Calls "calls",
     /// The coordinates in an operand are counted as an operand of their own.
     CountedCoordinates "counted-coordinates",
     /// A mask of 32 bits is taken in the place of one of 16, and then its size is reported.
     CtaMask "cta-mask",
+    /// Registers are no wider than the types, where one of these is `.bf16`.
+    ExactBf16 "exact-bf16",
+    /// Vectors are fragments of matrices: of another operand, its type is checked first.
+    Fragments "fragments",
+    /// A handle is no operand where an address is asked for.
+    NoHandles "no-handles",
+    /// A sum of a symbol and a number is no integer.
+    NoSums "no-sums",
+    /// Registers in the place of bits are declared as bits, and a constant is no result there.
+    OnlyBits "only-bits",
+    /// Operands with the type of a modifier are integers, as if the row said so.
+    OnlyIntegers "only-integers",
+    /// Operands are pasted into other PTX as they are written, in which a sum is a syntax error.
+    Pasted "pasted",
+    /// One operand too many is a cache policy.
+    PolicyLast "policy-last",
+    /// A missing vector is reported with its size.
+    SizedVectors "sized-vectors",
+    /// Special registers are sources like others.
+    SpecialRegisters "special-registers",
 }
 
 /// What a constant must be.

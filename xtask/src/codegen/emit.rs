@@ -245,6 +245,7 @@ const fn read(name: &'static str, kind: Kind, ty: Ty) -> OperandSpec {
         presence: Presence::Always,
         wider: false,
         sink: false,
+        open: false,
         range: None,
     }
 }
@@ -286,6 +287,11 @@ impl OperandSpec {
 
     const fn sink(mut self) -> OperandSpec {
         self.sink = true;
+        self
+    }
+
+    const fn open(mut self) -> OperandSpec {
+        self.open = true;
         self
     }
 }
@@ -397,7 +403,13 @@ fn operand(operand: &Operand) -> String {
     if operand.presence != "Always" {
         let _ = write!(text, ".presence(Presence::{})", operand.presence);
     }
-    for (flag, name) in [(operand.negatable, "negatable"), (operand.wider, "wider"), (operand.sink, "sink")] {
+    let flags = [
+        (operand.negatable, "negatable"),
+        (operand.wider, "wider"),
+        (operand.sink, "sink"),
+        (operand.open, "open"),
+    ];
+    for (flag, name) in flags {
         if flag {
             let _ = write!(text, ".{name}()");
         }

@@ -19,6 +19,7 @@ pub struct Operand {
     pub presence: String,
     pub wider: bool,
     pub sink: bool,
+    pub open: bool,
     pub range: Option<(i64, i64)>,
 }
 
@@ -78,6 +79,7 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
         presence: String::new(),
         wider: false,
         sink: false,
+        open: false,
         range: None,
     };
     let mut text = text;
@@ -104,6 +106,8 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
         Some((head, ty)) => (head, Some(ty)),
         None => (text, None),
     };
+    // `b:~u32`
+    let ty = ty.map(|ty| ty.strip_prefix('~').inspect(|_| operand.open = true).unwrap_or(ty));
     if let Some(before) = head.strip_suffix('+') {
         operand.wider = true;
         head = before;

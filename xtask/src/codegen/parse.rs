@@ -232,8 +232,12 @@ fn row(line: &str, block: &Block, sets: &Sets, table: &Table) -> Result<Row, Str
     let opcode_end = head.find(['.', '{']).unwrap_or(head.len());
     let mut row = Row {
         opcode: head[..opcode_end].into(),
-        // The manual's syntax does not show where `_` may stand, nor where braces mean nothing.
-        syntax: format!("{head} {operand_text}").trim().replace("|_", "").replace(".braced", ""),
+        // The manual's syntax does not show where `_` may stand, where braces mean nothing, nor what registers are open.
+        syntax: ["|_", ".braced", "~"]
+            .iter()
+            .fold(format!("{head} {operand_text}").trim().into(), |text: String, word| {
+                text.replace(word, "")
+            }),
         section: block.section.clone(),
         slots: slots(&head[opcode_end..], sets)?,
         operands: Vec::new(),
