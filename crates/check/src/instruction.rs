@@ -365,7 +365,7 @@ impl<'a> BodyChecker<'_, 'a> {
         while let Some(other) = isa::overload(id, &modifiers, operands.len()) {
             id = other.id;
             let form = other.form();
-            let findings = self.findings(Some(form), &other.picks, &[], Some(form.opcode), &modifiers);
+            let findings = self.findings(Some(form), &other.picks, &[], &modifiers);
             let selection = Selection {
                 form: Some(form),
                 picks: other.picks,

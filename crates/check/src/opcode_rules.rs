@@ -3,7 +3,7 @@
 //! the operands fit, and before it rejects modifiers that no form takes.
 
 use diag::{Code, Span};
-use isa::{Access, Action, Effect, Mod, Opcode, Type};
+use isa::{Access, Mod, Opcode, Property, Type};
 use smallvec::SmallVec;
 use syntax::tree::Instruction as Tree;
 
@@ -99,14 +99,8 @@ pub(crate) fn check<'a>(
             Finding { stage, place: place.into(), code, span, message }
         })
         .collect();
-    let with_shape = match context.form.opcode {
-        Opcode::Mma | Opcode::Wmma | Opcode::Ldmatrix | Opcode::Stmatrix => true,
-        Opcode::Wgmma => words.has("mma_async"),
-        Opcode::Tcgen05 => matches!(context.form.action, Action::Effect(Effect::TensorLd | Effect::TensorSt)),
-        _ => false,
-    };
     let (stage, place) = crate::order::SHAPE;
-    if with_shape && !words.0.iter().any(|word| crate::required::is_shape(word)) {
+    if context.has(Property::ShapeFirst) && !words.0.iter().any(|word| crate::required::is_shape(word)) {
         let message = format!("Shape modifier required for instruction '{}'", context.name);
         found.push(Finding { stage, place: place - 2, code: Code::MissingModifier, span, message });
     }

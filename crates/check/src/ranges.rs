@@ -35,11 +35,6 @@ pub(crate) fn check(
             Value::Const(Const::Int { value, .. }) if of_field => {
                 tensor_map_field(sink, context, target, value as i64, lowered.span);
             }
-            Value::Const(Const::Int { value, .. })
-                if context.form.action == Action::Effect(Effect::Wgmma) =>
-            {
-                group_constant(sink, context, index, spec, value as i64, lowered.span);
-            }
             Value::Const(Const::Int { value, .. }) => {
                 let limited = Limited { index, spec, value: value as i64, span: lowered.span };
                 limits(sink, context, operands, &limited);
@@ -80,6 +75,8 @@ struct Limited<'s> {
 fn limits(sink: &mut Sink, context: &Context, operands: &[Operand], limited: &Limited) {
     let &Limited { index, spec, value, span } = limited;
     let Context { form, picks, name } = *context;
+    let product = crate::vector::group_name(form, picks);
+    let name = product.as_deref().unwrap_or(name);
     // If the operand of a report stands before it, ptxas checks no constant.
     if form.operands_with(picks).any(|spec| spec.name == "report") {
         return;
@@ -214,33 +211,6 @@ const TENSOR_MAP_FIELDS: [Mod; 9] = [
     Mod::SwizzleAtomicity,
     Mod::SwizzleMode,
 ];
-
-/// `wgmma.mma_async`: signs, transpositions, whether to add D, and which threads hold the metadata.
-fn group_constant(
-    sink: &mut Sink,
-    context: &Context,
-    index: usize,
-    spec: &isa::OperandSpec,
-    value: i64,
-    span: diag::Span,
-) {
-    if index == 0 || spec.name.ends_with("desc") {
-        return;
-    }
-    let (allowed, text): (&[i64], _) = match (spec.name, spec.range) {
-        ("imm-scale-a" | "imm-scale-b", _) => (&[-1, 1], "-1 or 1"),
-        ("sp-sel", Some((_, 0))) => (&[0], "0"),
-        _ => (&[0, 1], "0 or 1"),
-    };
-    if allowed.contains(&value) {
-        return;
-    }
-    let name = crate::vector::group_name(context.form, context.picks).unwrap_or_default();
-    let message = format!(
-        "Argument {index} of instruction '{name}': unexpected value '{value}', expected to be {text}"
-    );
-    sink.error(Code::OutOfRange, span, message);
-}
 
 /// `mma.block_scale`: `{byte-id, thread-id}` of A and of B (PTX ISA, "Block Scaling for mma.sync").
 fn scale_selectors(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[Lowered]) {

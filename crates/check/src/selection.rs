@@ -5,7 +5,7 @@ use std::ops::RangeBounds;
 use std::rc::Rc;
 
 use diag::{Code, Diagnostic, Span};
-use isa::{Consequence, Form, Gate, Mod, Opcode, Picks, SelectError, Target, Token, Type, Version};
+use isa::{Consequence, Form, Gate, Mod, Opcode, Picks, Property, SelectError, Target, Token, Type, Version};
 use smallvec::SmallVec;
 use syntax::tree::Instruction as Tree;
 
@@ -106,7 +106,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 return self.refused(node, form, errors);
             }
         };
-        let findings = self.findings(form, &picks, &errors, Opcode::from_name(opcode), &modifiers);
+        let findings = self.findings(form, &picks, &errors, &modifiers);
         let picks = match form {
             Some(form) if self.module.target.number < 20 => implied_ftz(form, picks),
             _ => picks,
@@ -139,8 +139,7 @@ impl<'a> BodyChecker<'_, 'a> {
             std::ptr::eq(selected.form(), form).then_some((selected, default))
         })?;
         let form = selected.form();
-        let mut findings =
-            self.findings(Some(form), &selected.picks, &[], Opcode::from_name(opcode), modifiers);
+        let mut findings = self.findings(Some(form), &selected.picks, &[], modifiers);
         // ptxas checks no gates of a modifier that is not written.
         let implied: Vec<Gate> = isa::token_gates(form, Token::Mod(default)).collect();
         findings.retain(|finding| {
@@ -179,7 +178,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         let picks = Picks::new(&types, &mods);
         let opcode = node.opcode.text;
-        let findings = self.findings(form, &picks, &errors, Opcode::from_name(opcode), &modifiers);
+        let findings = self.findings(form, &picks, &errors, &modifiers);
         let name = crate::opcodes::display_name(opcode, &modifiers);
         Selection { form, picks, name, errors, findings, refused: None }
     }
@@ -202,16 +201,17 @@ impl<'a> BodyChecker<'_, 'a> {
         form: Option<&'static Form>,
         picks: &Picks,
         errors: &[SelectError],
-        opcode: Option<Opcode>,
         modifiers: &[&str],
     ) -> Vec<Finding> {
         let mut findings = Vec::new();
+        let opcode = form.map(|form| form.opcode);
         // ptxas checks layouts later, unless there are more than two.
         let too_many = modifiers.iter().filter(|m| crate::required::is_layout(m)).count() > 2;
         let is_late = |error: &SelectError| match *error {
             SelectError::Repeated { index } => {
                 let is_layout = modifiers.get(index).is_some_and(|m| crate::required::is_layout(m));
-                opcode == Some(Opcode::Wmma) && is_layout && !too_many && !modifiers.contains(&"mma")
+                let calls = form.is_some_and(|form| form.has(Property::Calls, picks));
+                calls && is_layout && !too_many && !modifiers.contains(&"mma")
             }
             _ => false,
         };
@@ -291,7 +291,7 @@ impl<'a> BodyChecker<'_, 'a> {
 
     /// Reports an error of a final stage.
     pub(crate) fn report_last(&mut self, node: &Tree<'a>, selection: &Selection, error: &SelectError) {
-        let (stage, _) = Stage::of_modifiers(error, Opcode::from_name(node.opcode.text), &[], &[]);
+        let (stage, _) = Stage::of_modifiers(error, selection.form.map(|form| form.opcode), &[], &[]);
         self.report_select(node, selection, error, stage, 0);
     }
 
@@ -361,9 +361,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let message = match stage {
             // ptxas calls a rounding illegal if the instruction has other, older roundings.
             Stage::RoundingGate => format!("Illegal rounding modifier for instruction '{}'", selection.name),
-            _ => selection
-                .gate_message(gate, self.module.version, self.module.target)
-                .replace("{op}", &selection.name),
+            _ => selection.gate_message(gate, self.module.version, self.module.target),
         };
         let (code, help) = match gate.requires {
             isa::Requirement::Version(_) => (Code::RequiresVersion, self.module.version_help()),
@@ -377,23 +375,10 @@ impl Selection {
     /// The message of ptxas for a gate that rejects the module.
     fn gate_message(&self, gate: &Gate, version: Version, target: Target) -> String {
         let types: String = self.picks.types().iter().map(ToString::to_string).collect();
-        let message = match gate.subject.split_once(" '") {
-            Some((kind, subject)) if self.is_named_late(subject.trim_end_matches('\'')) => {
-                let subject = subject.trim_end_matches('\'');
-                let (own, theirs) = (format!("{kind} '{}'", self.name), format!("{kind} '{subject}'"));
-                gate.message(version, target).replace(&theirs, &own)
-            }
-            _ => gate.message(version, target),
-        };
-        message.replace("{types}", &types).replace("{atomic}", &self.atomic_name(&types))
-    }
-
-    /// Is this a row that the table calls a barrier, whose gates name the whole instruction?
-    fn is_named_late(&self, subject: &str) -> bool {
-        self.form.is_some_and(|form| {
-            matches!(form.opcode, Opcode::Bar | Opcode::Barrier)
-                && subject.split('.').next() == Some(form.opcode.name())
-        })
+        gate.message(version, target)
+            .replace("{types}", &types)
+            .replace("{atomic}", &self.atomic_name(&types))
+            .replace("{op}", &self.name)
     }
 
     /// `atom.add.f16.global`, `red.and.b64 with generic state space`

@@ -472,59 +472,13 @@ pub struct Form {
 impl Form {
     /// Is a written type meaningless after `others` other types? `.pred` always is (`setp` accepts it, though no
     /// manual says so). Other ignored types are after the four types of a matrix product, and everywhere in forms
-    /// that have no slots for their kind (`movmatrix`; ptxas 13.5).
+    /// that have no slots for their kind (`movmatrix`; ptxas 13.5). `.b2`, an index of sparse data, is ignored by most
+    /// forms.
     pub fn ignores(&self, ty: Type, others: usize) -> bool {
         let is_product = self.type_slots().count() >= 4;
-        let is_ignored = self.ignored.contains(&ty) || ty == Type::B2 && self.ignores_pairs_of_bits();
+        let takes_pairs = || !self.properties.contains(&(Property::NoPairs, &[]));
+        let is_ignored = self.ignored.contains(&ty) || ty == Type::B2 && takes_pairs();
         is_ignored && (ty == Type::Pred || !is_product || others >= 4)
-    }
-
-    /// Is `.b2`, an index of sparse data, accepted without a meaning, as most instructions do (ptxas 13.5)? For
-    /// products, the table says so.
-    fn ignores_pairs_of_bits(&self) -> bool {
-        let takes = |wanted: fn(Type) -> bool| {
-            let mut choices = self.type_slots().flat_map(|slot| slot.choices);
-            choices.any(|choice| matches!(choice.token, Token::Type(ty) if wanted(ty)))
-        };
-        let reduces = || self.slots.iter().any(|slot| slot.choice(Token::Mod(Mod::Reduce)).is_some());
-        match self.opcode {
-            Opcode::Abs
-            | Opcode::Add
-            | Opcode::Atom
-            | Opcode::Cos
-            | Opcode::Cvt
-            | Opcode::Ex2
-            | Opcode::Fma
-            | Opcode::Ldmatrix
-            | Opcode::Lg2
-            | Opcode::Max
-            | Opcode::Min
-            | Opcode::Mma
-            | Opcode::Neg
-            | Opcode::Rcp
-            | Opcode::Rsqrt
-            | Opcode::Set
-            | Opcode::Setp
-            | Opcode::Sin
-            | Opcode::Spcompress
-            | Opcode::Spdecompress
-            | Opcode::Sqrt
-            | Opcode::Sub
-            | Opcode::Tanh => false,
-            // Reductions.
-            Opcode::Fabric => self.slots.iter().all(|slot| slot.choice(Token::Mod(Mod::Add)).is_none()),
-            Opcode::Mul => !takes(Type::is_float),
-            Opcode::Red => self.head > 0,
-            Opcode::Tcgen05 => self.action != Action::Effect(Effect::SparseData),
-            Opcode::Wgmma => !takes(|_| true),
-            Opcode::Wmma => {
-                let moves = matches!(self.action, Action::Effect(Effect::WmmaLoad | Effect::WmmaStore));
-                moves && !takes(crate::is_alternate)
-            }
-            Opcode::Multimem if self.head < 2 => false,
-            Opcode::Cp | Opcode::Multimem => !(reduces() && takes(|_| true)),
-            _ => true,
-        }
     }
 
     /// Does the name of this instruction begin with these modifiers? Those behind the name do not matter.

@@ -41,6 +41,8 @@ properties! {
     Fragments "fragments",
     /// A handle is no operand where an address is asked for.
     NoHandles "no-handles",
+    /// `.b2`, an index of sparse data, is not one more type without a meaning.
+    NoPairs "no-pairs",
     /// A sum of a symbol and a number is no integer.
     NoSums "no-sums",
     /// Registers in the place of bits are declared as bits, and a constant is no result there.
@@ -51,6 +53,8 @@ properties! {
     Pasted "pasted",
     /// One operand too many is a cache policy.
     PolicyLast "policy-last",
+    /// A missing shape is reported before a missing type.
+    ShapeFirst "shape-first",
     /// A missing vector is reported with its size.
     SizedVectors "sized-vectors",
     /// Special registers are sources like others.
