@@ -4,11 +4,12 @@ use diag::{Code, Span};
 use isa::{Effect, Opcode, Property, Space, Type, register_allowed};
 
 use crate::body::BodyChecker;
+use crate::destination::result_discarded;
 use crate::instruction::space_allows;
 use crate::literal::Const;
 use crate::matching::{
-    Complaints, Place, Verdict, complain, fit_scalar, must_be_register, result_discarded,
-    special_not_allowed, special_vector, vector_not_allowed,
+    Complaints, Place, Verdict, complain, fit_scalar, must_be_register, special_not_allowed, special_vector,
+    vector_not_allowed,
 };
 use crate::module::{AddressBase, Operand, Symbol, Tensor};
 use crate::operand::{Base, Lowered, SymbolValue, Value};

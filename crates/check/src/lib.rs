@@ -24,6 +24,7 @@ mod checker;
 mod combination;
 mod context;
 mod debug;
+mod destination;
 mod directive;
 mod emit;
 mod expansion;

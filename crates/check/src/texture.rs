@@ -321,7 +321,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 if place.spec.access == Access::Write
                     && place.ty.is_some_and(|ty| isa::literal_allowed(ty, value.form())) =>
             {
-                return crate::matching::result_required(lowered.span, place, complaints);
+                return crate::destination::result_required(lowered.span, place, complaints);
             }
             Value::Vector(elements, _) => Some(elements.len()),
             Value::VectorRegister(ids, _) => Some(ids.len()),

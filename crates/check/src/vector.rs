@@ -6,108 +6,49 @@ use isa::{
     Access, Action, Effect, Opcode, OperandKind, OperandSpec, Property, Second, Type, register_allowed,
 };
 
+use crate::destination::{fit_destination, result_required};
 use crate::instruction::Context;
 use crate::literal::Const;
-use crate::matching::{
-    Complaints, Place, Verdict, complain, fit_destination, fit_source, is_sparse, result_required,
-    special_not_allowed,
-};
+use crate::matching::{Complaints, Place, Verdict, complain, fit_source, is_sparse, special_not_allowed};
 use crate::module::Operand;
 use crate::near_fit::special_width_fits;
 use crate::operand::{Base, Lowered, Value};
 use crate::order::Stage;
 
-/// `{a, b}` of `ld`, `st`, `atom`: the instruction determines the number of elements.
+/// `{a, b}` of `ld`, `st`, `atom`: the instruction determines the number of elements. One match says what ptxas makes of
+/// each kind of operand there.
 pub(crate) fn fit_vector(
     lowered: &Lowered,
     place: &Place,
     count: usize,
     complaints: &mut Complaints,
 ) -> Verdict {
-    let name = place.context.name;
     let writes = place.spec.access == Access::Write;
-    let of_texels = crate::texture::is_texel_access(place.context.form);
-    // ptxas counts the coordinates of a tensor as an operand.
     let of_tensor = place.context.picks.has(isa::Mod::Tensor);
-    let named_argument = match place.context.form.action {
-        _ if of_tensor => Some(place.index + 1),
-        Action::Effect(Effect::TensorLd | Effect::SparseData) => Some(place.index),
-        Action::Effect(Effect::TensorSt) if !writes => Some(place.index),
-        _ => None,
-    };
     let of_matrix = place.context.has(Property::Fragments);
-    let names_size = place.context.has(Property::SizedVectors);
-    let vector_expected = |complaints: &mut Complaints| {
-        let message = match names_size {
-            true => {
-                format!(
-                    "Vector of size {count} is expected for argument {} of instruction '{name}'",
-                    place.index
-                )
-            }
-            false => format!("Vector expected for argument {}", place.index),
-        };
-        let help = format!("write {count} registers in braces");
-        complain(complaints, Code::VectorExpected, lowered.span, message, Some(&help));
-        Verdict::Fits(Operand::Sink)
-    };
-    let size_mismatch = |complaints: &mut Complaints| {
-        if names_size {
-            return vector_expected(complaints);
-        }
-        if let Some(argument) = named_argument {
-            let message =
-                format!("Argument {argument} of instruction '{name}': Argument vector size mismatch");
-            let help = format!("write {count} elements");
-            complain(complaints, Code::VectorSize, lowered.span, message, Some(&help));
-            return Verdict::Fits(Operand::Sink);
-        }
-        let name = product_name(place.context).unwrap_or(name);
-        for _ in 0..1 + usize::from(writes && !of_texels) {
-            let message = format!("Argument vector size mismatch for instruction '{name}'");
-            let help = format!("write {count} elements");
-            complain(complaints, Code::VectorSize, lowered.span, message, Some(&help));
-        }
-        Verdict::Fits(Operand::Sink)
-    };
     let of_offsets = of_tensor && place.spec.kind != isa::OperandKind::Address;
     if of_offsets && !matches!(lowered.value, Value::Vector(..) | Value::VectorRegister(..)) {
         return fit_no_offsets(lowered, place, count, complaints);
     }
     let moves = place.context.form.action == Action::Effect(Effect::Mov) && !writes;
     let is_vector = matches!(lowered.value, Value::Vector(..) | Value::VectorRegister(..) | Value::Sink);
-    if (of_matrix || names_size) && !is_vector {
-        // ptxas reports this for operands that would fit if they were a vector.
-        let Some(ty) = place.ty else { return Verdict::Mismatch };
-        match could_be_fragment(lowered, place) {
-            Some(true) => return vector_expected(complaints),
-            Some(false) => return Verdict::Mismatch,
-            None => {}
-        }
-        let mut unsaid = Complaints::new();
-        let verdict = match writes {
-            true => fit_destination(lowered, ty, place, &mut unsaid),
-            false => fit_source(lowered, ty, place, &mut unsaid),
-        };
-        return match verdict {
-            Verdict::Fits(_) => vector_expected(complaints),
-            Verdict::Mismatch => Verdict::Mismatch,
-        };
+    if (of_matrix || place.context.has(Property::SizedVectors)) && !is_vector {
+        return fit_no_fragment(lowered, place, count, complaints);
     }
-    let (elements, ty) = match &lowered.value {
+    match &lowered.value {
         Value::Special(register) if !moves => {
             let (Some(_), true) = (place.ty, special_width_fits(*register, place)) else {
                 return Verdict::Mismatch;
             };
-            return special_not_allowed(lowered.span, place, complaints);
+            special_not_allowed(lowered.span, place, complaints)
         }
         // `mov` with vector destinations: the source is a scalar to unpack.
         Value::Register(..) | Value::Special(_) | Value::Const(_) if moves => {
             let is_small = place.ty.is_some_and(|ty| ty.bits() / (count as u32) < 8);
-            return match place.ty {
+            match place.ty {
                 Some(ty) if !is_small => fit_source(lowered, ty, place, complaints),
                 _ => Verdict::Mismatch,
-            };
+            }
         }
         Value::SpecialVector(elements)
             if moves && place.ty.is_some_and(|ty| elements[0].readable_as(Type::of_bits(ty.bits()))) =>
@@ -116,36 +57,41 @@ pub(crate) fn fit_vector(
                 special_not_allowed(lowered.span, place, complaints);
             }
             if elements.len() != count {
-                return size_mismatch(complaints);
+                return size_mismatch(lowered, place, count, complaints);
             }
-            return Verdict::Fits(Operand::Vector(elements.iter().map(|&e| Operand::Special(e)).collect()));
+            Verdict::Fits(Operand::Vector(elements.iter().map(|&e| Operand::Special(e)).collect()))
         }
-        Value::Vector(elements, ty) => (elements, *ty),
+        Value::Vector(elements, ty) => match fit_elements(elements, *ty, place, complaints) {
+            Verdict::Fits(Operand::Vector(operands)) if operands.len() != count => {
+                size_mismatch(lowered, place, count, complaints)
+            }
+            verdict => verdict,
+        },
         Value::VectorRegister(ids, register) => {
             let fits = place.ty.is_some_and(|ty| register_allowed(ty, *register, place.spec.wider));
             if !fits {
                 return Verdict::Mismatch;
             }
             if ids.len() != count {
-                return size_mismatch(complaints);
+                return size_mismatch(lowered, place, count, complaints);
             }
-            return Verdict::Fits(Operand::Vector(ids.iter().map(|&id| Operand::Reg(id)).collect()));
+            Verdict::Fits(Operand::Vector(ids.iter().map(|&id| Operand::Reg(id)).collect()))
         }
-        Value::Sink if place.spec.sink => return Verdict::Fits(Operand::Sink),
+        Value::Sink if place.spec.sink => Verdict::Fits(Operand::Sink),
         Value::Register(..) if of_tensor => {
             let message = format!("Vector expected for argument {}", place.index + 1);
             complain(complaints, Code::VectorExpected, lowered.span, message, None);
-            return Verdict::Fits(Operand::Sink);
+            Verdict::Fits(Operand::Sink)
         }
         Value::Register(_, register)
             if place.ty.is_some_and(|ty| !register_allowed(ty, *register, place.spec.wider)) =>
         {
-            return Verdict::Mismatch;
+            Verdict::Mismatch
         }
         Value::Const(value)
             if !writes && place.ty.is_some_and(|ty| isa::literal_allowed(ty, value.form())) =>
         {
-            return size_mismatch(complaints);
+            size_mismatch(lowered, place, count, complaints)
         }
         Value::Register(..) => {
             if writes {
@@ -153,11 +99,22 @@ pub(crate) fn fit_vector(
                 let help = format!("write {count} registers in braces");
                 complain(complaints, Code::VectorExpected, lowered.span, message, Some(&help));
             }
-            return size_mismatch(complaints);
+            size_mismatch(lowered, place, count, complaints)
         }
-        _ if writes && !of_matrix => return fit_no_result(lowered, place, complaints),
-        _ => return Verdict::Mismatch,
-    };
+        _ if writes && !of_matrix => fit_no_result(lowered, place, complaints),
+        _ => Verdict::Mismatch,
+    }
+}
+
+/// Fits the elements of a vector whose registers have this type.
+fn fit_elements(
+    elements: &[Box<Lowered>],
+    ty: Option<Type>,
+    place: &Place,
+    complaints: &mut Complaints,
+) -> Verdict {
+    let writes = place.spec.access == Access::Write;
+    let of_texels = crate::texture::is_texel_access(place.context.form);
     let Some(wanted) = place.ty else { return Verdict::Mismatch };
     let scalar = Place { spec: &OperandSpec { second: Second::None, ..*place.spec }, ..*place };
     let typed = match ty {
@@ -204,10 +161,64 @@ pub(crate) fn fit_vector(
             Verdict::Mismatch => return Verdict::Mismatch,
         }
     }
-    if operands.len() != count {
-        return size_mismatch(complaints);
-    }
     Verdict::Fits(Operand::Vector(operands))
+}
+
+/// An operand that is no vector, in the place of a fragment or of a vector whose size ptxas names: it asks for the vector
+/// if the operand would fit as one.
+fn fit_no_fragment(lowered: &Lowered, place: &Place, count: usize, complaints: &mut Complaints) -> Verdict {
+    let Some(ty) = place.ty else { return Verdict::Mismatch };
+    let fits = could_be_fragment(lowered, place).unwrap_or_else(|| {
+        let mut unsaid = Complaints::new();
+        let verdict = match place.spec.access {
+            Access::Write => fit_destination(lowered, ty, place, &mut unsaid),
+            _ => fit_source(lowered, ty, place, &mut unsaid),
+        };
+        matches!(verdict, Verdict::Fits(_))
+    });
+    if fits { vector_expected(lowered, place, count, complaints) } else { Verdict::Mismatch }
+}
+
+fn vector_expected(lowered: &Lowered, place: &Place, count: usize, complaints: &mut Complaints) -> Verdict {
+    let (index, name) = (place.index, place.context.name);
+    let message = match place.context.has(Property::SizedVectors) {
+        true => format!("Vector of size {count} is expected for argument {index} of instruction '{name}'"),
+        false => format!("Vector expected for argument {index}"),
+    };
+    let help = format!("write {count} registers in braces");
+    complain(complaints, Code::VectorExpected, lowered.span, message, Some(&help));
+    Verdict::Fits(Operand::Sink)
+}
+
+/// A vector of another size.
+fn size_mismatch(lowered: &Lowered, place: &Place, count: usize, complaints: &mut Complaints) -> Verdict {
+    let Context { form, picks, name } = *place.context;
+    if place.context.has(Property::SizedVectors) {
+        return vector_expected(lowered, place, count, complaints);
+    }
+    let writes = place.spec.access == Access::Write;
+    let argument = match form.action {
+        // ptxas counts the coordinates of a tensor as an operand.
+        _ if picks.has(isa::Mod::Tensor) => Some(place.index + 1),
+        Action::Effect(Effect::TensorLd | Effect::SparseData) => Some(place.index),
+        Action::Effect(Effect::TensorSt) if !writes => Some(place.index),
+        _ => None,
+    };
+    let message = match argument {
+        Some(argument) => {
+            format!("Argument {argument} of instruction '{name}': Argument vector size mismatch")
+        }
+        None => {
+            let name = product_name(place.context).unwrap_or(name);
+            format!("Argument vector size mismatch for instruction '{name}'")
+        }
+    };
+    let is_twice = argument.is_none() && writes && !crate::texture::is_texel_access(form);
+    let help = format!("write {count} elements");
+    for _ in 0..1 + usize::from(is_twice) {
+        complain(complaints, Code::VectorSize, lowered.span, message.clone(), Some(&help));
+    }
+    Verdict::Fits(Operand::Sink)
 }
 
 /// An operand that is neither a vector nor a register, where a vector is written.
