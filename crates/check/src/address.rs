@@ -113,7 +113,7 @@ impl BodyChecker<'_, '_> {
         }
     }
 
-    /// Fits the base of an address in brackets.
+    /// Fits the base of an address in brackets: one match over all that a base can be.
     fn fit_base(
         &self,
         (base, offset): (Base, i64),

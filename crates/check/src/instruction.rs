@@ -37,6 +37,8 @@ impl Context<'_> {
 }
 
 impl<'a> BodyChecker<'_, 'a> {
+    /// Checks an instruction. The steps stand in one sequence, because their order is that of ptxas's errors, and each
+    /// may be the last.
     pub(crate) fn instruction(&mut self, node: &Tree<'a>) {
         let errors_before = self.sink().errors();
         let guard = node.guard.as_ref().map(|guard| self.guard(guard));
@@ -56,27 +58,7 @@ impl<'a> BodyChecker<'_, 'a> {
             return self.report_vector_sizes();
         }
         let picks = &selection.picks;
-        let lengths = form.operands_with(picks).map(|spec| spec.count(form, picks).0);
-        self.longest_vector = lengths.max().unwrap_or(1);
-        if takes_any_length(form, picks) {
-            self.longest_vector = usize::MAX;
-        }
-        if selection.errors.contains(&SelectError::UnknownInstruction) {
-            // No vector is longer than four, except in instructions that take longer ones.
-            self.longest_vector = 0;
-        }
-        self.becomes_call = form.has(Property::Calls, picks);
-        // A fragment of a call may be longer than any vector; eight is the limit all the same.
-        if self.becomes_call {
-            self.longest_vector = self.longest_vector.min(8);
-        }
-        self.longest_vector = match self.longest_vector {
-            1 | 2 | 4 if takes_vectors_of_eight(form, picks) => 8,
-            8 if !takes_vectors_of_eight(form, picks) => 4,
-            longest => longest,
-        };
-        self.accesses_texels = crate::texture::is_texel_access(form);
-        self.names_tensor = picks.has(isa::Mod::Tensor);
+        self.expect_vectors(form, &selection);
         let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
         self.report_vector_sizes();
         self.report_unlike_elements(&operands, &selection.name);
@@ -106,19 +88,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         let (mut form, mut selection) = (form, selection);
         if let Some(found) = self.without_coordinates(node, &operands) {
-            self.modifiers(node, &found, Stage::Dimension..);
-            let name = &found.name;
-            let mut messages = vec![format!("Illegal Addressing Mode in instruction '{name}'")];
-            if !matches!(operands[1].value, Value::Address(..)) {
-                messages.push(format!("Address expected for argument 1 of instruction '{name}'"));
-            }
-            for message in messages {
-                let help = "coordinates stand behind the handle: `[t, {x, y}]`";
-                self.sink()
-                    .error_at(Stage::Fit, Code::ArgumentsMismatch, operands[1].span, message)
-                    .help(help);
-            }
-            return;
+            return self.lacks_coordinates(node, &found, &operands[1]);
         }
         if !selection.errors.is_empty()
             && !self.fits(&operands, form, &selection)
@@ -226,19 +196,70 @@ impl<'a> BodyChecker<'_, 'a> {
             self.check_block_memory(&operands);
         }
         if self.sink().errors() == errors_before {
-            if let Some(message) = &selection.refused {
-                let help = "ptxas rejects this; lenient checking accepts it";
-                self.sink().warning(Code::LenientForm, node.span, message.as_str()).help(help);
-            }
-            let guard = guard.flatten();
-            if form.action == isa::Action::Effect(Effect::Ret) {
-                self.pack_returns(node.span);
-            }
-            let mut picks = selection.picks;
-            picks.parts = crate::video::parts(&operands);
-            let instruction = Instruction { form, picks, guard, operands: checked, span: node.span };
-            self.body.code.push(Node::Instruction(instruction));
+            self.accept(node, form, &selection, guard.flatten(), (&operands, checked));
         }
+    }
+
+    /// Says how the vectors among the operands are read.
+    fn expect_vectors(&mut self, form: &Form, selection: &Selection) {
+        let picks = &selection.picks;
+        let lengths = form.operands_with(picks).map(|spec| spec.count(form, picks).0);
+        self.longest_vector = lengths.max().unwrap_or(1);
+        if takes_any_length(form, picks) {
+            self.longest_vector = usize::MAX;
+        }
+        if selection.errors.contains(&SelectError::UnknownInstruction) {
+            // No vector is longer than four, except in instructions that take longer ones.
+            self.longest_vector = 0;
+        }
+        self.becomes_call = form.has(Property::Calls, picks);
+        // A fragment of a call may be longer than any vector; eight is the limit all the same.
+        if self.becomes_call {
+            self.longest_vector = self.longest_vector.min(8);
+        }
+        self.longest_vector = match self.longest_vector {
+            1 | 2 | 4 if takes_vectors_of_eight(form, picks) => 8,
+            8 if !takes_vectors_of_eight(form, picks) => 4,
+            longest => longest,
+        };
+        self.accesses_texels = crate::texture::is_texel_access(form);
+        self.names_tensor = picks.has(isa::Mod::Tensor);
+    }
+
+    /// Reports a texture without its coordinates.
+    fn lacks_coordinates(&mut self, node: &Tree<'a>, found: &Selection, handle: &Lowered) {
+        self.modifiers(node, found, Stage::Dimension..);
+        let name = &found.name;
+        let mut messages = vec![format!("Illegal Addressing Mode in instruction '{name}'")];
+        if !matches!(handle.value, Value::Address(..)) {
+            messages.push(format!("Address expected for argument 1 of instruction '{name}'"));
+        }
+        for message in messages {
+            let help = "coordinates stand behind the handle: `[t, {x, y}]`";
+            self.sink().error_at(Stage::Fit, Code::ArgumentsMismatch, handle.span, message).help(help);
+        }
+    }
+
+    /// Takes an instruction without errors into the function.
+    fn accept(
+        &mut self,
+        node: &Tree<'a>,
+        form: &'static Form,
+        selection: &Selection,
+        guard: Option<(RegId, bool)>,
+        (operands, checked): (&[Lowered], Vec<Operand>),
+    ) {
+        if let Some(message) = &selection.refused {
+            let help = "ptxas rejects this; lenient checking accepts it";
+            self.sink().warning(Code::LenientForm, node.span, message.as_str()).help(help);
+        }
+        if form.action == isa::Action::Effect(Effect::Ret) {
+            self.pack_returns(node.span);
+        }
+        let mut picks = selection.picks;
+        picks.parts = crate::video::parts(operands);
+        let instruction = Instruction { form, picks, guard, operands: checked, span: node.span };
+        self.body.code.push(Node::Instruction(instruction));
     }
 
     /// Warns of a vector length that has no effect because fragments have their own.
