@@ -254,48 +254,6 @@ const fn write(name: &'static str, kind: Kind, ty: Ty) -> OperandSpec {
     OperandSpec { access: Access::Write, ..read(name, kind, ty) }
 }
 
-impl OperandSpec {
-    const fn second(mut self, second: Second) -> OperandSpec {
-        self.second = second;
-        self
-    }
-
-    const fn elements(mut self, elements: Elements) -> OperandSpec {
-        self.elements = elements;
-        self
-    }
-
-    const fn negatable(mut self) -> OperandSpec {
-        self.negatable = true;
-        self
-    }
-
-    const fn presence(mut self, presence: Presence) -> OperandSpec {
-        self.presence = presence;
-        self
-    }
-
-    const fn wider(mut self) -> OperandSpec {
-        self.wider = true;
-        self
-    }
-
-    const fn range(mut self, least: i64, greatest: i64) -> OperandSpec {
-        self.range = Some((least, greatest));
-        self
-    }
-
-    const fn sink(mut self) -> OperandSpec {
-        self.sink = true;
-        self
-    }
-
-    const fn open(mut self) -> OperandSpec {
-        self.open = true;
-        self
-    }
-}
-
 "#;
 
 fn form(row: &Row, pools: &mut Pools) -> Result<String, String> {
@@ -390,18 +348,20 @@ fn gate(gate: &Gate) -> (String, String) {
 
 fn operand(operand: &Operand) -> String {
     let function = if operand.access == "Write" { "write" } else { "read" };
-    let mut text = format!("{function}({:?}, Kind::{}, Ty::{})", operand.name, operand.kind, operand.ty);
-    if operand.second != "None" {
-        let _ = write!(text, ".second(Second::{})", operand.second);
+    let Operand { name, kind, ty, second, elements, presence, .. } = operand;
+    let mut fields = String::new();
+    let named = [
+        ("second", "Second", *second, "None"),
+        ("elements", "Elements", elements, "One"),
+        ("presence", "Presence", presence, "Always"),
+    ];
+    for (field, of, value, usual) in named {
+        if value != usual {
+            let _ = write!(fields, "{field}: {of}::{value}, ");
+        }
     }
-    if operand.elements != "One" {
-        let _ = write!(text, ".elements(Elements::{})", operand.elements);
-    }
-    if let Some((least, greatest)) = operand.range {
-        let _ = write!(text, ".range({least}, {greatest})");
-    }
-    if operand.presence != "Always" {
-        let _ = write!(text, ".presence(Presence::{})", operand.presence);
+    if operand.range.is_some() {
+        let _ = write!(fields, "range: {:?}, ", operand.range);
     }
     let flags = [
         (operand.negatable, "negatable"),
@@ -409,12 +369,11 @@ fn operand(operand: &Operand) -> String {
         (operand.sink, "sink"),
         (operand.open, "open"),
     ];
-    for (flag, name) in flags {
-        if flag {
-            let _ = write!(text, ".{name}()");
-        }
+    for (_, flag) in flags.iter().filter(|(is_set, _)| *is_set) {
+        let _ = write!(fields, "{flag}: true, ");
     }
-    text
+    let usual = format!("{function}({name:?}, Kind::{kind}, Ty::{ty})");
+    if fields.is_empty() { usual } else { format!("OperandSpec {{ {fields}..{usual} }}") }
 }
 
 fn condition(condition: &Condition, pools: &mut Pools) -> Result<String, String> {

@@ -68,48 +68,6 @@ const fn write(name: &'static str, kind: Kind, ty: Ty) -> OperandSpec {
     OperandSpec { access: Access::Write, ..read(name, kind, ty) }
 }
 
-impl OperandSpec {
-    const fn second(mut self, second: Second) -> OperandSpec {
-        self.second = second;
-        self
-    }
-
-    const fn elements(mut self, elements: Elements) -> OperandSpec {
-        self.elements = elements;
-        self
-    }
-
-    const fn negatable(mut self) -> OperandSpec {
-        self.negatable = true;
-        self
-    }
-
-    const fn presence(mut self, presence: Presence) -> OperandSpec {
-        self.presence = presence;
-        self
-    }
-
-    const fn wider(mut self) -> OperandSpec {
-        self.wider = true;
-        self
-    }
-
-    const fn range(mut self, least: i64, greatest: i64) -> OperandSpec {
-        self.range = Some((least, greatest));
-        self
-    }
-
-    const fn sink(mut self) -> OperandSpec {
-        self.sink = true;
-        self
-    }
-
-    const fn open(mut self) -> OperandSpec {
-        self.open = true;
-        self
-    }
-}
-
 const GATES_PTX1_1_A87F6131: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
 const GATES_PTX1_2_8F48D892: &[Gate] = &[ptx("Feature '1.2'", 1, 2, Stage::Form)];
 const GATES_PTX1_2_F6E7EE02: &[Gate] = &[ptx("Feature '.cc'", 1, 2, Stage::Token)];
@@ -5457,9 +5415,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Braced).sink(),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Braced),
-            read("c", Kind::Register, Ty::Pick(0)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Braced, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Braced, ..read("c", Kind::Register, Ty::Pick(0)) },
         ],
         rules: &[],
         gates: GATES_PTX9_4_SM100_C80114A5,
@@ -5522,7 +5480,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("size", Kind::Source, Ty::Pick(0)),
-            read("immAlign", Kind::Immediate, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("immAlign", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[],
         gates: GATES_SM52_PTX7_3_5268CADE,
@@ -5566,7 +5527,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
+            OperandSpec { range: Some((128, 128)), ..read("size", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_SM80_PTX7_4_E280734E,
@@ -5629,11 +5590,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -5682,11 +5645,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -5742,7 +5707,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
@@ -5799,11 +5764,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -5864,11 +5831,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -5918,11 +5887,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -5967,11 +5938,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -6016,11 +5989,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -6071,11 +6046,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).sink(),
+            OperandSpec { elements: Elements::Vector, sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { elements: Elements::Vector, ..read("b", Kind::Source, Ty::Pick(0)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -6127,11 +6104,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).sink(),
+            OperandSpec { elements: Elements::Vector, sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { elements: Elements::Vector, ..read("b", Kind::Source, Ty::Pick(0)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -6187,11 +6166,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).sink(),
+            OperandSpec { elements: Elements::Vector, sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { elements: Elements::Vector, ..read("b", Kind::Source, Ty::Pick(0)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -6239,7 +6220,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
-            read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("b", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_CTA)],
@@ -6286,7 +6267,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_CTA)], then: Consequence::Gates(GATES_PTX7_8_9B71888A) }],
         gates: GATES_SM20_PTX2_0_C68EC705,
@@ -6312,7 +6293,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_CTA)], then: Consequence::Gates(GATES_PTX7_8_9B71888A) }],
         gates: GATES_SM20_PTX2_0_C68EC705,
@@ -6337,7 +6318,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_CTA)], then: Consequence::Gates(GATES_PTX7_8_9B71888A) }],
         gates: GATES_SM20_PTX2_0_C68EC705,
@@ -6363,7 +6344,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_CTA)], then: Consequence::Gates(GATES_PTX7_8_9B71888A) }],
         gates: GATES_SM20_PTX2_0_C68EC705,
@@ -6406,7 +6387,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
-            read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("b", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_CTA)], then: Consequence::Gates(GATES_PTX7_8_9B71888A) }],
         gates: GATES_SM30_PTX6_0_B6AEC4EA,
@@ -6455,7 +6436,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_CTA)], then: Consequence::Gates(GATES_PTX7_8_9B71888A) }],
         gates: GATES_SM30_PTX6_0_B6AEC4EA,
@@ -6482,7 +6463,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_CTA)], then: Consequence::Gates(GATES_PTX7_8_9B71888A) }],
         gates: GATES_SM30_PTX6_0_B6AEC4EA,
@@ -6508,7 +6489,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_CTA)], then: Consequence::Gates(GATES_PTX7_8_9B71888A) }],
         gates: GATES_SM30_PTX6_0_B6AEC4EA,
@@ -6535,7 +6516,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_CTA)], then: Consequence::Gates(GATES_PTX7_8_9B71888A) }],
         gates: GATES_SM30_PTX6_0_B6AEC4EA,
@@ -6917,7 +6898,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
+            OperandSpec { elements: Elements::Vector, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Source, Ty::Fixed(Type::B128)),
         ],
         rules: &[],
@@ -7041,7 +7022,10 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
             read("cp-size", Kind::Immediate, Ty::Fixed(Type::U32)),
-            read("src-size", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("src-size", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[],
         gates: GATES_PTX7_0_SM80_F5CF9B5A,
@@ -7182,7 +7166,7 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
             read("cp-size", Kind::Immediate, Ty::Fixed(Type::U32)),
-            read("ignore-src", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("ignore-src", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[],
         gates: GATES_PTX7_0_SM80_PTX7_5_1D0084A0,
@@ -7229,7 +7213,7 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
             read("cp-size", Kind::Immediate, Ty::Fixed(Type::U32)),
-            read("ignore-src", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("ignore-src", Kind::Source, Ty::Fixed(Type::Pred)) },
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
@@ -7349,10 +7333,12 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -7427,12 +7413,14 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
-            read("left", Kind::Source, Ty::Fixed(Type::U32)).range(0, 15),
-            read("right", Kind::Source, Ty::Fixed(Type::U32)).range(0, 15),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec { range: Some((0, 15)), ..read("left", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec { range: Some((0, 15)), ..read("right", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -7507,11 +7495,13 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 65535)), ..read("mask", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -7586,11 +7576,13 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -7662,7 +7654,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -7736,9 +7728,11 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -7811,7 +7805,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
         rules: &[
@@ -7886,7 +7880,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
@@ -7962,10 +7956,12 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -8040,12 +8036,14 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
-            read("left", Kind::Source, Ty::Fixed(Type::U32)).range(0, 15),
-            read("right", Kind::Source, Ty::Fixed(Type::U32)).range(0, 15),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec { range: Some((0, 15)), ..read("left", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec { range: Some((0, 15)), ..read("right", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -8120,11 +8118,13 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 65535)), ..read("mask", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -8199,11 +8199,13 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -8275,7 +8277,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -8349,9 +8351,11 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -8424,7 +8428,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
         rules: &[
@@ -8499,7 +8503,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
@@ -8577,10 +8581,12 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -8657,12 +8663,14 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
-            read("left", Kind::Source, Ty::Fixed(Type::U32)).range(0, 15),
-            read("right", Kind::Source, Ty::Fixed(Type::U32)).range(0, 15),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec { range: Some((0, 15)), ..read("left", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec { range: Some((0, 15)), ..read("right", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -8739,11 +8747,13 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 65535)), ..read("mask", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -8820,11 +8830,13 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -8898,7 +8910,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -8974,9 +8986,11 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -9051,7 +9065,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
         rules: &[
@@ -9128,7 +9142,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
@@ -9206,9 +9220,11 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_CTA)], then: Consequence::Gates(GATES_PTX9_3_4BC2FCDA) },
@@ -9312,9 +9328,11 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_CTA)], then: Consequence::Gates(GATES_PTX9_3_4BC2FCDA) },
@@ -9414,7 +9432,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -9480,7 +9498,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -9542,8 +9560,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("src", Kind::Address, Ty::None),
             read("size", Kind::Source, Ty::Fixed(Type::U32)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[],
         gates: GATES_SM90_PTX8_0_F0DC705A,
@@ -9656,8 +9676,10 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -9724,9 +9746,11 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 65535)), ..read("mask", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -9793,9 +9817,11 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -9861,9 +9887,14 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(1)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(1),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -9930,10 +9961,15 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(1)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(1),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec { range: Some((0, 65535)), ..read("mask", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10000,10 +10036,15 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(1)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(1),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10069,9 +10110,14 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(2),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10138,10 +10184,15 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(2),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec { range: Some((0, 65535)), ..read("mask", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10208,10 +10259,15 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(2),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10277,9 +10333,14 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(3)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(3),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10346,10 +10407,15 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(3)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(3),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec { range: Some((0, 65535)), ..read("mask", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10416,10 +10482,15 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(3)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(3),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10485,8 +10556,10 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10558,9 +10631,11 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 65535)), ..read("mask", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10632,9 +10707,11 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10705,9 +10782,14 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(2),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10779,10 +10861,15 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(2),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec { range: Some((0, 65535)), ..read("mask", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10854,10 +10941,15 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(2),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -10928,9 +11020,14 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(2),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -11001,10 +11098,15 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(2),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec { range: Some((0, 65535)), ..read("mask", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -11075,10 +11177,15 @@ pub static FORMS: &[Form] = &[
             read("dst", Kind::Address, Ty::None),
             read("tensor", Kind::Address, Ty::None),
             read("mbar", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(2),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -11146,8 +11253,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("tensor", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -11187,8 +11296,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("tensor", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -11228,8 +11339,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("tensor", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_TILE_SCATTER4)],
@@ -11264,8 +11377,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("tensor", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -11306,8 +11421,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("tensor", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -11348,8 +11465,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("tensor", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_TILE_SCATTER4)],
@@ -11382,8 +11501,10 @@ pub static FORMS: &[Form] = &[
         head: 4,
         operands: &[
             read("tensor", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_L2_EVICT_LAST)],
@@ -11419,9 +11540,14 @@ pub static FORMS: &[Form] = &[
         head: 4,
         operands: &[
             read("tensor", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(1)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(1),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_L2_EVICT_LAST)],
@@ -11457,9 +11583,14 @@ pub static FORMS: &[Form] = &[
         head: 4,
         operands: &[
             read("tensor", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(2),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_L2_EVICT_LAST)],
@@ -11495,9 +11626,14 @@ pub static FORMS: &[Form] = &[
         head: 4,
         operands: &[
             read("tensor", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(3)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(3),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_L2_EVICT_LAST)],
@@ -11533,8 +11669,10 @@ pub static FORMS: &[Form] = &[
         head: 4,
         operands: &[
             read("tensor", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -11576,9 +11714,14 @@ pub static FORMS: &[Form] = &[
         head: 4,
         operands: &[
             read("tensor", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(2),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -11617,9 +11760,14 @@ pub static FORMS: &[Form] = &[
         head: 4,
         operands: &[
             read("tensor", Kind::Address, Ty::None),
-            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                elements: Elements::Fixed(2),
+                ..read("offsets", Kind::Source, Ty::Fixed(Type::U16))
+            },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -11682,7 +11830,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B64)),
-            read("fraction", Kind::Source, Ty::Fixed(Type::F32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("fraction", Kind::Source, Ty::Fixed(Type::F32))
+            },
         ],
         rules: &[],
         gates: GATES_SM80_PTX7_4_BD3C9402,
@@ -11723,8 +11874,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Pick(1)) },
         ],
         rules: &[
             Rule {
@@ -11806,8 +11957,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F16)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_FTZ), Condition::TypeIn(0, TYPES_U64_S64)],
@@ -11834,8 +11985,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_FTZ), Condition::TypeIn(0, TYPES_U64_S64)],
@@ -11861,8 +12012,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F64)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_FTZ), Condition::TypeIn(0, TYPES_U64_S64)],
@@ -11887,8 +12038,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::Bf16)) },
         ],
         rules: &[],
         gates: GATES_SM90_PTX7_8_13610FC7,
@@ -11911,8 +12062,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Pick(1)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_FTZ), Condition::TypeIn(1, TYPES_U8_S8)],
@@ -11939,8 +12090,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Pick(1)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_FTZ), Condition::TypeIn(1, TYPES_U8_S8)],
@@ -11966,8 +12117,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Pick(1)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_FTZ), Condition::TypeIn(1, TYPES_U8_S8)],
@@ -11992,8 +12143,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Pick(1)) },
         ],
         rules: &[],
         gates: GATES_SM90_PTX7_8_13610FC7,
@@ -12016,8 +12167,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F16)) },
         ],
         rules: &[],
         gates: &[],
@@ -12041,8 +12192,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[],
         gates: &[],
@@ -12065,8 +12216,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F64)) },
         ],
         rules: &[],
         gates: &[],
@@ -12090,8 +12241,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[],
         gates: &[],
@@ -12114,8 +12265,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F64)) },
         ],
         rules: &[],
         gates: &[],
@@ -12138,8 +12289,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F16)) },
         ],
         rules: &[],
         gates: &[],
@@ -12157,8 +12308,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F16)) },
         ],
         rules: &[],
         gates: &[],
@@ -12182,8 +12333,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F64)) },
         ],
         rules: &[],
         gates: &[],
@@ -12207,8 +12358,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[],
         gates: &[],
@@ -12231,8 +12382,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[],
         gates: &[],
@@ -12255,8 +12406,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_FTZ)], then: Consequence::Gates(GATES_PTX1_5_08B4348D) }],
         gates: &[],
@@ -12279,8 +12430,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::Bf16)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_FTZ)],
@@ -12305,8 +12456,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::Bf16)) },
         ],
         rules: &[],
         gates: GATES_SM90_PTX7_8_13610FC7,
@@ -12328,8 +12479,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::Bf16)) },
         ],
         rules: &[],
         gates: GATES_SM90_PTX7_8_13610FC7,
@@ -12351,8 +12502,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F16)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F16)) },
         ],
         rules: &[],
         gates: GATES_SM90_PTX7_8_13610FC7,
@@ -12374,8 +12525,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F64)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F64)) },
         ],
         rules: &[],
         gates: GATES_SM90_PTX7_8_13610FC7,
@@ -12397,8 +12548,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::Bf16)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::Bf16)) },
         ],
         rules: &[],
         gates: GATES_SM90_PTX7_8_13610FC7,
@@ -12423,8 +12574,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_SATFINITE)],
@@ -12538,9 +12689,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)).wider(),
-            read("b", Kind::Source, Ty::Fixed(Type::F32)).wider(),
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { wider: true, ..read("a", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { wider: true, ..read("b", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_SATFINITE)],
@@ -12662,7 +12813,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN1Ue8m0),
+                ..read("scale", Kind::Register, Ty::Fixed(Type::B8))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RZ)],
@@ -12693,7 +12847,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN1Ue8m0),
+                ..read("scale", Kind::Register, Ty::Fixed(Type::B8))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RZ)],
@@ -12749,7 +12906,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN1Ue8m0),
+                ..read("scale", Kind::Register, Ty::Fixed(Type::B8))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RZ)],
@@ -12781,7 +12941,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN1Ue8m0),
+                ..read("scale", Kind::Register, Ty::Fixed(Type::B8))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RZ)],
@@ -12860,7 +13023,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN1Ue8m0),
+                ..read("scale", Kind::Register, Ty::Fixed(Type::B8))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RZ)],
@@ -12891,7 +13057,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN1Ue8m0),
+                ..read("scale", Kind::Register, Ty::Fixed(Type::B8))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RZ)],
@@ -12922,7 +13091,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN1Ue8m0),
+                ..read("scale", Kind::Register, Ty::Fixed(Type::B8))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RZ)],
@@ -12953,7 +13125,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN1Ue8m0),
+                ..read("scale", Kind::Register, Ty::Fixed(Type::B8))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RZ)],
@@ -12983,7 +13158,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Register, Ty::Fixed(Type::B16)),
-            read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN2Ue8m0),
+                ..read("scales", Kind::Register, Ty::Fixed(Type::B16))
+            },
         ],
         rules: &[],
         gates: GATES_PTX9_2_SM100_CCA6E395,
@@ -13010,7 +13188,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Register, Ty::Fixed(Type::B8)),
-            read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN2Ue8m0),
+                ..read("scales", Kind::Register, Ty::Fixed(Type::B16))
+            },
         ],
         rules: &[],
         gates: GATES_PTX9_2_SM100_CCA6E395,
@@ -13037,7 +13218,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN1Ue8m0),
+                ..read("scale", Kind::Register, Ty::Fixed(Type::B8))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RP)],
@@ -13066,7 +13250,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
             read("a", Kind::Source, Ty::Pick(1)),
-            read("scale", Kind::Register, Ty::Fixed(Type::B8)).presence(Presence::With(Mod::ScaledN1Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN1Ue8m0),
+                ..read("scale", Kind::Register, Ty::Fixed(Type::B8))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RP)],
@@ -13114,7 +13301,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Register, Ty::Fixed(Type::B16)),
-            read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN2Ue8m0),
+                ..read("scales", Kind::Register, Ty::Fixed(Type::B16))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RP)],
@@ -13142,10 +13332,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)).open(),
+            OperandSpec { open: true, ..write("d", Kind::Register, Ty::Fixed(Type::B16)) },
             read("a", Kind::Source, Ty::Fixed(Type::F32)),
             read("b", Kind::Source, Ty::Fixed(Type::F32)),
-            read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN2Ue8m0),
+                ..read("scales", Kind::Register, Ty::Fixed(Type::B16))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RZ)],
@@ -13173,9 +13366,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)).open(),
+            OperandSpec { open: true, ..write("d", Kind::Register, Ty::Fixed(Type::B16)) },
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
-            read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN2Ue8m0),
+                ..read("scales", Kind::Register, Ty::Fixed(Type::B16))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RZ)],
@@ -13205,7 +13401,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Register, Ty::Fixed(Type::B16)),
-            read("scales", Kind::Register, Ty::Fixed(Type::B16)).presence(Presence::With(Mod::ScaledN2Ue8m0)),
+            OperandSpec {
+                presence: Presence::With(Mod::ScaledN2Ue8m0),
+                ..read("scales", Kind::Register, Ty::Fixed(Type::B16))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RZ)],
@@ -13302,7 +13501,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..read("a", Kind::Source, Ty::Fixed(Type::F32)) },
             read("rbits", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
@@ -13328,7 +13527,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..read("a", Kind::Source, Ty::Fixed(Type::F32)) },
             read("rbits", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
@@ -13354,7 +13553,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..read("a", Kind::Source, Ty::Fixed(Type::F32)) },
             read("rbits", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
@@ -13378,9 +13577,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::U32)).wider().open(),
-            read("a", Kind::Source, Ty::Fixed(Type::S32)).wider().open(),
-            read("b", Kind::Source, Ty::Fixed(Type::S32)).wider().open(),
+            OperandSpec { wider: true, open: true, ..write("d", Kind::Register, Ty::Fixed(Type::U32)) },
+            OperandSpec { wider: true, open: true, ..read("a", Kind::Source, Ty::Fixed(Type::S32)) },
+            OperandSpec { wider: true, open: true, ..read("b", Kind::Source, Ty::Fixed(Type::S32)) },
         ],
         rules: &[],
         gates: GATES_SM72_PTX6_5_065805C5,
@@ -13404,10 +13603,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::U32)).wider().open(),
-            read("a", Kind::Source, Ty::Fixed(Type::S32)).wider().open(),
-            read("b", Kind::Source, Ty::Fixed(Type::S32)).wider().open(),
-            read("c", Kind::Source, Ty::Fixed(Type::B32)).wider().open(),
+            OperandSpec { wider: true, open: true, ..write("d", Kind::Register, Ty::Fixed(Type::U32)) },
+            OperandSpec { wider: true, open: true, ..read("a", Kind::Source, Ty::Fixed(Type::S32)) },
+            OperandSpec { wider: true, open: true, ..read("b", Kind::Source, Ty::Fixed(Type::S32)) },
+            OperandSpec { wider: true, open: true, ..read("c", Kind::Source, Ty::Fixed(Type::B32)) },
         ],
         rules: &[],
         gates: GATES_SM72_PTX6_5_065805C5,
@@ -13477,7 +13676,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
+            OperandSpec { range: Some((128, 128)), ..read("size", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_SM80_PTX7_4_70A0656E,
@@ -13657,7 +13856,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).second(Second::Required).sink(),
+            OperandSpec {
+                second: Second::Required,
+                sink: true,
+                ..write("d", Kind::Register, Ty::Fixed(Type::B32))
+            },
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
@@ -13946,7 +14149,10 @@ pub static FORMS: &[Form] = &[
             read("fabric", Kind::Address, Ty::None),
             read("size", Kind::Source, Ty::Fixed(Type::U32)),
             read("mbar", Kind::Address, Ty::None),
-            read("membermask", Kind::Immediate, Ty::Fixed(Type::U32)).range(4294967295, 4294967295),
+            OperandSpec {
+                range: Some((4294967295, 4294967295)),
+                ..read("membermask", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -14344,7 +14550,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
+            OperandSpec { range: Some((128, 128)), ..read("size", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_PTX8_3_SM90_EC4104D6,
@@ -14745,10 +14951,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Braced).sink(),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Braced),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Braced),
-            read("c", Kind::Register, Ty::Pick(0)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Braced, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Braced, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Braced, ..read("c", Kind::Register, Ty::Pick(0)) },
         ],
         rules: &[],
         gates: GATES_PTX9_4_SM100_3225C663,
@@ -14768,8 +14974,8 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("mask", Kind::Source, Ty::Pick(0)),
-            read("base", Kind::Source, Ty::Fixed(Type::B32)).open(),
-            read("offset", Kind::Source, Ty::Fixed(Type::B32)).open(),
+            OperandSpec { open: true, ..read("base", Kind::Source, Ty::Fixed(Type::B32)) },
+            OperandSpec { open: true, ..read("offset", Kind::Source, Ty::Fixed(Type::B32)) },
         ],
         rules: &[],
         gates: GATES_SM30_PTX6_0_558CED64,
@@ -14874,10 +15080,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            OperandSpec {
+                elements: Elements::Vector,
+                wider: true,
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("a", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -15004,10 +15216,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            OperandSpec {
+                elements: Elements::Vector,
+                wider: true,
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("a", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -15131,7 +15349,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            OperandSpec {
+                elements: Elements::Vector,
+                wider: true,
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -15260,10 +15482,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            OperandSpec {
+                elements: Elements::Vector,
+                wider: true,
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("a", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -15386,7 +15614,10 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         ignored_mods: &[],
         head: 0,
-        operands: &[write("d", Kind::Register, Ty::Pick(0)).wider(), read("a", Kind::Address, Ty::None)],
+        operands: &[
+            OperandSpec { wider: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            read("a", Kind::Address, Ty::None),
+        ],
         rules: &[
             Rule {
                 when: &[Condition::Has(MODS_V2_V4_V8)],
@@ -15508,7 +15739,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            OperandSpec {
+                elements: Elements::Vector,
+                wider: true,
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -15549,7 +15784,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            OperandSpec {
+                elements: Elements::Vector,
+                wider: true,
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -15592,10 +15831,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            OperandSpec {
+                elements: Elements::Vector,
+                wider: true,
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("a", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -15708,10 +15953,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            OperandSpec {
+                elements: Elements::Vector,
+                wider: true,
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("a", Kind::Address, Ty::None),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -15823,7 +16074,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
+            OperandSpec { elements: Elements::Fixed(1), ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -15850,7 +16101,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+            OperandSpec { elements: Elements::Fixed(2), ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -15877,7 +16128,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -15904,7 +16155,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
+            OperandSpec { elements: Elements::Fixed(1), ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -15931,7 +16182,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+            OperandSpec { elements: Elements::Fixed(2), ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -15958,7 +16209,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -15985,7 +16236,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
+            OperandSpec { elements: Elements::Fixed(1), ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -16012,7 +16263,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+            OperandSpec { elements: Elements::Fixed(2), ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -16039,7 +16290,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -16067,7 +16318,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+            OperandSpec { elements: Elements::Fixed(2), ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -16095,7 +16346,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -16122,7 +16373,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+            OperandSpec { elements: Elements::Fixed(2), ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -16149,7 +16400,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -16172,7 +16423,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            OperandSpec {
+                elements: Elements::Vector,
+                wider: true,
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -16255,12 +16510,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Required).sink(),
+            OperandSpec { second: Second::Required, sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
             read("immLut", Kind::Immediate, Ty::Pick(0)),
-            read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("q", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[],
         gates: GATES_SM70_PTX8_2_950C503C,
@@ -16560,7 +16815,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).second(Second::Optional).sink(),
+            OperandSpec {
+                second: Second::Optional,
+                sink: true,
+                ..write("d", Kind::Register, Ty::Fixed(Type::B32))
+            },
             read("a", Kind::Source, Ty::Pick(0)),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
@@ -16869,7 +17128,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+            OperandSpec { range: Some((1, 1048575)), ..read("count", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_PTX7_0_SM80_654BCA3C,
@@ -16962,7 +17221,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELAXED)],
@@ -16992,7 +17251,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELAXED)],
@@ -17068,7 +17327,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELAXED)],
@@ -17098,7 +17357,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELAXED)],
@@ -17123,7 +17382,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -17157,7 +17416,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -17189,9 +17448,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, ..read("count", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -17236,9 +17495,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, ..read("count", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -17282,9 +17541,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -17318,9 +17577,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -17352,10 +17611,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { elements: Elements::Braced, ..read("count", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -17397,10 +17656,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { elements: Elements::Braced, ..read("count", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -17440,9 +17699,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, ..read("count", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELEASE)],
@@ -17478,9 +17737,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, ..read("count", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELEASE)],
@@ -17514,7 +17773,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
@@ -17544,7 +17803,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
@@ -17573,10 +17832,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELEASE_RELAXED)],
@@ -17605,10 +17864,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELEASE_RELAXED)],
@@ -17633,7 +17892,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -17667,7 +17926,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -17699,9 +17958,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, ..read("count", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -17746,9 +18005,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, ..read("count", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -17792,9 +18051,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -17828,9 +18087,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -17862,10 +18121,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { elements: Elements::Braced, ..read("count", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -17907,10 +18166,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { elements: Elements::Braced, ..read("count", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -17950,9 +18209,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, ..read("count", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELEASE)],
@@ -17988,9 +18247,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
-            read("count", Kind::Source, Ty::Fixed(Type::U32)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, ..read("count", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELEASE)],
@@ -18024,7 +18283,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
@@ -18054,7 +18313,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
@@ -18083,10 +18342,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELEASE_RELAXED)],
@@ -18115,10 +18374,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B64)).sink(),
+            OperandSpec { sink: true, ..write("d", Kind::Register, Ty::Fixed(Type::B64)) },
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_RELEASE_RELAXED)],
@@ -18214,7 +18473,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            OperandSpec { second: Second::Optional, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
@@ -18250,7 +18509,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            OperandSpec { second: Second::Optional, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
         ],
@@ -18284,7 +18543,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            OperandSpec { second: Second::Required, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             write("report", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
@@ -18321,7 +18580,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            OperandSpec { second: Second::Required, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             write("report", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
@@ -18433,7 +18692,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            OperandSpec { second: Second::Optional, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
@@ -18472,7 +18731,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            OperandSpec { second: Second::Optional, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
@@ -18509,7 +18768,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            OperandSpec { second: Second::Required, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             write("report", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
@@ -18549,7 +18808,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            OperandSpec { second: Second::Required, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             write("report", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
@@ -18589,7 +18848,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::Pred)),
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("time", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -18626,7 +18885,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::Pred)),
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("time", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -18658,10 +18917,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            OperandSpec { second: Second::Optional, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("time", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -18695,10 +18954,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            OperandSpec { second: Second::Optional, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("time", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -18730,11 +18989,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            OperandSpec { second: Second::Required, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             write("report", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("time", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -18768,11 +19027,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            OperandSpec { second: Second::Required, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             write("report", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Fixed(Type::B64)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("time", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -18808,7 +19067,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::Pred)),
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("time", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_ACQUIRE_RELAXED)],
@@ -18848,7 +19107,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::Pred)),
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("time", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_ACQUIRE_RELAXED)],
@@ -18883,10 +19142,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            OperandSpec { second: Second::Optional, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("time", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_ACQUIRE_RELAXED)],
@@ -18923,10 +19182,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional),
+            OperandSpec { second: Second::Optional, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("time", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_ACQUIRE_RELAXED)],
@@ -18961,11 +19220,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            OperandSpec { second: Second::Required, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             write("report", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("time", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_ACQUIRE_RELAXED)],
@@ -19002,11 +19261,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Required),
+            OperandSpec { second: Second::Required, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             write("report", Kind::Register, Ty::Fixed(Type::B8)),
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
-            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { presence: Presence::Optional, ..read("time", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_ACQUIRE_RELAXED)],
@@ -19404,10 +19663,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[Rule {
             when: &[Condition::TypeIn(3, TYPES_F32)],
@@ -19438,10 +19697,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule {
@@ -19486,10 +19745,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule {
@@ -19526,10 +19785,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule {
@@ -19571,10 +19830,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule {
@@ -19620,10 +19879,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule {
@@ -19665,10 +19924,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_AND_OR_XOR_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule {
@@ -19711,10 +19970,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_AND)], then: Consequence::Gates(GATES_PTX7_1_SM80_D9ABB659) },
@@ -19757,10 +20016,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_M16N8K16)], then: Consequence::Gates(GATES_PTX8_7_C1B9744E) },
@@ -19807,10 +20066,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule {
@@ -19852,12 +20111,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 3)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -19909,12 +20172,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 1)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -19966,12 +20233,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 3)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_PTX6_4_SM70_PTX7_1_SM80_7C80CC86,
@@ -20010,12 +20281,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 1)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_PTX6_4_SM70_PTX7_1_SM80_7C80CC86,
@@ -20054,12 +20329,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 3)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_PTX6_4_SM70_PTX7_1_SM80_7C80CC86,
@@ -20098,12 +20377,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 1)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_PTX6_4_SM70_PTX7_1_SM80_7C80CC86,
@@ -20143,12 +20426,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 1)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_PTX6_4_SM70_PTX7_1_SM80_7C80CC86,
@@ -20193,12 +20480,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 0)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_PTX6_4_SM70_PTX7_1_SM80_7C80CC86,
@@ -20243,12 +20534,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 1)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_PTX6_4_SM70_PTX7_1_SM80_7C80CC86,
@@ -20293,12 +20588,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 0)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_PTX6_4_SM70_PTX7_1_SM80_7C80CC86,
@@ -20343,12 +20642,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 0)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -20419,12 +20722,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 0)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -20475,14 +20782,22 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("scale-a", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("scale-b", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("scale-a", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fixed(2), ..read("ids-a", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("scale-b", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fixed(2), ..read("ids-b", Kind::Source, Ty::Fixed(Type::U16)) },
         ],
         rules: &[],
         gates: GATES_PTX8_7_SM120_015219AA,
@@ -20514,14 +20829,22 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("scale-a", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("scale-b", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("scale-a", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fixed(2), ..read("ids-a", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("scale-b", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fixed(2), ..read("ids-b", Kind::Source, Ty::Fixed(Type::U16)) },
         ],
         rules: &[
             Rule {
@@ -20562,14 +20885,22 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("scale-a", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("scale-b", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("scale-a", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fixed(2), ..read("ids-a", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("scale-b", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fixed(2), ..read("ids-b", Kind::Source, Ty::Fixed(Type::U16)) },
         ],
         rules: &[],
         gates: GATES_PTX8_7_SM120_015219AA,
@@ -20602,16 +20933,28 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
-            read("scale-a", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("scale-b", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 0)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("scale-a", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fixed(2), ..read("ids-a", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("scale-b", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fixed(2), ..read("ids-b", Kind::Source, Ty::Fixed(Type::U16)) },
         ],
         rules: &[],
         gates: GATES_PTX8_7_SM120_SM120_A6128006,
@@ -20654,16 +20997,28 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
-            read("scale-a", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("scale-b", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 0)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("scale-a", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fixed(2), ..read("ids-a", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("scale-b", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fixed(2), ..read("ids-b", Kind::Source, Ty::Fixed(Type::U16)) },
         ],
         rules: &[
             Rule {
@@ -20715,16 +21070,28 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
-            read("scale-a", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("scale-b", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Braced).open(),
-            read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("e", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { range: Some((0, 0)), ..read("selector", Kind::Immediate, Ty::Fixed(Type::U32)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("scale-a", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fixed(2), ..read("ids-a", Kind::Source, Ty::Fixed(Type::U16)) },
+            OperandSpec {
+                elements: Elements::Braced,
+                open: true,
+                ..read("scale-b", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fixed(2), ..read("ids-b", Kind::Source, Ty::Fixed(Type::U16)) },
         ],
         rules: &[],
         gates: GATES_PTX8_7_SM120_015219AA,
@@ -20771,8 +21138,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
-            read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+            OperandSpec { elements: Elements::Vector, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Vector, ..read("a", Kind::Source, Ty::Pick(0)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_V4), Condition::TypeIn(0, TYPES_B64_U64_S64_F64)],
@@ -20799,8 +21166,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).open(),
-            read("a", Kind::Register, Ty::Fixed(Type::B32)).open(),
+            OperandSpec { open: true, ..write("d", Kind::Register, Ty::Fixed(Type::B32)) },
+            OperandSpec { open: true, ..read("a", Kind::Register, Ty::Fixed(Type::B32)) },
         ],
         rules: &[],
         gates: GATES_SM75_PTX7_8_C1A26F16,
@@ -21077,9 +21444,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Braced).sink(),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Braced),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Braced, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Braced, ..read("b", Kind::Register, Ty::Pick(2)) },
         ],
         rules: &[],
         gates: GATES_PTX9_4_SM100_6D67243F,
@@ -21127,7 +21494,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_WEAK)], then: Consequence::Gates(GATES_PTX9_3_845C4502) },
@@ -21181,7 +21548,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
         rules: &[
@@ -21235,7 +21602,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_WEAK)], then: Consequence::Gates(GATES_PTX9_3_845C4502) },
@@ -21289,7 +21656,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
         rules: &[
@@ -21345,7 +21712,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_WEAK)], then: Consequence::Gates(GATES_PTX9_3_845C4502) },
@@ -21401,7 +21768,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
         rules: &[
@@ -21458,7 +21825,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_CTA)], then: Consequence::Gates(GATES_PTX9_3_EAB0A678) },
@@ -21562,7 +21929,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U32)).range(0, 1048560),
+            OperandSpec { range: Some((0, 1048560)), ..read("size", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_CTA)], then: Consequence::Gates(GATES_PTX9_3_EAB0A678) },
@@ -21766,7 +22133,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
+            OperandSpec { elements: Elements::Vector, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -21858,7 +22225,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
+            OperandSpec { elements: Elements::Vector, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -21950,7 +22317,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
+            OperandSpec { elements: Elements::Vector, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -22040,7 +22407,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+            OperandSpec { elements: Elements::Vector, ..read("b", Kind::Source, Ty::Pick(0)) },
         ],
         rules: &[
             Rule {
@@ -22100,7 +22467,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+            OperandSpec { elements: Elements::Vector, ..read("b", Kind::Source, Ty::Pick(0)) },
         ],
         rules: &[
             Rule {
@@ -22160,7 +22527,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+            OperandSpec { elements: Elements::Vector, ..read("b", Kind::Source, Ty::Pick(0)) },
         ],
         rules: &[
             Rule {
@@ -22270,7 +22637,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+            OperandSpec { elements: Elements::Vector, ..read("b", Kind::Source, Ty::Pick(0)) },
         ],
         rules: &[
             Rule {
@@ -22340,7 +22707,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+            OperandSpec { elements: Elements::Vector, ..read("b", Kind::Source, Ty::Pick(0)) },
         ],
         rules: &[
             Rule {
@@ -22410,7 +22777,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+            OperandSpec { elements: Elements::Vector, ..read("b", Kind::Source, Ty::Pick(0)) },
         ],
         rules: &[
             Rule {
@@ -22621,7 +22988,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         ignored_mods: &[],
         head: 0,
-        operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
+        operands: &[OperandSpec { range: Some((0, 15)), ..read("a", Kind::Immediate, Ty::Fixed(Type::U32)) }],
         rules: &[],
         gates: GATES_PTX1_4_B196E8C2,
         properties: &[],
@@ -22637,7 +23004,10 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         ignored_mods: &[],
         head: 1,
-        operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 65535)],
+        operands: &[OperandSpec {
+            range: Some((0, 65535)),
+            ..read("a", Kind::Immediate, Ty::Fixed(Type::U32))
+        }],
         rules: &[],
         gates: GATES_PTX3_0_SM20_64D1AA20,
         properties: &[],
@@ -22889,8 +23259,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -22941,8 +23313,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -23005,8 +23379,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -23058,8 +23434,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -23106,8 +23484,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -23154,8 +23534,10 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -23207,9 +23589,11 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { elements: Elements::Vector, ..read("b", Kind::Source, Ty::Pick(0)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -23262,9 +23646,11 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { elements: Elements::Vector, ..read("b", Kind::Source, Ty::Pick(0)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -23321,9 +23707,11 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { elements: Elements::Vector, ..read("b", Kind::Source, Ty::Pick(0)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -23679,7 +24067,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[],
         gates: &[],
@@ -23751,7 +24139,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[
             Rule {
@@ -23878,7 +24266,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[
             Rule {
@@ -23964,7 +24352,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[
             Rule {
@@ -24035,7 +24423,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::F16)),
             read("b", Kind::Source, Ty::Fixed(Type::F16)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_LO_LS_HI_HS)],
@@ -24091,7 +24479,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16)),
             read("b", Kind::Source, Ty::Fixed(Type::Bf16)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_LO_LS_HI_HS)],
@@ -24155,7 +24543,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::F16x2)),
             read("b", Kind::Source, Ty::Fixed(Type::F16x2)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[
             Rule {
@@ -24217,7 +24605,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Bf16x2)),
             read("b", Kind::Source, Ty::Fixed(Type::Bf16x2)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_LO_LS_HI_HS)],
@@ -24242,7 +24630,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         ignored_mods: &[],
         head: 1,
-        operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
+        operands: &[OperandSpec { range: Some((24, 256)), ..read("a", Kind::Immediate, Ty::Pick(0)) }],
         rules: &[],
         gates: &[],
         properties: &[],
@@ -24277,7 +24665,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
+            OperandSpec {
+                second: Second::Optional,
+                sink: true,
+                ..write("p", Kind::Register, Ty::Fixed(Type::Pred))
+            },
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
@@ -24322,10 +24714,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
+            OperandSpec {
+                second: Second::Optional,
+                sink: true,
+                ..write("p", Kind::Register, Ty::Fixed(Type::Pred))
+            },
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[
             Rule {
@@ -24367,7 +24763,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
+            OperandSpec { sink: true, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
@@ -24395,10 +24791,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
+            OperandSpec { sink: true, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_LO_LS_HI_HS)],
@@ -24423,7 +24819,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
+            OperandSpec {
+                second: Second::Optional,
+                sink: true,
+                ..write("p", Kind::Register, Ty::Fixed(Type::Pred))
+            },
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
@@ -24451,10 +24851,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
+            OperandSpec {
+                second: Second::Optional,
+                sink: true,
+                ..write("p", Kind::Register, Ty::Fixed(Type::Pred))
+            },
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_LO_LS_HI_HS)],
@@ -24478,7 +24882,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
+            OperandSpec { sink: true, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
@@ -24505,10 +24909,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
+            OperandSpec { sink: true, ..write("p", Kind::Register, Ty::Fixed(Type::Pred)) },
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_LO_LS_HI_HS)],
@@ -24532,7 +24936,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
+            OperandSpec {
+                second: Second::Optional,
+                sink: true,
+                ..write("p", Kind::Register, Ty::Fixed(Type::Pred))
+            },
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
@@ -24559,10 +24967,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
+            OperandSpec {
+                second: Second::Optional,
+                sink: true,
+                ..write("p", Kind::Register, Ty::Fixed(Type::Pred))
+            },
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_LO_LS_HI_HS)],
@@ -24604,10 +25016,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional),
+            OperandSpec { second: Second::Optional, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Source, Ty::Pick(0)),
-            read("b", Kind::Source, Ty::Fixed(Type::U32)).open(),
-            read("c", Kind::Source, Ty::Fixed(Type::U32)).open(),
+            OperandSpec { open: true, ..read("b", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec { open: true, ..read("c", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_SM30_PTX3_0_UNTIL6_4_1972562A,
@@ -24630,10 +25042,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional),
+            OperandSpec { second: Second::Optional, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Source, Ty::Pick(0)),
-            read("b", Kind::Source, Ty::Fixed(Type::U32)).open(),
-            read("c", Kind::Source, Ty::Fixed(Type::U32)).open(),
+            OperandSpec { open: true, ..read("b", Kind::Source, Ty::Fixed(Type::U32)) },
+            OperandSpec { open: true, ..read("c", Kind::Source, Ty::Fixed(Type::U32)) },
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
@@ -24790,9 +25202,15 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("out-mdata", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
-            write("out-cdata", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
-            read("data", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            OperandSpec {
+                elements: Elements::Fragment,
+                ..write("out-mdata", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec {
+                elements: Elements::Fragment,
+                ..write("out-cdata", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fragment, ..read("data", Kind::Source, Ty::Fixed(Type::B32)) },
             read("descriptor", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[Rule {
@@ -24819,9 +25237,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("out-data", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
-            read("mdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
-            read("cdata", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            OperandSpec {
+                elements: Elements::Fragment,
+                ..write("out-data", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec { elements: Elements::Fragment, ..read("mdata", Kind::Source, Ty::Fixed(Type::B32)) },
+            OperandSpec { elements: Elements::Fragment, ..read("cdata", Kind::Source, Ty::Fixed(Type::B32)) },
         ],
         rules: &[
             Rule {
@@ -25022,9 +25443,11 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { elements: Elements::Vector, wider: true, ..read("b", Kind::Source, Ty::Pick(0)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -25144,9 +25567,11 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { elements: Elements::Vector, wider: true, ..read("b", Kind::Source, Ty::Pick(0)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -25263,7 +25688,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            OperandSpec { elements: Elements::Vector, wider: true, ..read("b", Kind::Source, Ty::Pick(0)) },
         ],
         rules: &[
             Rule {
@@ -25384,9 +25809,11 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
+            OperandSpec { elements: Elements::Vector, wider: true, ..read("b", Kind::Source, Ty::Pick(0)) },
+            OperandSpec {
+                presence: Presence::With(Mod::L2CacheHint),
+                ..read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[
             Rule {
@@ -25502,7 +25929,10 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         ignored_mods: &[],
         head: 0,
-        operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0)).wider()],
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            OperandSpec { wider: true, ..read("b", Kind::Source, Ty::Pick(0)) },
+        ],
         rules: &[
             Rule {
                 when: &[Condition::Has(MODS_V2_V4_V8)],
@@ -25621,7 +26051,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+            OperandSpec { elements: Elements::Vector, ..read("b", Kind::Source, Ty::Pick(0)) },
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -25789,8 +26219,8 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("size", Kind::Source, Ty::Fixed(Type::U64)).range(0, 16777216),
-            read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
+            OperandSpec { range: Some((0, 16777216)), ..read("size", Kind::Source, Ty::Fixed(Type::U64)) },
+            OperandSpec { range: Some((0, 0)), ..read("initval", Kind::Immediate, Ty::Fixed(Type::U64)) },
         ],
         rules: &[],
         gates: GATES_PTX8_6_SM100_B31072D6,
@@ -25839,7 +26269,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("a", Kind::Address, Ty::None),
             read("size", Kind::Source, Ty::Fixed(Type::U32)),
-            read("initval", Kind::Immediate, Ty::Fixed(Type::U64)).range(0, 0),
+            OperandSpec { range: Some((0, 0)), ..read("initval", Kind::Immediate, Ty::Fixed(Type::U64)) },
         ],
         rules: &[],
         gates: GATES_PTX8_6_SM100_PTX9_0_AC89F758,
@@ -25917,7 +26347,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
+            OperandSpec { elements: Elements::Fixed(1), ..read("b", Kind::Source, Ty::Fixed(Type::B32)) },
         ],
         rules: &[],
         gates: GATES_SM90_PTX7_8_A0489FBB,
@@ -25944,7 +26374,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+            OperandSpec { elements: Elements::Fixed(2), ..read("b", Kind::Source, Ty::Fixed(Type::B32)) },
         ],
         rules: &[],
         gates: GATES_SM90_PTX7_8_A0489FBB,
@@ -25971,7 +26401,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..read("b", Kind::Source, Ty::Fixed(Type::B32)) },
         ],
         rules: &[],
         gates: GATES_SM90_PTX7_8_A0489FBB,
@@ -25998,7 +26428,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
+            OperandSpec { elements: Elements::Fixed(1), ..read("b", Kind::Source, Ty::Fixed(Type::B32)) },
         ],
         rules: &[],
         gates: GATES_SM90_PTX7_8_PTX8_6_SM100_388F5714,
@@ -26025,7 +26455,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+            OperandSpec { elements: Elements::Fixed(2), ..read("b", Kind::Source, Ty::Fixed(Type::B32)) },
         ],
         rules: &[],
         gates: GATES_SM90_PTX7_8_PTX8_6_SM100_388F5714,
@@ -26052,7 +26482,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..read("b", Kind::Source, Ty::Fixed(Type::B32)) },
         ],
         rules: &[],
         gates: GATES_SM90_PTX7_8_PTX8_6_SM100_388F5714,
@@ -26376,9 +26806,9 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Braced).sink(),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Braced),
-            read("c", Kind::Register, Ty::Pick(0)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, sink: true, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Braced, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Braced, ..read("c", Kind::Register, Ty::Pick(0)) },
         ],
         rules: &[],
         gates: GATES_PTX9_4_SM100_B933035F,
@@ -26446,7 +26876,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            OperandSpec {
+                elements: Elements::Vector,
+                wider: true,
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("surface", Kind::Texels, Ty::None),
         ],
         rules: &[Rule {
@@ -26492,7 +26926,10 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         ignored_mods: &[],
         head: 1,
-        operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
+        operands: &[
+            read("surface", Kind::Texels, Ty::None),
+            OperandSpec { wider: true, ..read("c", Kind::Source, Ty::Pick(0)) },
+        ],
         rules: &[
             Rule {
                 when: &[Condition::Has(MODS_ADD)],
@@ -26537,7 +26974,10 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         ignored_mods: &[],
         head: 1,
-        operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
+        operands: &[
+            read("surface", Kind::Texels, Ty::None),
+            OperandSpec { wider: true, ..read("c", Kind::Source, Ty::Pick(0)) },
+        ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_ADD_AND_OR)],
             then: Consequence::Needs(&[Condition::TypeIn(0, TYPES_B32)], Fault::Illegal(MODS_ADD_AND_OR)),
@@ -26565,7 +27005,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("surface", Kind::Texels, Ty::None),
-            read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            OperandSpec { elements: Elements::Vector, wider: true, ..read("c", Kind::Source, Ty::Pick(0)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_V4)],
@@ -26594,7 +27034,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("surface", Kind::Texels, Ty::None),
-            read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            OperandSpec { elements: Elements::Vector, wider: true, ..read("c", Kind::Source, Ty::Pick(0)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_A1D_A2D)],
@@ -26854,7 +27294,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("taddr", Kind::Address, Ty::None),
         ],
         rules: &[
@@ -26890,7 +27330,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("taddr", Kind::Address, Ty::None),
             read("split", Kind::Immediate, Ty::Fixed(Type::U32)),
         ],
@@ -26930,7 +27370,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             write("redval", Kind::Register, Ty::Pick(0)),
             read("taddr", Kind::Address, Ty::None),
         ],
@@ -26959,7 +27399,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             write("redval", Kind::Register, Ty::Pick(0)),
             read("taddr", Kind::Address, Ty::None),
         ],
@@ -26990,7 +27430,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             write("redval", Kind::Register, Ty::Pick(0)),
             read("taddr", Kind::Address, Ty::None),
             read("split", Kind::Immediate, Ty::Fixed(Type::U32)),
@@ -27020,7 +27460,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             write("redval", Kind::Register, Ty::Pick(0)),
             read("taddr", Kind::Address, Ty::None),
             read("split", Kind::Immediate, Ty::Fixed(Type::U32)),
@@ -27053,8 +27493,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 2,
         operands: &[
-            write("out-mdata", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
-            write("out-cdata", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            OperandSpec {
+                elements: Elements::Fragment,
+                ..write("out-mdata", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec {
+                elements: Elements::Fragment,
+                ..write("out-cdata", Kind::Register, Ty::Fixed(Type::B32))
+            },
             read("taddr", Kind::Address, Ty::None),
         ],
         rules: &[],
@@ -27087,8 +27533,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 3,
         operands: &[
-            write("out-mdata", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
-            write("out-cdata", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fragment),
+            OperandSpec {
+                elements: Elements::Fragment,
+                ..write("out-mdata", Kind::Register, Ty::Fixed(Type::B32))
+            },
+            OperandSpec {
+                elements: Elements::Fragment,
+                ..write("out-cdata", Kind::Register, Ty::Fixed(Type::B32))
+            },
             write("redval", Kind::Register, Ty::Pick(0)),
             read("taddr", Kind::Address, Ty::None),
         ],
@@ -27117,7 +27569,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("taddr", Kind::Address, Ty::None),
-            read("b", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(0)) },
         ],
         rules: &[
             Rule {
@@ -27154,7 +27606,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("taddr", Kind::Address, Ty::None),
             read("split", Kind::Immediate, Ty::Fixed(Type::U32)),
-            read("b", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(0)) },
         ],
         rules: &[
             Rule {
@@ -27424,9 +27876,11 @@ pub static FORMS: &[Form] = &[
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
-                .range(0, 15)
-                .presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                range: Some((0, 15)),
+                ..read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_KIND_I8)], then: Consequence::Gates(GATES_SM100_F5E33A2A) },
@@ -27478,11 +27932,13 @@ pub static FORMS: &[Form] = &[
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
-            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..read("lanes", Kind::Source, Ty::Fixed(Type::B32)) },
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
-                .range(0, 15)
-                .presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                range: Some((0, 15)),
+                ..read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_KIND_I8)], then: Consequence::Gates(GATES_SM100_F5E33A2A) },
@@ -27534,11 +27990,13 @@ pub static FORMS: &[Form] = &[
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
-            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(8)),
+            OperandSpec { elements: Elements::Fixed(8), ..read("lanes", Kind::Source, Ty::Fixed(Type::B32)) },
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
-                .range(0, 15)
-                .presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                range: Some((0, 15)),
+                ..read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_KIND_I8)], then: Consequence::Gates(GATES_SM100_F5E33A2A) },
@@ -27592,9 +28050,11 @@ pub static FORMS: &[Form] = &[
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
-                .range(0, 15)
-                .presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                range: Some((0, 15)),
+                ..read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_KIND_I8)], then: Consequence::Gates(GATES_SM100_F5E33A2A) },
@@ -27647,11 +28107,13 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
-            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..read("lanes", Kind::Source, Ty::Fixed(Type::B32)) },
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
-                .range(0, 15)
-                .presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                range: Some((0, 15)),
+                ..read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_KIND_I8)], then: Consequence::Gates(GATES_SM100_F5E33A2A) },
@@ -27704,11 +28166,13 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
-            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(8)),
+            OperandSpec { elements: Elements::Fixed(8), ..read("lanes", Kind::Source, Ty::Fixed(Type::B32)) },
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
-                .range(0, 15)
-                .presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                range: Some((0, 15)),
+                ..read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_KIND_I8)], then: Consequence::Gates(GATES_SM100_F5E33A2A) },
@@ -27763,9 +28227,11 @@ pub static FORMS: &[Form] = &[
             read("sparse-meta", Kind::Address, Ty::None),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
-                .range(0, 15)
-                .presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                range: Some((0, 15)),
+                ..read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_KIND_I8)], then: Consequence::Gates(GATES_SM100_F5E33A2A) },
@@ -27819,11 +28285,13 @@ pub static FORMS: &[Form] = &[
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("sparse-meta", Kind::Address, Ty::None),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
-            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..read("lanes", Kind::Source, Ty::Fixed(Type::B32)) },
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
-                .range(0, 15)
-                .presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                range: Some((0, 15)),
+                ..read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_KIND_I8)], then: Consequence::Gates(GATES_SM100_F5E33A2A) },
@@ -27877,11 +28345,13 @@ pub static FORMS: &[Form] = &[
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("sparse-meta", Kind::Address, Ty::None),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
-            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(8)),
+            OperandSpec { elements: Elements::Fixed(8), ..read("lanes", Kind::Source, Ty::Fixed(Type::B32)) },
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
-                .range(0, 15)
-                .presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                range: Some((0, 15)),
+                ..read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_KIND_I8)], then: Consequence::Gates(GATES_SM100_F5E33A2A) },
@@ -27937,9 +28407,11 @@ pub static FORMS: &[Form] = &[
             read("sparse-meta", Kind::Address, Ty::None),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
-                .range(0, 15)
-                .presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                range: Some((0, 15)),
+                ..read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_KIND_I8)], then: Consequence::Gates(GATES_SM100_F5E33A2A) },
@@ -27994,11 +28466,13 @@ pub static FORMS: &[Form] = &[
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("sparse-meta", Kind::Address, Ty::None),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
-            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            OperandSpec { elements: Elements::Fixed(4), ..read("lanes", Kind::Source, Ty::Fixed(Type::B32)) },
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
-                .range(0, 15)
-                .presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                range: Some((0, 15)),
+                ..read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_KIND_I8)], then: Consequence::Gates(GATES_SM100_F5E33A2A) },
@@ -28053,11 +28527,13 @@ pub static FORMS: &[Form] = &[
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("sparse-meta", Kind::Address, Ty::None),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
-            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(8)),
+            OperandSpec { elements: Elements::Fixed(8), ..read("lanes", Kind::Source, Ty::Fixed(Type::B32)) },
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
-                .range(0, 15)
-                .presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                range: Some((0, 15)),
+                ..read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_KIND_I8)], then: Consequence::Gates(GATES_SM100_F5E33A2A) },
@@ -28419,7 +28895,10 @@ pub static FORMS: &[Form] = &[
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_KIND_I8)],
@@ -28451,7 +28930,10 @@ pub static FORMS: &[Form] = &[
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_KIND_I8)],
@@ -28485,7 +28967,10 @@ pub static FORMS: &[Form] = &[
             read("sparse-meta", Kind::Address, Ty::None),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_KIND_I8)],
@@ -28519,7 +29004,10 @@ pub static FORMS: &[Form] = &[
             read("sparse-meta", Kind::Address, Ty::None),
             read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("zero-column-mask", Kind::Source, Ty::Fixed(Type::B64))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_KIND_I8)],
@@ -28583,7 +29071,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U16)).range(0, 65535),
+            OperandSpec { range: Some((0, 65535)), ..read("mask", Kind::Source, Ty::Fixed(Type::U16)) },
         ],
         rules: &[
             Rule {
@@ -28622,7 +29110,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("mbar", Kind::Address, Ty::None),
-            read("mask", Kind::Source, Ty::Fixed(Type::U32)).range(0, 4294967295),
+            OperandSpec { range: Some((0, 4294967295)), ..read("mask", Kind::Source, Ty::Fixed(Type::U32)) },
         ],
         rules: &[
             Rule {
@@ -28775,7 +29263,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("ordinal", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 4),
+            OperandSpec { range: Some((0, 4)), ..read("ordinal", Kind::Immediate, Ty::Fixed(Type::U32)) },
             read("value", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
@@ -28867,7 +29355,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             read("dst", Kind::Address, Ty::None),
             read("src", Kind::Address, Ty::None),
-            read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
+            OperandSpec { range: Some((128, 128)), ..read("size", Kind::Immediate, Ty::Fixed(Type::U32)) },
         ],
         rules: &[],
         gates: GATES_PTX8_3_SM90_59905980,
@@ -28910,7 +29398,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
@@ -28946,7 +29438,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
@@ -28982,9 +29478,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, ..read("lod", Kind::Source, Ty::Pick(1)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29023,10 +29523,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("dPdx", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("dPdx", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("dPdy", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29068,9 +29572,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29106,9 +29614,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29144,10 +29656,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Braced, ..read("lod", Kind::Source, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29187,11 +29703,15 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("dPdx", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("dPdx", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("dPdy", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29234,9 +29754,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29264,9 +29788,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29294,10 +29822,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("lod", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Braced),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Braced, ..read("lod", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29325,11 +29857,15 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("dPdx", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("dPdx", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("dPdy", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29360,10 +29896,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29391,10 +29931,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29422,11 +29966,15 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("lod", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Braced),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Braced, ..read("lod", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29454,12 +30002,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("dPdx", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("dPdx", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("dPdy", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29490,7 +30042,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
@@ -29526,7 +30082,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
@@ -29562,9 +30122,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
+            OperandSpec { elements: Elements::Braced, ..read("lod", Kind::Source, Ty::Pick(1)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29603,10 +30167,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("dPdx", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("dPdx", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("dPdy", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29648,9 +30216,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29686,9 +30258,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29724,10 +30300,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Braced, ..read("lod", Kind::Source, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29767,11 +30347,15 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("dPdx", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("dPdx", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("dPdy", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29814,9 +30398,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29844,9 +30432,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29874,10 +30466,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("lod", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Braced),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Braced, ..read("lod", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29905,11 +30501,15 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("dPdx", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("dPdx", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("dPdy", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29940,10 +30540,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -29971,10 +30575,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -30002,11 +30610,15 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("lod", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Braced),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Braced, ..read("lod", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -30034,12 +30646,16 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(2)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(2),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("dPdx", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("dPdx", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("dPdy", Kind::Source, Ty::Fixed(Type::F32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_AED9006E) },
@@ -30071,7 +30687,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_19F618DB) }],
@@ -30097,9 +30717,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_19F618DB) }],
         gates: GATES_SM20_SM30_PTX4_3_C2B91600,
@@ -30124,9 +30748,13 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_19F618DB) }],
         gates: GATES_SM20_SM30_PTX4_3_C2B91600,
@@ -30151,10 +30779,14 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
+            OperandSpec {
+                second: Second::Optional,
+                elements: Elements::Fixed(4),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
             read("texture", Kind::Texels, Ty::None),
-            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
-            read("f", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
+            OperandSpec { elements: Elements::Geometry, ..read("e", Kind::Source, Ty::Fixed(Type::S32)) },
+            OperandSpec { elements: Elements::Geometry, ..read("f", Kind::Source, Ty::Fixed(Type::F32)) },
         ],
         rules: &[Rule { when: &[Condition::Has(MODS_UNI)], then: Consequence::Gates(GATES_PTX3_2_19F618DB) }],
         gates: GATES_SM20_SM30_PTX4_3_C2B91600,
@@ -30237,8 +30869,14 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
         ],
         rules: &[],
         gates: GATES_SM20_PTX2_0_99CF19A4,
@@ -30261,9 +30899,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
@@ -30288,9 +30935,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
@@ -30315,9 +30971,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::HalfMask),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -30345,9 +31010,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::ByteMask),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -30375,8 +31049,14 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
         ],
         rules: &[],
         gates: GATES_SM20_PTX2_0_3350FC80,
@@ -30399,9 +31079,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
@@ -30426,9 +31115,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
@@ -30453,9 +31151,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::HalfMask),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -30483,9 +31190,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::ByteMask),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -30513,9 +31229,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::HalfMask),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -30543,9 +31268,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::ByteMask),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -30574,9 +31308,17 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)).negatable(),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)).negatable(),
-            read("c", Kind::Source, Ty::Pick(0)).negatable(),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                negatable: true,
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                negatable: true,
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
+            OperandSpec { negatable: true, ..read("c", Kind::Source, Ty::Pick(0)) },
         ],
         rules: &[],
         gates: GATES_SM20_PTX2_0_AC0DC68F,
@@ -30602,8 +31344,14 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
@@ -30628,8 +31376,14 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
         ],
         rules: &[],
         gates: GATES_SM20_PTX2_0_0180231B,
@@ -30652,9 +31406,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
@@ -30679,9 +31442,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
@@ -30706,9 +31478,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::HalfMask),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -30736,9 +31517,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::ByteMask),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -30766,8 +31556,14 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
         ],
         rules: &[],
         gates: GATES_SM20_PTX2_0_C4FA5D11,
@@ -30790,9 +31586,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
@@ -30817,9 +31622,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
@@ -30844,9 +31658,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::HalfMask),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -30874,9 +31697,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::ByteMask),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -30899,7 +31731,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("a", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_BALLOT)],
@@ -30921,7 +31753,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("a", Kind::Source, Ty::Fixed(Type::Pred)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_BALLOT)],
@@ -30948,7 +31780,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("a", Kind::Source, Ty::Fixed(Type::Pred)) },
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[Rule {
@@ -30976,7 +31808,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            OperandSpec { negatable: true, ..read("a", Kind::Source, Ty::Fixed(Type::Pred)) },
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[Rule {
@@ -31003,8 +31835,14 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
-            read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(1))
+            },
         ],
         rules: &[
             Rule {
@@ -31038,9 +31876,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::U32)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Fixed(Type::U32))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(1))
+            },
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
@@ -31076,9 +31923,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::U32)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Fixed(Type::U32))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(1))
+            },
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
@@ -31114,10 +31970,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::U32))
-                .elements(Elements::Selected(Selectable::HalfMask)),
-            read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Selected(Selectable::Halves)),
-            read("b", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::HalfMask),
+                ..write("d", Kind::Register, Ty::Fixed(Type::U32))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("a", Kind::Source, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("b", Kind::Source, Ty::Pick(1))
+            },
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
@@ -31153,10 +32017,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::U32))
-                .elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::ByteMask),
+                ..write("d", Kind::Register, Ty::Fixed(Type::U32))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("a", Kind::Source, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("b", Kind::Source, Ty::Pick(1))
+            },
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
@@ -31194,8 +32066,14 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::TypeIn(2, TYPES_S32)],
@@ -31222,9 +32100,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -31253,9 +32140,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -31284,8 +32180,14 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::TypeIn(2, TYPES_S32)],
@@ -31312,9 +32214,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -31343,9 +32254,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -31373,8 +32293,14 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
         ],
         rules: &[],
         gates: GATES_SM20_PTX2_0_FAAB7A0F,
@@ -31397,9 +32323,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
@@ -31424,9 +32359,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::Part)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Part)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Part),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
@@ -31451,9 +32395,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::HalfMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Halves)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Halves)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::HalfMask),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Halves),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -31481,9 +32434,18 @@ pub static FORMS: &[Form] = &[
         ignored_mods: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Selected(Selectable::ByteMask)),
-            read("a", Kind::Source, Ty::Pick(1)).elements(Elements::Selected(Selectable::Bytes)),
-            read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Bytes)),
+            OperandSpec {
+                elements: Elements::Selected(Selectable::ByteMask),
+                ..write("d", Kind::Register, Ty::Pick(0))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("a", Kind::Source, Ty::Pick(1))
+            },
+            OperandSpec {
+                elements: Elements::Selected(Selectable::Bytes),
+                ..read("b", Kind::Source, Ty::Pick(2))
+            },
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
@@ -31513,7 +32475,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
@@ -31597,8 +32559,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
@@ -31671,7 +32633,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
@@ -31755,8 +32717,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
@@ -31829,7 +32791,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
@@ -31893,8 +32855,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
@@ -31957,7 +32919,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
@@ -32021,8 +32983,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
@@ -32086,7 +33048,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
@@ -32146,8 +33108,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
@@ -32207,7 +33169,7 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
@@ -32251,8 +33213,8 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
@@ -32294,11 +33256,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)).open(),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            OperandSpec { open: true, ..read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)) },
+            OperandSpec { range: Some((0, 1)), ..read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)) },
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
@@ -32390,11 +33352,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)).open(),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            OperandSpec { open: true, ..read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)) },
+            OperandSpec { range: Some((0, 1)), ..read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)) },
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
@@ -32476,11 +33438,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)).open(),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            OperandSpec { open: true, ..read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)) },
+            OperandSpec { range: Some((0, 1)), ..read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)) },
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
@@ -32572,11 +33534,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)).open(),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            OperandSpec { open: true, ..read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)) },
+            OperandSpec { range: Some((0, 1)), ..read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)) },
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
@@ -32658,11 +33620,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)).open(),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            OperandSpec { open: true, ..read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)) },
+            OperandSpec { range: Some((0, 1)), ..read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)) },
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
@@ -32734,11 +33696,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)).open(),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            OperandSpec { open: true, ..read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)) },
+            OperandSpec { range: Some((0, 1)), ..read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)) },
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
@@ -32810,11 +33772,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)).open(),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+            OperandSpec { open: true, ..read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)) },
+            OperandSpec { range: Some((0, 0)), ..read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)) },
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
@@ -32886,11 +33848,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)).open(),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+            OperandSpec { open: true, ..read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)) },
+            OperandSpec { range: Some((0, 0)), ..read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)) },
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
             read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
@@ -32963,11 +33925,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)).open(),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+            OperandSpec { open: true, ..read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)) },
+            OperandSpec { range: Some((0, 0)), ..read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)) },
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
@@ -33037,11 +33999,11 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_ROW_COL_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
             read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)).open(),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+            OperandSpec { open: true, ..read("sp-meta", Kind::Register, Ty::Fixed(Type::B32)) },
+            OperandSpec { range: Some((0, 0)), ..read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)) },
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
@@ -33178,9 +34140,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -33220,9 +34185,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -33262,9 +34230,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -33309,9 +34280,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -33356,9 +34330,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_M16N16K8)],
@@ -33393,9 +34370,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_M16N16K8)],
@@ -33430,9 +34410,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -33472,9 +34455,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -33514,9 +34500,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -33556,9 +34545,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -33598,9 +34590,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_M8N8K32)],
@@ -33635,9 +34630,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_M8N8K32)],
@@ -33672,9 +34670,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_M8N8K128)],
@@ -33709,9 +34710,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_M8N8K128)],
@@ -33746,9 +34750,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -33800,9 +34807,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -33854,9 +34864,12 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 2,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
             read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -33905,8 +34918,11 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Fragment),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(0)) },
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -33959,8 +34975,11 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Fragment),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(0)) },
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -34013,8 +35032,11 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[
             read("a", Kind::Address, Ty::None),
-            read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Fragment),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(0)) },
+            OperandSpec {
+                presence: Presence::Optional,
+                ..read("stride", Kind::Source, Ty::Fixed(Type::U32))
+            },
         ],
         rules: &[
             Rule {
@@ -34062,10 +35084,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Fixed(Type::F16)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Fixed(Type::F16)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Fixed(Type::F16)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Fixed(Type::F16)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(1)) },
         ],
         rules: &[
             Rule {
@@ -34112,10 +35134,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule {
@@ -34162,10 +35184,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_M16N16K8)],
@@ -34203,10 +35225,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule {
@@ -34262,10 +35284,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule {
@@ -34313,10 +35335,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule {
@@ -34364,10 +35386,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_M8N8K32)],
@@ -34405,10 +35427,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[Rule {
             when: &[Condition::Has(MODS_M8N8K32)],
@@ -34447,10 +35469,10 @@ pub static FORMS: &[Form] = &[
         ignored_mods: MODS_V2_V4_V8,
         head: 1,
         operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            OperandSpec { elements: Elements::Fragment, ..write("d", Kind::Register, Ty::Pick(0)) },
+            OperandSpec { elements: Elements::Fragment, ..read("a", Kind::Register, Ty::Pick(1)) },
+            OperandSpec { elements: Elements::Fragment, ..read("b", Kind::Register, Ty::Pick(2)) },
+            OperandSpec { elements: Elements::Fragment, ..read("c", Kind::Source, Ty::Pick(3)) },
         ],
         rules: &[
             Rule { when: &[Condition::Has(MODS_AND)], then: Consequence::Gates(GATES_PTX7_1_SM80_4C25FE9F) },
