@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use check::module::Function;
 use ptxvm::observe::ObserverHandle;
 use ptxvm::{
-    Arg, Buffer, Checker, Device, Engine, Error, LaunchReport, Loaded, Located, Module, Profile,
-    Suppressions, by_cause,
+    Arg, Buffer, Checker, Device, Engine, Error, KernelAttributes, LaunchReport, Loaded, Located, Module,
+    Profile, Suppressions, by_cause,
 };
 
 use super::arguments::{Arguments, Place};
@@ -41,6 +41,8 @@ pub struct Session {
     observer: Option<ObserverHandle>,
     /// The kernel has run before, with its output shown.
     again: bool,
+    /// The launch is profiled, whatever the options say.
+    profiles: bool,
     /// The reader of the kernel's output has gone.
     unread: Arc<AtomicBool>,
 }
@@ -120,12 +122,29 @@ impl Session {
         }
         let (checker, loaded, observer, again) = (None, None, None, false);
         let (profile, unread) = (Arc::default(), Arc::default());
-        Ok(Session { device, buffers, objects, bound, profile, checker, loaded, observer, again, unread })
+        Ok(Session {
+            device,
+            buffers,
+            objects,
+            bound,
+            profile,
+            checker,
+            loaded,
+            observer,
+            again,
+            profiles: false,
+            unread,
+        })
     }
 
     /// The launch gets this observer.
     pub fn observe(&mut self, observer: ObserverHandle) {
         self.observer = Some(observer);
+    }
+
+    /// The launch repeats another one, for its profile only: without output and tools.
+    pub fn profile_again(&mut self) {
+        (self.again, self.profiles) = (true, true);
     }
 
     /// The launch repeats another one, for this observer of accesses only: without output, tools and profile.
@@ -171,8 +190,8 @@ impl Session {
             config.max_steps = options.max_steps;
             config.cancel = Some(Arc::clone(cancel));
             config.observer = self.observer.clone();
-            config.profile =
-                options.profile.as_ref().filter(|_| !self.again).map(|_| Arc::clone(&self.profile));
+            config.profile = (self.profiles || options.profile.is_some() && !self.again)
+                .then(|| Arc::clone(&self.profile));
             config.output = match options.format {
                 _ if self.again => ptxvm::Output::to(io::sink()),
                 Format::Human => self.console(io::stdout(), cancel),
@@ -233,6 +252,16 @@ impl Session {
     /// Whether the reader of the kernel's output has gone.
     pub fn is_unread(&self) -> bool {
         self.unread.load(Ordering::SeqCst)
+    }
+
+    /// The profile as counted.
+    pub fn counted(&self) -> Profile {
+        self.profile.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The attributes of a kernel, once the module is loaded.
+    pub fn attributes(&self, kernel: &Function) -> Option<KernelAttributes> {
+        self.loaded.as_ref()?.attributes(&kernel.name).ok()
     }
 
     /// The profile by lines of the module, if it was requested.

@@ -166,6 +166,60 @@ fn a_difference_names_its_writer() {
     assert_eq!(comparison["first"][0]["written_by"]["line"], 21);
 }
 
+/// Reads a column of a matrix that is 32 elements wide, from global to shared memory and back.
+const COLUMNS: &str = ".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry columns(.param .u64 x) {
+    .reg .b32 %i, %s, %v;
+    .reg .b64 %x, %o;
+    .shared .align 4 .b8 tile[8192];
+    mov.u32 %i, %tid.x;
+    mul.wide.u32 %o, %i, 128;
+    ld.param.u64 %x, [x];
+    add.u64 %o, %x, %o;
+    ld.global.b32 %v, [%o];
+    mov.u32 %s, tile;
+    mad.lo.u32 %s, %i, 128, %s;
+    st.shared.b32 [%s], %v;
+    ld.shared.b32 %v, [tile];
+    red.global.add.u32 [%x], %v;
+    ret;
+}
+";
+
+#[test]
+fn counters_are_those_of_the_addresses() {
+    let folder = Folder::new();
+    folder.write("columns.ptx", COLUMNS);
+    let run = |options: &str| {
+        let words = format!("run columns.ptx --block 64 --arg u32[2048] --counters {options}");
+        finish(&mut folder.command(&words)).unwrap().stdout
+    };
+    let counters: Value = serde_json::from_str(run("--format json").trim()).unwrap();
+    let counters = &counters["counters"];
+    let metric = |name: &str| counters["metrics"][format!("l1tex__{name}")].as_f64();
+    // Two warps, each of which reads 32 sectors, and writes 32 words of one bank.
+    assert_eq!(metric("t_requests_pipe_lsu_mem_global_op_ld.sum"), Some(2.0), "{counters}");
+    assert_eq!(metric("t_sectors_pipe_lsu_mem_global_op_ld.sum"), Some(64.0));
+    assert_eq!(metric("average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"), Some(32.0));
+    assert_eq!(metric("data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"), Some(62.0));
+    assert_eq!(metric("data_pipe_lsu_wavefronts_mem_shared_op_st.sum"), Some(64.0));
+    assert_eq!(metric("data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"), Some(0.0));
+    assert_eq!(metric("t_sectors_pipe_lsu_mem_global_op_red.sum"), Some(2.0));
+    assert_eq!((&counters["instructions"], &counters["mix"]["mov"]), (&json!(22), &json!(4)));
+    assert_eq!(counters["lines"][0]["bytes"], 256);
+    assert_eq!(counters["occupancy"]["bounded_by"], "shared memory");
+
+    let text = run("");
+    assert!(
+        text.contains("columns.ptx:12  ld.global.b32 %v, [%o];    32.0 sectors a request, 4.0 would do\n"),
+        "{text}"
+    );
+    assert!(text.contains("st.shared.b32 [%s], %v;    31.0 bank conflicts a request\n"), "{text}");
+    assert!(text.contains("32.00 of 32 lanes active on average, 0 divergent branches\n"), "{text}");
+}
+
 #[test]
 fn wrong_questions_are_refused() {
     for (options, message) in [

@@ -52,5 +52,6 @@ pub use machine::{
     WarpEvent, WarpKind, WarpLane,
 };
 pub use tools::{
-    FirstNonFinite, Flow, NamedValue, NonFinite, Origin, Passage, Source, WatchedWrite, WriteWatch,
+    Counters, FirstNonFinite, Flow, NamedValue, NonFinite, Origin, Passage, RequestCounts, Source,
+    WatchedWrite, WriteWatch,
 };

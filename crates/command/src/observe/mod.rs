@@ -1,4 +1,4 @@
-//! `ptxvm run --trace`, `--watch`, `--first-nan`: what an observer of the launch saw, for people and for programs.
+//! `ptxvm run --trace`, `--watch`, `--first-nan`, `--counters`: what an observer of the launch saw, for people and for programs.
 
 mod trace;
 mod watch;
@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use check::module::Function;
-use ptxvm::Module;
-use ptxvm::observe::{FirstNonFinite, ObserverHandle, WriteWatch};
+use ptxvm::observe::{Counters, FirstNonFinite, ObserverHandle, WriteWatch};
 use ptxvm::observed::watch::{Element, Writers};
-use ptxvm::observed::{nonfinite, watch as writes};
+use ptxvm::observed::{counters, nonfinite, watch as writes};
+use ptxvm::{Module, Profile};
 use serde_json::Value;
 
 pub use ptxvm::observed::watch::Writer;
@@ -35,6 +35,8 @@ pub enum Observation {
     Watch(Vec<(Element, Option<DType>)>, Arc<Mutex<WriteWatch>>),
     /// `--first-nan`
     FirstNan(Arc<Mutex<FirstNonFinite>>),
+    /// `--counters`
+    Counters(Arc<Mutex<Counters>>),
 }
 
 /// Writes of a range that `--watch` shows.
@@ -59,6 +61,9 @@ impl Observation {
         if options.first_nan {
             return Ok(Some(Observation::FirstNan(FirstNonFinite::shared())));
         }
+        if options.counters {
+            return Ok(Some(Observation::Counters(Counters::shared())));
+        }
         if options.watch.is_empty() {
             return Ok(None);
         }
@@ -74,6 +79,7 @@ impl Observation {
             Observation::Trace(trace) => ObserverHandle::new(Arc::clone(trace)),
             Observation::Watch(_, watch) => ObserverHandle::new(Arc::clone(watch)),
             Observation::FirstNan(search) => ObserverHandle::new(Arc::clone(search)),
+            Observation::Counters(counters) => ObserverHandle::new(Arc::clone(counters)),
         }
     }
 
@@ -114,8 +120,36 @@ impl Observation {
                 show(&nonfinite::text(&flows, &context))?;
                 ("first_nan", flows.iter().map(|flow| nonfinite::json(flow, &context)).collect())
             }
+            Observation::Counters(counters) => {
+                let counters = counters.lock().unwrap_or_else(PoisonError::into_inner);
+                let profile = profile_of(module, kernel, values, options)?;
+                let attributes = session.attributes(kernel);
+                let report = counters::Report::new(
+                    module,
+                    (&counters, &profile),
+                    attributes.as_ref(),
+                    block,
+                    options.shared,
+                );
+                show(&report.text())?;
+                ("counters", report.json())
+            }
         })
     }
+}
+
+/// Runs a kernel again for its profile: a launch has a profile or an observer.
+fn profile_of(
+    module: &Module,
+    kernel: &Function,
+    values: &Arguments,
+    options: &RunOptions,
+) -> Result<Profile, Failure> {
+    let mut session = Session::new(module, values).map_err(|error| Failure::usage(error.to_string()))?;
+    session.profile_again();
+    // A launch that faults has a profile up to there.
+    let _ = session.launch(module, kernel, values, options, &Arc::default());
+    Ok(session.counted())
 }
 
 /// Runs a kernel again to see who wrote elements that are not as expected. Says nothing if that fails, for it worked

@@ -149,6 +149,9 @@ pub struct RunOptions {
     /// Show where the first NaN and the first infinity come from, and what passes them on. The reference engine runs
     #[arg(long)]
     pub first_nan: bool,
+    /// Show counters: occupancy, instruction mix, sectors and bank conflicts, with Nsight Compute's names where it counts the same
+    #[arg(long)]
+    pub counters: bool,
     /// Launch this many times, each on freshly copied inputs, and report the median time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeat: u32,
@@ -205,13 +208,16 @@ impl RunOptions {
             ("--watch", !self.watch.is_empty()),
             ("--trace", self.trace.is_some()),
             ("--first-nan", self.first_nan),
+            ("--counters", self.counters),
         ];
         let observers: Vec<_> = observers.iter().filter(|(_, given)| *given).map(|(name, _)| name).collect();
         if let [one, other, ..] = observers[..] {
             let message = format!("{one} and {other} both watch the launch");
             return Err(Failure::usage(message).help("leave one of the two out"));
         }
-        if self.engine == EngineName::Reference && (!self.tool.is_empty() || !self.watch.is_empty()) {
+        if self.engine == EngineName::Reference
+            && (!self.tool.is_empty() || !self.watch.is_empty() || self.counters)
+        {
             let message = format!("the reference engine has no {}", observers[0]);
             return Err(Failure::usage(message).help("leave one of the two out"));
         }

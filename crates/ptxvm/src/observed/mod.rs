@@ -1,6 +1,7 @@
 //! What observers saw of a launch, for people and for programs. The command and the Python package show the same.
 
 pub mod bits;
+pub mod counters;
 pub mod nonfinite;
 pub mod trace;
 pub mod value;
