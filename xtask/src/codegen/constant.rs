@@ -24,6 +24,14 @@ pub fn constants(text: &str, when: Vec<Condition>, row: &Row) -> Result<Vec<Cons
     Ok(constants)
 }
 
+/// The first operand of a `constant` line that none of these rows has. The line may be about only some of them.
+pub fn unknown_operand<'l>(line: &'l str, rows: &[Row]) -> Option<&'l str> {
+    let text = line.strip_prefix("constant ").or_else(|| Some(line.split_once(" : constant ")?.1))?;
+    let has = |row: &Row, operand: &str| row.operands.iter().any(|known| known.name == operand);
+    let mut operands = text.split_once(" : ")?.0.split_whitespace();
+    operands.find(|operand| !rows.iter().any(|row| has(row, operand)))
+}
+
 /// `0..255`, `4 8 16`, `multiple of 16`, `power of 2 says TEXT`: Rust text of the `Limit`, and what ptxas says.
 fn limit(text: &str) -> Result<(String, String), String> {
     let (limit, says) = text.split_once(" says ").map_or((text, None), |(limit, says)| (limit, Some(says)));
@@ -57,4 +65,19 @@ fn limit(text: &str) -> Result<(String, String), String> {
         false => format!("Argument {{argument}} of instruction '{{op}}': {usual}"),
     };
     Ok((limit, says.map_or(usual, str::to_owned)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{parse, table::Table};
+
+    #[test]
+    fn an_operand_that_no_row_has_is_an_error() {
+        let parsed = |line: &str| {
+            let text = format!("@ 9.7.19.3 pmevent\npmevent  a<imm 0..15>:u32    effect PmEvent\n  {line}\n");
+            parse::file(&text, &mut Table::default())
+        };
+        assert_eq!(parsed("constant a : 0..7"), Ok(()));
+        assert_eq!(parsed("constant b : 0..7"), Err((3, "no row above has an operand `b`".into())));
+    }
 }

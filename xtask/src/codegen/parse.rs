@@ -1,6 +1,6 @@
 //! Reads one `.isa` file. The notation is described in isa/README.md.
 
-use super::constant::constants;
+use super::constant::{constants, unknown_operand};
 use super::table::{Choice, Condition, Consequence, Fault, Gate, Requirement, Row, Rule, Slot, Table};
 use super::{message, operand};
 use isa::{Property, Stage, Target, Type, Version};
@@ -91,12 +91,18 @@ fn finish(block: &mut Block, table: &mut Table) -> Result<(), (usize, String)> {
             sets.insert(name, choices);
         }
     }
+    let first = table.rows.len();
     for (number, line) in &block.rows {
         let mut row = row(line, block, &sets, table).map_err(|e| (*number, e))?;
         for (number, line) in attributes().filter(|(_, line)| !line.starts_with('.')) {
             attribute(line, &mut row, &sets).map_err(|e| (*number, e))?;
         }
         table.rows.push(row);
+    }
+    for (number, line) in &block.attributes {
+        if let Some(operand) = unknown_operand(line, &table.rows[first..]) {
+            return Err((*number, format!("no row above has an operand `{operand}`")));
+        }
     }
     block.rows.clear();
     block.attributes.clear();
