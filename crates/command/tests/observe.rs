@@ -65,6 +65,22 @@ fn a_trace_has_every_instruction_with_its_values() {
 }
 
 #[test]
+fn a_trace_goes_through_calls() {
+    let folder = Folder::new();
+    let ptx = ".version 8.0\n.target sm_80\n.address_size 64
+        .func (.reg .u32 %r) twice(.reg .u32 %a) {\n add.u32 %r, %a, %a;\n ret; }
+        .visible .entry k() {\n .reg .u32 %x, %y;\n mov.u32 %x, 21;\n call (%y), twice, (%x);\n mov.u32 %x, %y;\n ret; }";
+    folder.write("k.ptx", ptx);
+    let text = finish(&mut folder.command("run k.ptx --trace 0,0")).unwrap().stdout;
+    let lines: Vec<_> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(lines[1], "k.ptx:10 call (%y), twice, (%x); %x = 21");
+    assert_eq!(lines[2], "k.ptx:5 add.u32 %r, %a, %a; %a = 21, %a = 21 -> %r = 42");
+    assert_eq!(lines[3], "k.ptx:6 ret; -> %y = 42");
+    assert_eq!(lines[4], "k.ptx:11 mov.u32 %x, %y; %y = 42 -> %x = 42");
+}
+
+#[test]
 fn a_trace_for_programs_has_types_and_bits() {
     let trace = &json("--trace 0,3")["trace"];
     assert_eq!(trace.as_array().unwrap().len(), 15);

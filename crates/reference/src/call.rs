@@ -9,10 +9,10 @@ use crate::memory::{Address, number};
 use crate::thread::{Cpu, Flow};
 
 /// The parts of a call: `(results), function, (arguments), prototype`.
-struct Call<'i> {
-    callee: &'i Operand,
-    results: &'i [Operand],
-    arguments: &'i [Operand],
+pub(crate) struct Call<'i> {
+    pub callee: &'i Operand,
+    pub results: &'i [Operand],
+    pub arguments: &'i [Operand],
 }
 
 fn list(operand: Option<&Operand>) -> &[Operand] {
@@ -23,16 +23,11 @@ fn list(operand: Option<&Operand>) -> &[Operand] {
 }
 
 impl<'i> Call<'i> {
-    fn of(i: &'i Instruction) -> Option<Call<'i>> {
+    pub fn of(i: &'i Instruction) -> Option<Call<'i>> {
         let at = i.operands.iter().position(|o| matches!(o, Operand::Function(_) | Operand::Reg(_)))?;
         let before = at.checked_sub(1).and_then(|before| i.operands.get(before));
         Some(Call { callee: &i.operands[at], results: list(before), arguments: list(i.operands.get(at + 1)) })
     }
-}
-
-/// The operands that receive the results of a `call`.
-pub(crate) fn call_results(i: &Instruction) -> &[Operand] {
-    Call::of(i).map_or(&[], |call| call.results)
 }
 
 impl Cpu<'_, '_> {

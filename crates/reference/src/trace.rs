@@ -7,7 +7,7 @@ use isa::{Access, Effect, Elements, OperandSpec, Space, Type};
 use machine::{FaultKind, InstructionEvent, OperandValue};
 
 use crate::Step;
-use crate::call::call_results;
+use crate::call::Call;
 use crate::thread::Cpu;
 use crate::warp::effect;
 
@@ -32,6 +32,21 @@ fn operand_type(spec: &OperandSpec, i: &Instruction) -> Option<Type> {
         Some(Type::E4m3) => Some(Type::E4m3x4),
         Some(Type::E5m2) => Some(Type::E5m2x4),
         _ => spec.resolve(&i.picks),
+    }
+}
+
+/// The operands of an instruction, each with its access and the type by which it is read or written.
+fn operands(i: &Instruction) -> Vec<(&Operand, Access, Option<Type>)> {
+    match Call::of(i).filter(|_| effect(i) == Some(Effect::Call)) {
+        Some(Call { callee, results, arguments }) => {
+            let sources = std::iter::once(callee).chain(arguments);
+            let results = results.iter().map(|result| (result, Access::Write, None));
+            results.chain(sources.map(|source| (source, Access::Read, None))).collect()
+        }
+        None => {
+            let all = i.operands.iter().zip(i.form.operands_with(&i.picks));
+            all.map(|(operand, spec)| (operand, spec.access, operand_type(spec, i))).collect()
+        }
     }
 }
 
@@ -88,10 +103,10 @@ impl<'l> Cpu<'_, 'l> {
         if let Some((register, _)) = i.guard {
             self.collect_register(register, None, &mut reads);
         }
-        for (operand, spec) in i.operands.iter().zip(i.form.operands_with(&i.picks)) {
-            let is_read = spec.access != Access::Write || has_address(operand);
+        for (operand, access, ty) in operands(i) {
+            let is_read = access != Access::Write || has_address(operand);
             if is_read && (address.is_none() || !matches!(operand, Operand::Address(..))) {
-                self.collect(operand, operand_type(spec, i), &mut reads);
+                self.collect(operand, ty, &mut reads);
             }
         }
         let depth = self.thread.frames.len();
@@ -110,12 +125,13 @@ impl<'l> Cpu<'_, 'l> {
             // The function has returned: its results are in registers of its caller.
             let call = self.frame().pc.checked_sub(1).and_then(|pc| self.code().body.code.get(pc));
             if let Some(Node::Instruction(call)) = call {
-                call_results(call).iter().for_each(|result| self.collect(result, None, &mut writes));
+                let results = Call::of(call).map_or(&[][..], |call| call.results);
+                results.iter().for_each(|result| self.collect(result, None, &mut writes));
             }
         } else if executes && self.thread.frames.len() == depth {
-            for (operand, spec) in i.operands.iter().zip(i.form.operands_with(&i.picks)) {
-                if spec.access != Access::Read && !has_address(operand) {
-                    self.collect(operand, operand_type(spec, i), &mut writes);
+            for (operand, access, ty) in operands(i) {
+                if access != Access::Read && !has_address(operand) {
+                    self.collect(operand, ty, &mut writes);
                 }
             }
         }
