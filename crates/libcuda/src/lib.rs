@@ -15,6 +15,7 @@ mod copy;
 mod device;
 mod driver;
 mod event;
+mod fill;
 mod function;
 mod graph;
 mod handles;
@@ -67,6 +68,7 @@ static TABLES: &[&[&[Function]]] = &[
     copy::API,
     device::API,
     event::API,
+    fill::API,
     function::API,
     launch::API,
     library::API,

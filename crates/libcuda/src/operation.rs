@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::Status;
 use crate::context::Context;
-use crate::copy::{Copy, Fill};
+use crate::copy::Copy;
 use crate::event::Moment;
+use crate::fill::Fill;
 use crate::graph::{Choice, GraphMemory};
 use crate::launch::KernelLaunch;
 use crate::queue::Point;

@@ -16,9 +16,10 @@ use cudarc::driver::sys::{CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraph, CUgra
 
 use crate::Status;
 use crate::api::Function;
-use crate::copy::{Copy, Fill};
+use crate::copy::Copy;
 use crate::driver::driver;
 use crate::event::Event;
+use crate::fill::Fill;
 use crate::handles::{Handles, handle_of};
 use crate::launch::KernelLaunch;
 use crate::pointers::In;
