@@ -12,8 +12,7 @@ mod evidence;
 #[cfg(target_os = "linux")]
 mod exec;
 #[cfg(not(target_os = "linux"))]
-#[path = "exec_elsewhere.rs"]
-mod exec;
+mod exec_elsewhere;
 mod executed;
 mod expect;
 mod explain;
@@ -51,6 +50,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+#[cfg(not(target_os = "linux"))]
+use exec_elsewhere as exec;
 use options::{Cli, Command};
 use report::code;
 

@@ -58,8 +58,10 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     let (mut last, mut observation) = (None, None);
     let observed = |observation: Option<&Observation>, session: Option<&Session>| {
         let seen = observation.zip(session);
-        seen.map(|(observation, session)| observation.finish(&module, kernel, &values, session, options))
-            .transpose()
+        seen.map(|(observation, session)| {
+            observation.finish(&module, kernel, &values, session, options, &cancel)
+        })
+        .transpose()
     };
     for _ in 0..options.repeat {
         // Each launch has new memory: it sees no earlier writes, not even in module variables.

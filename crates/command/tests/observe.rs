@@ -248,6 +248,7 @@ fn wrong_questions_are_refused() {
         ("--watch 1", "write which elements: 1[17]"),
         ("--first-nan --trace 0,0", "--trace and --first-nan both watch the launch"),
         ("--first-nan --tool racecheck", "--tool and --first-nan both watch the launch"),
+        ("--hex", "--hex shows nothing by itself\nhelp: name what to show"),
         ("--watch 1[0] --engine reference", "the reference engine has no --watch"),
     ] {
         let outcome = run(options);

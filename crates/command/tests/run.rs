@@ -23,7 +23,7 @@ fn main() {
         // The reference engine runs one thread after the other.
         let in_step = std::fs::read_to_string(&path).is_ok_and(|text| text.contains("\n// IN STEP:"));
         for (way, options, host_path) in ways() {
-            if in_step && way == "reference" {
+            if in_step && matches!(way.as_str(), "reference" | "first_nan") {
                 continue;
             }
             let path = path.clone();
@@ -46,6 +46,9 @@ fn ways() -> Vec<(String, Vec<&'static str>, Option<&'static str>)> {
         ("schedule_1".to_owned(), vec!["--schedule", "1"], None),
         ("threads_2".to_owned(), vec!["--threads", "2"], None),
         ("reference".to_owned(), vec!["--engine", "reference"], None),
+        // Who watches changes nothing.
+        ("first_nan".to_owned(), vec!["--first-nan"], None),
+        ("counters".to_owned(), vec!["--counters"], None),
     ];
     ways.extend(common::host_paths().into_iter().map(|path| (path.to_owned(), vec![], Some(path))));
     ways
@@ -101,6 +104,8 @@ fn check(
     let excluded = |option: &str| match option {
         "--deterministic" => asked("--threads"),
         "--threads" => asked("--deterministic"),
+        "--first-nan" => ["--tool", "--profile", "--engine"].into_iter().any(asked),
+        "--counters" => ["--tool", "--profile", "--engine"].into_iter().any(asked),
         _ => false,
     };
     command.args(if options.iter().any(|o| asked(o) || excluded(o)) { &[] } else { options });

@@ -1,6 +1,7 @@
 //! Faults and findings as JSON, which the command and the driver write.
 
 use diag::SourceFile;
+use isa::Space;
 use machine::Fault;
 use serde_json::{Value, json};
 
@@ -26,6 +27,11 @@ pub fn place(place: &PlaceInSource) -> Value {
     })
 }
 
+/// The name of a state space: `global`.
+pub(crate) fn space(space: Space) -> String {
+    format!("{space:?}").to_lowercase()
+}
+
 /// A fault, with what a program needs beyond its place in the PTX.
 pub fn fault(source: &SourceFile, fault: &Fault) -> Value {
     let access = fault.access.as_ref().map(|access| {
@@ -33,7 +39,7 @@ pub fn fault(source: &SourceFile, fault: &Fault) -> Value {
             "address": access.address,
             "bytes": access.bytes,
             "write": access.write,
-            "space": format!("{:?}", access.space).to_lowercase(),
+            "space": space(access.space),
             "nearest": access.nearest,
         })
     });
@@ -70,7 +76,7 @@ pub fn finding(found: &Located) -> Value {
         "tool": finding.kind.tool().name(),
         "code": finding.kind.code(),
         "severity": finding.kind.severity().name(),
-        "space": finding.space.map(|space| format!("{space:?}").to_lowercase()),
+        "space": finding.space.map(space),
         "kernel": finding.kernel,
         "message": finding.message,
         "address": finding.address,

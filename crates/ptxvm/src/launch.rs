@@ -500,7 +500,7 @@ pub fn signature(kernel: &Function) -> String {
     for (i, param) in kernel.params.iter().enumerate() {
         text += &format!("\n    {i}: {} {}", describe(param), short_param(&kernel.name, &param.name));
         if let Some((space, _)) = param.pointer {
-            text += &format!("  (pointer to {})", format!("{space:?}").to_lowercase());
+            text += &format!("  (pointer to {})", crate::json::space(space));
         }
     }
     text + if kernel.params.is_empty() { ")" } else { "\n)" }

@@ -50,45 +50,99 @@ fn operands(i: &Instruction) -> Vec<(&Operand, Access, Option<Type>)> {
     }
 }
 
-/// What the results of an instruction come from, beside its thread's registers: memory, and registers of other lanes.
-fn other_sources(i: &Instruction) -> (bool, bool) {
-    match effect(i) {
-        Some(
+/// Where values come from and go to, beside the registers of the thread.
+#[derive(Clone, Copy, Default)]
+struct DataFlow {
+    /// Results come from memory.
+    from_memory: bool,
+    /// Results depend on registers of other lanes.
+    from_lanes: bool,
+    /// Values of registers are written to memory.
+    to_memory: bool,
+}
+
+impl DataFlow {
+    /// That of an instruction. The match has no default, so that a new effect has to be placed.
+    fn of(i: &Instruction) -> DataFlow {
+        let none = DataFlow::default();
+        let Some(effect) = effect(i) else { return none };
+        match effect {
             Effect::Ld
             | Effect::MultimemLd
-            | Effect::Atom
-            | Effect::Red
-            | Effect::MultimemRed
             | Effect::Tex
             | Effect::Suld
             | Effect::LdMatrix
             | Effect::WmmaLoad
             | Effect::TensorLd
-            | Effect::TensorMma,
-        ) => (true, false),
-        Some(Effect::Shfl | Effect::Redux | Effect::Mma | Effect::MovMatrix) => (false, true),
-        Some(Effect::Wgmma) => (true, true),
-        _ => (false, false),
-    }
-}
-
-/// Whether an instruction writes values of registers to memory.
-fn writes_memory(i: &Instruction) -> bool {
-    matches!(
-        effect(i),
-        Some(
+            | Effect::TensorMma => DataFlow { from_memory: true, ..none },
             Effect::St
-                | Effect::MultimemSt
-                | Effect::Atom
-                | Effect::Red
-                | Effect::MultimemRed
-                | Effect::Sust
-                | Effect::StMatrix
-                | Effect::WmmaStore
-                | Effect::StoreAsync
-                | Effect::TensorSt
-        )
-    )
+            | Effect::MultimemSt
+            | Effect::Sust
+            | Effect::StMatrix
+            | Effect::WmmaStore
+            | Effect::StoreAsync
+            | Effect::TensorSt => DataFlow { to_memory: true, ..none },
+            Effect::Atom | Effect::Red | Effect::MultimemRed | Effect::Sured => {
+                DataFlow { from_memory: true, to_memory: true, ..none }
+            }
+            Effect::Shfl | Effect::Redux | Effect::Mma | Effect::MovMatrix => {
+                DataFlow { from_lanes: true, ..none }
+            }
+            Effect::Wgmma => DataFlow { from_memory: true, from_lanes: true, ..none },
+            Effect::Mov
+            | Effect::Cvta
+            | Effect::IsSpaceP
+            | Effect::Bra
+            | Effect::BrxIdx
+            | Effect::Ret
+            | Effect::Exit
+            | Effect::Trap
+            | Effect::Brkpt
+            | Effect::Call
+            | Effect::Mapa
+            | Effect::GetCtaRank
+            | Effect::CreatePolicy
+            | Effect::Txq
+            | Effect::TensorMapQuery
+            | Effect::Nanosleep
+            | Effect::Alloca
+            | Effect::StackSave
+            | Effect::StackRestore => none,
+            // Predicates and masks.
+            Effect::Activemask | Effect::Vote | Effect::MatchSync | Effect::Elect => none,
+            Effect::Barrier
+            | Effect::BarrierCluster
+            | Effect::BarWarpSync
+            | Effect::Fence
+            | Effect::Mbarrier
+            | Effect::CpAsyncArrive
+            | Effect::CpAsyncGroup
+            | Effect::TensorAlloc
+            | Effect::TensorCommit
+            | Effect::TensorOrder
+            | Effect::WgmmaGroup
+            | Effect::TryCancel
+            | Effect::QueryCancel
+            | Effect::GridDepControl
+            | Effect::SetMaxNReg => none,
+            // Copies from memory to memory, and what is written is no register's value.
+            Effect::CpAsync
+            | Effect::CpAsyncBulk
+            | Effect::CopyTensor
+            | Effect::TensorCp
+            | Effect::TensorShift
+            | Effect::TensorMapCopy
+            | Effect::TensorMapReplace
+            | Effect::StoreBulk => none,
+            Effect::ApplyPriority
+            | Effect::Discard
+            | Effect::Fabric
+            | Effect::PmEvent
+            | Effect::Prefetch
+            | Effect::PrefetchTensor
+            | Effect::SparseData => none,
+        }
+    }
 }
 
 impl<'l> Cpu<'_, 'l> {
@@ -137,9 +191,18 @@ impl<'l> Cpu<'_, 'l> {
         }
         let Some(observer) = &self.cta.launch.config().observer else { return Ok(()) };
         let (block, thread) = (self.cta.launch.ctaid(self.cta.index), self.thread.index as u32);
-        let ((memory, lanes), to) = (other_sources(i), writes_memory(i));
+        let DataFlow { from_memory, from_lanes, to_memory } = DataFlow::of(i);
         let event = InstructionEvent::new(
-            i.span, block, thread, executes, &reads, &writes, address, memory, lanes, to,
+            i.span,
+            block,
+            thread,
+            executes,
+            &reads,
+            &writes,
+            address,
+            from_memory,
+            from_lanes,
+            to_memory,
         );
         match observer.notify(|observer| observer.instruction(&event)) {
             ControlFlow::Continue(()) => Ok(()),

@@ -52,7 +52,7 @@ impl RequestCounts {
 /// An observer that counts memory requests.
 #[derive(Debug, Default)]
 pub struct Counters {
-    counts: BTreeMap<(Span, Space, u8), (AccessKind, RequestCounts)>,
+    counts: BTreeMap<(Span, Space, AccessKind), RequestCounts>,
     /// Addresses of the request at hand, kept for their memory.
     lanes: Vec<u64>,
 }
@@ -65,13 +65,12 @@ impl Counters {
 
     /// The counts by instruction, space, and kind of access, in the order of the source.
     pub fn counts(&self) -> impl Iterator<Item = (Span, Space, AccessKind, &RequestCounts)> {
-        self.counts.iter().map(|(&(span, space, _), (kind, counts))| (span, space, *kind, counts))
+        self.counts.iter().map(|(&(span, space, kind), counts)| (span, space, kind, counts))
     }
 
     /// Adds a request: the addresses of the lanes of a warp that take part, in ascending order, each of `bytes`.
     fn add(&mut self, span: Span, space: Space, kind: AccessKind, lanes: &[u64], bytes: u64) {
-        let (_, counts) =
-            self.counts.entry((span, space, kind as u8)).or_insert((kind, RequestCounts::default()));
+        let counts = self.counts.entry((span, space, kind)).or_default();
         counts.requests += 1;
         counts.threads += lanes.len() as u64;
         counts.bytes += bytes * lanes.len() as u64;

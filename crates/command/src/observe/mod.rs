@@ -94,6 +94,7 @@ impl Observation {
         values: &Arguments,
         session: &Session,
         options: &RunOptions,
+        cancel: &Arc<AtomicBool>,
     ) -> Result<Observed, Failure> {
         let (places, block) = (module.places(), options.block(kernel));
         let show = |text: &str| match options.format {
@@ -122,7 +123,7 @@ impl Observation {
             }
             Observation::Counters(counters) => {
                 let counters = counters.lock().unwrap_or_else(PoisonError::into_inner);
-                let profile = profile_of(module, kernel, values, options)?;
+                let profile = profile_of(module, kernel, values, options, cancel)?;
                 let attributes = session.attributes(kernel);
                 let report = counters::Report::new(
                     module,
@@ -144,11 +145,12 @@ fn profile_of(
     kernel: &Function,
     values: &Arguments,
     options: &RunOptions,
+    cancel: &Arc<AtomicBool>,
 ) -> Result<Profile, Failure> {
     let mut session = Session::new(module, values).map_err(|error| Failure::usage(error.to_string()))?;
     session.profile_again();
     // A launch that faults has a profile up to there.
-    let _ = session.launch(module, kernel, values, options, &Arc::default());
+    let _ = session.launch(module, kernel, values, options, cancel);
     Ok(session.counted())
 }
 

@@ -202,6 +202,10 @@ impl RunOptions {
                 return Err(Failure::usage(message).help("leave one of the two out"));
             }
         }
+        if self.hex && self.print.is_empty() && self.get.is_empty() {
+            let help = "name what to show: --print I, --get NAME";
+            return Err(Failure::usage("--hex shows nothing by itself").help(help));
+        }
         let observers = [
             ("--tool", !self.tool.is_empty()),
             ("--profile", self.profile.is_some()),

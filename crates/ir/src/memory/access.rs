@@ -9,7 +9,7 @@ use crate::operands::MapOperands;
 use crate::semantics::Semantics;
 
 /// What an access does to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AccessKind {
     /// Loads into registers.
     Load,

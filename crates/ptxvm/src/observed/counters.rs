@@ -133,7 +133,7 @@ impl<'a> Report<'a> {
             let percent = 100.0 * f64::from(*warps) / f64::from(*most_warps);
             let _ = writeln!(
                 text,
-                "occupancy on an {}: {blocks} blocks a multiprocessor, {warps} of {most_warps} warps ({percent:.0} %), bounded by \
+                "occupancy on {}: {blocks} blocks a multiprocessor, {warps} of {most_warps} warps ({percent:.0} %), bounded by \
                  {limit}; some {registers} registers a thread",
                 chip.name
             );
@@ -201,7 +201,7 @@ impl<'a> Report<'a> {
         let lines = self.counters.counts().map(|(span, space, kind, counts)| {
             let mut object = json_place(&self.places, span);
             let opcode = opcodes.get(&span).copied().unwrap_or_default();
-            object["space"] = json!(format!("{space:?}").to_lowercase());
+            object["space"] = json!(crate::json::space(space));
             object["operation"] = json!(operation(opcode, kind).unwrap_or("copy"));
             object["requests"] = json!(counts.requests);
             object["threads"] = json!(counts.threads);

@@ -48,12 +48,12 @@ fn instruction(place: &PlaceInSource) -> String {
 
 /// `[global 0x1000000044]`
 fn show_address((space, address): Address) -> String {
-    format!("[{} {address:#x}]", format!("{space:?}").to_lowercase())
+    format!("[{} {address:#x}]", crate::json::space(space))
 }
 
 /// An address for programs.
 fn json_address((space, address): Address) -> Value {
-    json!({ "space": format!("{space:?}").to_lowercase(), "address": address })
+    json!({ "space": crate::json::space(space), "address": address })
 }
 
 /// A place with the instruction there, for programs.
