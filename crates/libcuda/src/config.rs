@@ -19,6 +19,8 @@ pub struct Config {
     pub memory: u64,
     /// Whether they accept instruction forms that ptxas rejects and tinygrad emits (`sin.approx.f64`).
     pub lenient: bool,
+    /// Whether the host reaches device memory at its device addresses, as on machines with one page table for both.
+    pub host_access: bool,
     /// What is wrong with variables. If there is anything, the driver does not start.
     pub faults: Vec<String>,
 }
@@ -29,7 +31,7 @@ const MOST_DEVICES: u32 = 64;
 
 impl Config {
     /// The configuration of this process: `PTXVM_DEVICE` (`sm_90`), `PTXVM_DEVICE_NAME`, `PTXVM_DEVICE_COUNT`,
-    /// `PTXVM_DEVICE_MEMORY` (bytes, or with `K`, `M`, `G`), `PTXVM_LENIENT=1`, and `CUDA_VISIBLE_DEVICES`. That is a list of device
+    /// `PTXVM_DEVICE_MEMORY` (bytes, or with `K`, `M`, `G`), `PTXVM_LENIENT=1`, `PTXVM_HOST_ACCESS=1`, and `CUDA_VISIBLE_DEVICES`. That is a list of device
     /// numbers or UUIDs: the first one that does not exist ends it.
     pub fn get() -> &'static Config {
         static CONFIG: OnceLock<Config> = OnceLock::new();
@@ -52,7 +54,8 @@ impl Config {
         let memory =
             read(&variable, "PTXVM_DEVICE_MEMORY", "a number of bytes such as 2G", &mut faults, size);
         read(&variable, "PTXVM_LOG", "error, warn, info or trace", &mut faults, crate::log::Level::of);
-        let [lenient, ..] = ["PTXVM_LENIENT", "PTXVM_PROFILE", "PTXVM_TRACK_UNUSED_MEMORY"].map(|name| {
+        let switches = ["PTXVM_LENIENT", "PTXVM_HOST_ACCESS", "PTXVM_PROFILE", "PTXVM_TRACK_UNUSED_MEMORY"];
+        let [lenient, host_access, ..] = switches.map(|name| {
             read(&variable, name, "0 or 1", &mut faults, |text| match text {
                 "0" => Some(false),
                 "1" => Some(true),
@@ -65,7 +68,8 @@ impl Config {
         // A program that takes all device memory must leave memory for the host.
         let memory = memory.unwrap_or_else(|| (u64::from(chip.memory) << 30).min(host_memory() / 4 * 3));
         let name = variable("PTXVM_DEVICE_NAME").unwrap_or_else(|| chip.name.to_owned());
-        Config { chip, name, count, memory, lenient: lenient.unwrap_or(false), faults }
+        let [lenient, host_access] = [lenient, host_access].map(|switch| switch.unwrap_or(false));
+        Config { chip, name, count, memory, lenient, host_access, faults }
     }
 }
 
@@ -152,6 +156,7 @@ mod tests {
         assert_eq!(with(&[("PTXVM_DEVICE_MEMORY", "512MiB")]).memory, 512 << 20);
         assert_eq!(with(&[("PTXVM_DEVICE_COUNT", "4")]).count, 4);
         assert!(with(&[("PTXVM_LENIENT", "1")]).lenient && !with(&[]).lenient);
+        assert!(with(&[("PTXVM_HOST_ACCESS", "1")]).host_access && !with(&[]).host_access);
         assert_eq!(with(&[("CUDA_VISIBLE_DEVICES", "")]).count, 0);
         assert_eq!(with(&[("CUDA_VISIBLE_DEVICES", "0")]).count, 1);
         let visible = |list| with(&[("PTXVM_DEVICE_COUNT", "4"), ("CUDA_VISIBLE_DEVICES", list)]).count;

@@ -19,6 +19,7 @@ mod fill;
 mod function;
 mod graph;
 mod handles;
+mod host_access;
 mod host_pages;
 mod image;
 mod initialized;

@@ -75,6 +75,15 @@ impl Kind {
     fn is_of_device(self) -> bool {
         !matches!(self, Kind::Host(_) | Kind::Registered(_))
     }
+
+    /// Whether new memory of this kind has one address for host and device.
+    fn is_at_host_address(self, driver: &Driver) -> bool {
+        match self {
+            Kind::Managed | Kind::Host(_) => true,
+            Kind::Device | Kind::Pool => driver.config.host_access,
+            _ => false,
+        }
+    }
 }
 
 impl Allocations {
@@ -215,7 +224,7 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
             mapped.map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
             address
         }
-        Kind::Managed | Kind::Host(_) => {
+        kind if kind.is_at_host_address(driver) => {
             let start = driver.machine.allocate_shared_with_host(bytes, name).map_err(out_of_memory)?;
             start.as_ptr().expose_provenance() as u64
         }

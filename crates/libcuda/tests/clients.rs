@@ -211,3 +211,35 @@ fn a_lenient_driver_takes_what_ptxas_rejects() {
         assert!(same.output().unwrap().status.success());
     }
 }
+
+/// With `PTXVM_HOST_ACCESS=1` the host reads and writes device memory at its device address; without it they are apart.
+#[test]
+fn the_host_reaches_device_memory_where_it_wants_to() {
+    let has_access = std::env::var_os("PTXVM_HOST_ACCESS").is_some();
+    start();
+    let (mut address, mut word) = (0u64, 0u32);
+    ok!(cuMemAlloc_v2(&raw mut address, 64));
+    ok!(cuMemsetD32_v2(address, 7, 16));
+    ok!(cuCtxSynchronize());
+    let mut kind = 0u32;
+    ok!(cuPointerGetAttribute((&raw mut kind).cast(), 2, address));
+    assert_eq!(kind, 2, "it is device memory");
+    if !has_access {
+        assert!(address >= 1 << 48, "a host has no such address: {address:#x}");
+        let mut same = std::process::Command::new(std::env::current_exe().unwrap());
+        same.args(["--exact", "the_host_reaches_device_memory_where_it_wants_to"])
+            .env("PTXVM_HOST_ACCESS", "1");
+        let output = same.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let host = std::ptr::with_exposed_provenance_mut::<u32>(address as usize);
+    // SAFETY: the driver promises it, and nothing else uses this memory.
+    unsafe {
+        assert_eq!(*host.add(15), 7);
+        *host = 9;
+    }
+    ok!(cuMemcpyDtoH_v2((&raw mut word).cast(), address, 4));
+    assert_eq!(word, 9);
+    ok!(cuMemFree_v2(address));
+}

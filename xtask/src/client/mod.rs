@@ -10,6 +10,7 @@ mod pycuda;
 mod samples;
 mod scripts;
 mod thrust;
+mod torch;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -57,6 +58,8 @@ enum Name {
     Thrust,
     /// Its PTX and NVRTC backends: a script of ours.
     Tinygrad,
+    /// PyTorch in two releases, from the wheel of the Python package: operators of its own tables, and a script of ours.
+    Torch,
     /// A language for kernels: a script of ours.
     Triton,
 }
@@ -76,7 +79,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     if !options.no_build {
         let mut build = Command::new("cargo");
         build.current_dir(root()).args(["build", "--release", "-p", "ptxvm-libcuda", "-p", "ptxvm-command"]);
-        build.args(["-p", "ptxvm-cudart13"]);
+        build.args(["-p", "ptxvm-cudart13", "-p", "ptxvm-audit"]);
         succeed(&mut build)?;
     }
     let fresh = match options.scratch {
@@ -101,6 +104,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         Name::Pycuda => pycuda::run(&site),
         Name::Thrust => thrust::run(&site),
         Name::Tinygrad => scripts::tinygrad(&site),
+        Name::Torch => torch::run(&site),
         Name::Triton => scripts::triton(&site),
     }?;
     println!("{outcome}, {:.0} s with installing", start.elapsed().as_secs_f64());
@@ -120,6 +124,18 @@ fn succeed(command: &mut Command) -> Result<(), String> {
 }
 
 impl Site {
+    /// The same with a folder of its own, inside.
+    fn within(&self, name: &str) -> Result<Site, String> {
+        let scratch = self.scratch.join(name);
+        fs::create_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
+        Ok(Site {
+            scratch,
+            ptxvm: self.ptxvm.clone(),
+            device: self.device.clone(),
+            words: self.words.clone(),
+        })
+    }
+
     /// A command that runs a program on our driver.
     fn exec(&self, program: impl AsRef<OsStr>) -> Command {
         self.exec_on(&self.device, program)

@@ -35,7 +35,14 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
     // numba opens the runtime without a version; its toolkits have version 12.
     (&["libcudart.so.12", "libcudart.so"], &["libcudart.so.12", "libptxvm_cudart12.so"]),
     (&["libcudart.so.13"], &["libcudart.so.13", "libptxvm_cudart13.so"]),
+    (&[AUDIT], &[AUDIT]),
 ];
+
+/// What the dynamic linker asks where libraries are (`crates/audit`).
+const AUDIT: &str = "libptxvm_audit.so";
+
+/// Has PyTorch allocate and free each tensor by itself.
+const UNCACHED: &str = "PYTORCH_NO_CUDA_MEMORY_CACHING";
 
 /// Runs the program to its end.
 ///
@@ -68,6 +75,12 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
     command.args(words).env("PTXVM_REPORT", reports.join("%p.json"));
     if let Some(tools) = &options.tool {
         command.env("PTXVM_TOOL", tools);
+        // PyTorch takes memory in large blocks, inside which no tool can tell one tensor from the next. It only looks
+        // whether the variable is there.
+        match env::var_os(UNCACHED).is_some_and(|value| value == "0") {
+            true => command.env_remove(UNCACHED),
+            false => command.env(UNCACHED, "1"),
+        };
     }
     if let Some(file) = &options.suppressions {
         Suppressions::read(file).map_err(|error| Failure::usage(format!("--suppressions: {error}")))?;
@@ -227,6 +240,15 @@ fn set_environment(command: &mut Command, folder: &Path, device: Option<&str>) -
     let paths: OsString =
         env::join_paths(paths).map_err(|error| Failure::usage(format!("LD_LIBRARY_PATH: {error}")))?;
     command.env("LD_LIBRARY_PATH", paths);
+    if folder.join(AUDIT).exists() {
+        let mut audit = folder.join(AUDIT).into_os_string();
+        if let Some(before) = env::var_os("LD_AUDIT").filter(|before| !before.is_empty()) {
+            audit.push(":");
+            audit.push(before);
+        }
+        command.env("LD_AUDIT", audit).env("PTXVM_LIBRARIES", folder);
+    }
+    set_default(command, "PTXVM_TORCH", "1");
     command.env("NUMBA_CUDA_DRIVER", folder.join("libcuda.so.1"));
     command.env("TRITON_LIBCUDA_PATH", folder);
     command.env("TRITON_PTXAS_PATH", folder.join("ptxas"));
@@ -236,6 +258,13 @@ fn set_environment(command: &mut Command, folder: &Path, device: Option<&str>) -
         command.env("PTXVM_DEVICE", device);
     }
     Ok(())
+}
+
+/// Sets a variable that the environment does not set already.
+fn set_default(command: &mut Command, name: &str, value: &str) {
+    if env::var_os(name).is_none() {
+        command.env(name, value);
+    }
 }
 
 /// The path of a program, found as `execvp` does.

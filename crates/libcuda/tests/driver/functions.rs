@@ -181,6 +181,7 @@ unsafe extern "C" {
     pub fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> u32;
     pub fn cuMemsetD2D8_v2(address: u64, pitch: usize, value: u8, width: usize, height: usize) -> u32;
     pub fn cuMemsetD32Async(address: u64, value: c_uint, count: usize, stream: Handle) -> u32;
+    pub fn cuPointerGetAttribute(result: *mut c_void, attribute: c_uint, address: u64) -> u32;
     pub fn cuMemsetD32_v2(address: u64, value: c_uint, count: usize) -> u32;
     pub fn cuMemsetD8Async(address: u64, value: u8, count: usize, stream: Handle) -> u32;
     pub fn cuMemsetD8_v2(address: u64, value: u8, count: usize) -> u32;

@@ -1,0 +1,68 @@
+//! PyTorch as users have it: its wheel from PyPI beside ours, no line of a program changed.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+
+use super::{Outcome, Site, root, succeed};
+
+/// Releases, each with how many pairs of operator and dtype and how many groups must pass at least.
+const RELEASES: [(&str, usize, usize); 2] = [("2.8.0", 3500, 35), ("2.15.0", 3500, 35)];
+/// So many processes go through the table of operators.
+const PARTS: usize = 2;
+
+/// Runs PyTorch's own table of operators and our script on each release.
+///
+/// # Errors
+/// When a release cannot be installed, or a script does not come to its end.
+pub fn run(site: &Site) -> Result<Outcome, String> {
+    let wheel = wheel()?;
+    let mut outcome = Outcome::default();
+    for (release, pairs, groups) in RELEASES {
+        let site = site.within(release)?;
+        let python = site.python(&[&format!("torch=={release}"), "numpy", "expecttest", "scipy"])?;
+        let install = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
+        succeed(Command::new(&python).args(install).arg(&wheel))?;
+        let script = |name: &str, text: &str| {
+            let path = site.scratch.join(name);
+            fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+            let mut command = Command::new(python.with_file_name("ptxvm"));
+            command.args(["exec", "--quiet", "--device", &site.device, "--"]).arg(&python).arg(&path);
+            command.current_dir(&site.scratch).args(&site.words);
+            for name in ["TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"] {
+                command.env(name, site.scratch.join(name));
+            }
+            Ok::<Command, String>(command)
+        };
+        let text =
+            site.output(&mut script("groups.py", include_str!("scripts/torch_groups.py"))?, "groups")?;
+        outcome.add(Outcome::of_script(&text, groups)?);
+        let operators = include_str!("scripts/torch_opinfo.py");
+        let texts: Vec<_> = thread::scope(|scope| {
+            let part = |part: usize| {
+                let (site, script) = (&site, &script);
+                scope.spawn(move || {
+                    let mut command = script("operators.py", operators)?;
+                    command.args([part.to_string(), PARTS.to_string()]);
+                    site.output(&mut command, &format!("operators-{part}"))
+                })
+            };
+            let parts: Vec<_> = (0..PARTS).map(part).collect();
+            parts.into_iter().map(|part| part.join().expect("no panic")).collect()
+        });
+        for text in texts {
+            outcome.add(Outcome { share: 99, ..Outcome::of_script(&text?, pairs / PARTS)? });
+        }
+    }
+    outcome.share = 99;
+    Ok(outcome)
+}
+
+/// The wheel of our Python package, built now.
+fn wheel() -> Result<PathBuf, String> {
+    succeed(Command::new(root().join(".ci/python")).args(["--release", "--no-tests"]).current_dir(root()))?;
+    let wheels = root().join("target/python/wheels");
+    let files = fs::read_dir(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
+    files.flatten().map(|file| file.path()).next().ok_or_else(|| format!("no wheel in {}", wheels.display()))
+}
