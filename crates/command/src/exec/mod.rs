@@ -41,6 +41,11 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
 /// What the dynamic linker asks where libraries are (`crates/audit`).
 const AUDIT: &str = "libptxvm_audit.so";
 
+/// What stands before NVIDIA's NVRTC (`crates/nvrtc`), the name that it has inside, and the names of NVIDIA's.
+const NVRTC: &str = "libptxvm_nvrtc.so";
+const NVRTC_INSIDE: &[u8] = b"libnvrtc.so.of-this-release";
+const NVRTC_NAMES: [&str; 3] = ["libnvrtc.so.11.2", "libnvrtc.so.12", "libnvrtc.so.13"];
+
 /// Has PyTorch allocate and free each tensor by itself.
 const UNCACHED: &str = "PYTORCH_NO_CUDA_MEMORY_CACHING";
 
@@ -215,6 +220,24 @@ fn link_libraries(folder: &Path, call: &Call) -> Result<(), Failure> {
             }
             None => {}
         }
+    }
+    match places.iter().map(|place| place.join(NVRTC)).find(|library| library.is_file()) {
+        Some(library) => wrap_nvrtc(&library, &folder.join("wrappers")).map_err(failed),
+        None => Ok(()),
+    }
+}
+
+/// Makes copies of the library that stands before NVRTC, each with the name of one of NVIDIA's releases.
+fn wrap_nvrtc(library: &Path, folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir(folder)?;
+    let bytes = std::fs::read(library)?;
+    let Some(place) = memchr::memmem::find(&bytes, NVRTC_INSIDE) else { return Ok(()) };
+    for name in NVRTC_NAMES {
+        let mut copy = bytes.clone();
+        let inside = &mut copy[place..][..NVRTC_INSIDE.len()];
+        inside.fill(0);
+        inside[..name.len()].copy_from_slice(name.as_bytes());
+        std::fs::write(folder.join(name), copy)?;
     }
     Ok(())
 }

@@ -489,6 +489,13 @@ def triton_kernels():
         close(x, expected)
 
 
+@group
+def kernels_from_source():
+    function = torch.cuda.jiterator._create_jit_fn("template <typename T> T f(T x, T y) { return x * y + 3; }")
+    x = torch.arange(8.0, device="cuda")
+    assert function(x, x).tolist() == [n * n + 3.0 for n in range(8)]
+
+
 def main():
     torch.manual_seed(0)
     wanted = sys.argv[1:]
