@@ -7,25 +7,24 @@ const LAST_ATTRIBUTE: u32 = 161;
 
 /// The answers of `cuDeviceGetAttribute`.
 pub trait Attributes {
-    /// The value of an attribute (`CUdevice_attribute`), if the number is one.
-    fn attribute(&self, attribute: u32, ordinal: u32) -> Option<i32>;
+    /// The value of an attribute (`CUdevice_attribute`), if the number is one, of the device with this number in the machine.
+    fn attribute(&self, attribute: u32, device: u32) -> Option<i32>;
 }
 
 impl Attributes for Chip {
-    fn attribute(&self, attribute: u32, ordinal: u32) -> Option<i32> {
-        (1..=LAST_ATTRIBUTE).contains(&attribute).then(|| value_of(self, attribute, ordinal))
+    fn attribute(&self, attribute: u32, device: u32) -> Option<i32> {
+        (1..=LAST_ATTRIBUTE).contains(&attribute).then(|| value_of(self, attribute, device))
     }
 }
 
 /// The value of an attribute; 0 if it is not modeled. NVIDIA's runtime queries every attribute that it knows, and gives up at the first
 /// error.
-fn value_of(chip: &Chip, attribute: u32, ordinal: u32) -> i32 {
+fn value_of(chip: &Chip, attribute: u32, device: u32) -> i32 {
     let since = |capability: u32| i32::from(chip.capability >= capability);
     let kib = |kib: u32| (kib * 1024) as i32;
     let kept_for_block = if chip.capability >= 80 { 1024 } else { 0 };
     let (persisting, window) =
         if chip.capability >= 80 { ((chip.l2_cache << 20) / 16 * 10, 128 << 20) } else { (0, 0) };
-    let integrated = matches!(chip.capability, 87 | 110 | 121);
     match attribute {
         1..=3 => 1024,
         4 => 64,
@@ -41,7 +40,7 @@ fn value_of(chip: &Chip, attribute: u32, ordinal: u32) -> i32 {
         15 | 19 | 31 | 41 | 44 | 78 | 79 | 80 | 83 | 90 | 91 | 99 => 1,
         16 => chip.multiprocessors as i32,
         17 | 20 | 35 | 84 | 85 => 0,
-        18 => i32::from(integrated),
+        18 => devices::is_integrated(chip).into(),
         21..=23 => {
             if chip.capability < 60 {
                 65536
@@ -64,10 +63,8 @@ fn value_of(chip: &Chip, attribute: u32, ordinal: u32) -> i32 {
             }
         }
         29 | 43 => 2048,
-        32 => {
-            i32::from(!integrated && matches!(chip.capability, 60 | 70 | 75 | 80 | 86 | 89 | 90 | 100 | 103))
-        }
-        33 => 1 + ordinal as i32,
+        32 => devices::has_ecc(chip).into(),
+        33 => devices::bus(device) as i32,
         34 | 50 => 0,
         36 => (chip.memory_clock * 1000) as i32,
         37 => chip.memory_bus as i32,

@@ -47,6 +47,7 @@ impl Context {
     fn new(device: u32, flags: u32, api_version: u32) -> Arc<Context> {
         static CONTEXTS: AtomicU64 = AtomicU64::new(1);
         let id = CONTEXTS.fetch_add(1, Ordering::Relaxed);
+        crate::in_use::context_made(device);
         Arc::new_cyclic(|context| Context {
             device,
             id,
@@ -161,6 +162,7 @@ impl Context {
         crate::array::forget(self.id);
         crate::leak::report(Some(self.id));
         driver.allocations.free_all(driver, self.id);
+        crate::in_use::context_destroyed(self.device);
     }
 
     /// The value of a limit, by number of the `CUlimit`.

@@ -10,19 +10,10 @@ use crate::chip::Attributes;
 use crate::driver::{driver, start};
 use crate::pointers::{Out, Text};
 
-/// The UUID of a device. No real device has it.
-fn uuid(ordinal: u32) -> [u8; 16] {
-    let mut bytes = *b"ptxvm-a-gpu-of-0";
-    bytes[15] = b'0'.wrapping_add(ordinal as u8);
-    bytes
-}
-
-/// The UUID as `nvidia-smi -L` and `CUDA_VISIBLE_DEVICES` write it: `GPU-70747876-6d2d-612d-6770-752d6f662d30`.
-pub fn uuid_text(ordinal: u32) -> String {
-    let part = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let bytes = uuid(ordinal);
-    let parts = [&bytes[..4], &bytes[4..6], &bytes[6..8], &bytes[8..10], &bytes[10..]].map(part);
-    format!("GPU-{}", parts.join("-"))
+/// The UUID of a device.
+fn uuid(device: CUdevice) -> Result<CUuuid, Status> {
+    let bytes = devices::uuid(driver()?.number(device)?);
+    Ok(CUuuid { bytes: bytes.map(|byte| byte as c_char) })
 }
 
 /// Copies a text into a buffer of the program.
@@ -39,10 +30,6 @@ unsafe fn write_text(buffer: *mut c_char, length: c_int, text: &str) -> Result<(
         buffer.add(count).write(0);
     }
     Ok(())
-}
-
-fn bus_id(ordinal: u32) -> String {
-    format!("0000:{:02X}:00.0", ordinal + 1)
 }
 
 api! { API:
@@ -72,11 +59,11 @@ api! { API:
     }
     /// What tells a device from others.
     cuDeviceGetUuid 9020 "cuDeviceGetUuid" (result: Out<CUuuid>, device: CUdevice) {
-        result.write(CUuuid { bytes: uuid(driver()?.ordinal(device)?).map(|byte| byte as c_char) })
+        result.write(uuid(device)?)
     }
     /// What tells a device, or a part of one, from others.
     cuDeviceGetUuid 11040 "cuDeviceGetUuid_v2" (result: Out<CUuuid>, device: CUdevice) {
-        result.write(CUuuid { bytes: uuid(driver()?.ordinal(device)?).map(|byte| byte as c_char) })
+        result.write(uuid(device)?)
     }
     /// Bytes of memory of a device.
     cuDeviceTotalMem 3020 "cuDeviceTotalMem_v2" (bytes: Out<usize>, device: CUdevice) {
@@ -85,8 +72,8 @@ api! { API:
     }
     /// An attribute of a device.
     cuDeviceGetAttribute 2000 "cuDeviceGetAttribute" (result: Out<c_int>, attribute: c_uint, device: CUdevice) {
-        let ordinal = driver()?.ordinal(device)?;
-        let value = driver()?.config.chip.attribute(attribute, ordinal);
+        let number = driver()?.number(device)?;
+        let value = driver()?.config.chip.attribute(attribute, number);
         result.write(value.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?)
     }
     /// The compute capability of a device: the old way to ask.
@@ -98,9 +85,9 @@ api! { API:
     }
     /// Properties of a device: the old way to ask.
     cuDeviceGetProperties 2000 "cuDeviceGetProperties" (result: Out<CUdevprop>, device: CUdevice) {
-        let ordinal = driver()?.ordinal(device)?;
+        let device = driver()?.number(device)?;
         let chip = &driver()?.config.chip;
-        let attribute = |number| chip.attribute(number, ordinal).unwrap_or(0);
+        let attribute = |number| chip.attribute(number, device).unwrap_or(0);
         result.write(CUdevprop {
             maxThreadsPerBlock: attribute(1),
             maxThreadsDim: [2, 3, 4].map(attribute),
@@ -116,13 +103,13 @@ api! { API:
     }
     /// The place of a device on the bus.
     cuDeviceGetPCIBusId 4010 "cuDeviceGetPCIBusId" (buffer: *mut c_char, length: c_int, device: CUdevice) {
-        write_text(buffer, length, &bus_id(driver()?.ordinal(device)?))
+        write_text(buffer, length, &devices::bus_id(driver()?.number(device)?))
     }
     /// The device at a place on the bus.
     cuDeviceGetByPCIBusId 4010 "cuDeviceGetByPCIBusId" (result: Out<CUdevice>, id: Text) {
         let id = id.bytes()?;
-        let of = |ordinal: &u32| bus_id(*ordinal).as_bytes().eq_ignore_ascii_case(id);
-        let ordinal = (0..driver()?.config.count).find(of).ok_or(Status::CUDA_ERROR_INVALID_DEVICE)?;
+        let of = |number: &u32| devices::bus_id(*number).as_bytes().eq_ignore_ascii_case(id);
+        let ordinal = driver()?.config.numbers.iter().position(of).ok_or(Status::CUDA_ERROR_INVALID_DEVICE)?;
         result.write(ordinal as CUdevice)
     }
     /// The locally unique number of a device: of Windows only.

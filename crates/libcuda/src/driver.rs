@@ -71,6 +71,15 @@ impl Driver {
         ordinal.ok_or(Status::CUDA_ERROR_INVALID_DEVICE)
     }
 
+    /// The number that a device has in this machine.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn number(&self, device: i32) -> Result<u32, Status> {
+        let ordinal = self.ordinal(device)?;
+        self.config.numbers.get(ordinal as usize).copied().ok_or(Status::CUDA_ERROR_INVALID_DEVICE)
+    }
+
     /// The primary context of a device.
     ///
     /// # Errors

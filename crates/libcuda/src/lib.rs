@@ -22,6 +22,7 @@ mod handles;
 mod host_access;
 mod host_pages;
 mod image;
+mod in_use;
 mod initialized;
 mod jit;
 mod launch;
@@ -59,8 +60,8 @@ mod virtual_memory;
 pub use api::{Function, functions};
 pub use cudarc::driver::sys::CUresult as Status;
 
-/// The CUDA version that the driver reports: 13.5, the newest one whose functions it knows.
-pub const DRIVER_VERSION: i32 = 13050;
+/// The CUDA version that the driver reports.
+pub const DRIVER_VERSION: i32 = devices::CUDA_VERSION;
 
 /// The functions, one table per file.
 static TABLES: &[&[&[Function]]] = &[

@@ -2,8 +2,8 @@
 //! it is removed when the report is written. `ptxvm exec` reads it (crates/command/src/exec/live.rs).
 //!
 //! The file begins with pairs of numbers (a count, and nanoseconds) in memory that the process shares with it: for all calls, for
-//! errors, and for each kernel. Lines of JSON follow, one object per event that happens once. A kernel gets a line at its first launch;
-//! the pairs of kernels are in the order of these lines.
+//! errors, and for each kernel; between them, what is used of each device (`in_use.rs`). Lines of JSON follow, one object per event that
+//! happens once. A kernel gets a line at its first launch; the pairs of kernels are in the order of these lines.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ptxvm::process_report::{CALLS, ERRORS, FIRST_KERNEL, PAIRS};
+use ptxvm::process_report::{CALLS, ERRORS, FIRST_DEVICE, FIRST_KERNEL, PAIRS};
 use serde_json::Value;
 
 /// What a pair counts.
@@ -49,6 +49,8 @@ impl Live {
                 opened => break (path, opened?),
             }
         };
+        // The lock ends with the process: so others know that it runs (crates/devices). Nobody else keeps it for long.
+        let _ = file.lock();
         // Touching a page without space in the file would end the process, so the space is allocated now.
         // SAFETY: the descriptor is the file's.
         let mut error = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as libc::off_t) };
@@ -82,6 +84,11 @@ impl Live {
         let [count, nanoseconds] = &self.pairs[index];
         count.fetch_add(1, Ordering::Relaxed);
         nanoseconds.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// What is used of the device with this number in the machine: bytes of memory, and contexts.
+    pub fn uses(&self, number: u32) -> Option<&[AtomicU64; 2]> {
+        self.pairs.get(FIRST_DEVICE + number as usize)
     }
 
     /// Adds a line. If that fails, the data is still in the report, if the process writes it.

@@ -65,8 +65,6 @@ pub struct Allocations {
     live: RwLock<BTreeMap<u64, Allocation>>,
     /// Memory that graphs will have: address and size.
     promised: RwLock<BTreeMap<u64, u64>>,
-    /// Bytes of device memory in use.
-    used: AtomicU64,
     count: AtomicU64,
 }
 
@@ -92,7 +90,7 @@ impl Allocations {
         let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let allocation = Allocation { base, bytes, kind, device: context.device, context: context.id, id };
         if kind.is_of_device() {
-            self.used.fetch_add(bytes, Ordering::Relaxed);
+            crate::in_use::allocated(context.device, bytes);
         }
         self.live.write().unwrap_or_else(PoisonError::into_inner).insert(base, allocation);
         crate::initialized::allocated(base, bytes, kind);
@@ -105,7 +103,7 @@ impl Allocations {
         live.remove(&base);
         crate::initialized::freed(base);
         if allocation.kind.is_of_device() {
-            self.used.fetch_sub(allocation.bytes, Ordering::Relaxed);
+            crate::in_use::freed(allocation.device, allocation.bytes);
         }
         Some(allocation)
     }
@@ -169,11 +167,6 @@ impl Allocations {
         self.find(address).map_or(u64::MAX, |allocation| allocation.base + allocation.bytes - address)
     }
 
-    /// Bytes of device memory in use.
-    pub fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
-    }
-
     /// Frees everything that belongs to a context.
     pub fn free_all(&self, driver: &Driver, context: u64) {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
@@ -183,7 +176,7 @@ impl Allocations {
                 crate::initialized::freed(allocation.base);
                 crate::pool::released(allocation.base, allocation.bytes);
                 if allocation.kind.is_of_device() {
-                    self.used.fetch_sub(allocation.bytes, Ordering::Relaxed);
+                    crate::in_use::freed(allocation.device, allocation.bytes);
                 }
                 if !matches!(allocation.kind, Kind::Variable | Kind::Array) {
                     let _ = give_back(driver, allocation.base);
@@ -204,7 +197,7 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
     if bytes == 0 {
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
     }
-    let used = driver.allocations.used();
+    let used = crate::in_use::bytes(context.device);
     if kind.is_of_device() && used.checked_add(bytes).is_none_or(|used| used > driver.config.memory) {
         return Err(Status::CUDA_ERROR_OUT_OF_MEMORY);
     }
@@ -519,10 +512,9 @@ api! { API:
     }
     /// Bytes of device memory that are free, and all of them.
     cuMemGetInfo 3020 "cuMemGetInfo_v2" (free: Out<usize>, total: Out<usize>) {
-        Context::current()?;
-        let driver = driver()?;
-        let all = driver.config.memory;
-        free.write(all.saturating_sub(driver.allocations.used() + crate::pool::kept()) as usize)?;
+        let device = Context::current()?.device;
+        let all = driver()?.config.memory;
+        free.write(all.saturating_sub(crate::in_use::bytes(device) + crate::pool::kept(device)) as usize)?;
         total.write(all as usize)
     }
     /// Start and size of the allocation that an address lies in.

@@ -126,10 +126,13 @@ pub fn released(address: u64, bytes: u64) {
     }
 }
 
-/// Bytes of device memory that pools keep without using them.
-pub fn kept() -> u64 {
+/// Bytes of memory of a device that pools keep without using them.
+pub fn kept(device: u32) -> u64 {
     let kept = Cell::new(0);
     POOLS.for_each(|pool| {
+        if pool.device != device {
+            return;
+        }
         let memory = lock(&pool.memory);
         kept.set(kept.get() + memory.reserved.saturating_sub(memory.used));
     });

@@ -78,6 +78,11 @@ fn live(notify: impl FnOnce(&Live)) {
     }
 }
 
+/// Calls `change` with what the live report says of a device, by its number in the machine: bytes of memory in use, and contexts.
+pub fn uses(number: u32, change: impl Fn(&[AtomicU64; 2])) {
+    live(|live| live.uses(number).into_iter().for_each(change));
+}
+
 /// The path of the report, if one is wanted.
 fn path() -> Option<&'static str> {
     static PATH: OnceLock<Option<String>> = OnceLock::new();

@@ -113,11 +113,11 @@ api! { API:
     }
     /// Makes physical memory.
     cuMemCreate 10020 "cuMemCreate" (result: Out<c_ulonglong>, bytes: usize, properties: *const CUmemAllocationProp, flags: c_ulonglong) {
-        Context::current()?;
+        let device = Context::current()?.device;
         if result.is_null() || properties.is_null() || flags != 0 || !is_whole(bytes as u64) {
             return Err(INVALID);
         }
-        if driver()?.allocations.used().saturating_add(bytes as u64) > driver()?.config.memory {
+        if crate::in_use::bytes(device).saturating_add(bytes as u64) > driver()?.config.memory {
             return Err(Status::CUDA_ERROR_OUT_OF_MEMORY);
         }
         let shared = std::ptr::addr_of!((*properties).requestedHandleTypes).cast::<u32>().read();

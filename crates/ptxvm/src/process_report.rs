@@ -14,6 +14,12 @@ pub const CALLS: usize = 0;
 /// The index of the pair for errors.
 pub const ERRORS: usize = 1;
 
+/// The most devices that there can be. More would be of no use.
+pub const DEVICES: usize = 64;
+
+/// The index of the first of [`DEVICES`] pairs, by the number of the device in the machine: bytes of memory in use, and contexts.
+pub const FIRST_DEVICE: usize = 2;
+
 /// The index of the pair for the kernel that was launched first. Kernels without a pair of their own share the last
 /// one.
-pub const FIRST_KERNEL: usize = 2;
+pub const FIRST_KERNEL: usize = FIRST_DEVICE + DEVICES;

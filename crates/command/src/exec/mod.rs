@@ -36,6 +36,7 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
     (&["libcudart.so.12", "libcudart.so"], &["libcudart.so.12", "libptxvm_cudart12.so"]),
     (&["libcudart.so.13"], &["libcudart.so.13", "libptxvm_cudart13.so"]),
     (&[AUDIT], &[AUDIT]),
+    (&["libnvidia-ml.so.1", "libnvidia-ml.so"], &["libnvidia-ml.so.1", "libptxvm_nvml.so"]),
 ];
 
 /// What the dynamic linker asks where libraries are (`crates/audit`).

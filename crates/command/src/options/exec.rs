@@ -7,8 +7,8 @@ use clap::Args;
 use crate::profile::parse_file;
 
 const EXEC_HELP: &str = "\
-The program finds ptxvm's CUDA driver (libcuda.so.1), its CUDA runtime (libcudart.so.12, .13) where it was built, and its
-stand-in for ptxas, through LD_LIBRARY_PATH, NUMBA_CUDA_DRIVER, TRITON_LIBCUDA_PATH and TRITON_PTXAS_PATH. They must lie
+The program finds ptxvm's CUDA driver (libcuda.so.1), where they were built its CUDA runtime (libcudart.so.12, .13) and NVML
+(libnvidia-ml.so.1), and its stand-in for ptxas, through LD_LIBRARY_PATH, NUMBA_CUDA_DRIVER, TRITON_LIBCUDA_PATH and TRITON_PTXAS_PATH. They must lie
 beside this command, or in ../lib: `cargo build --release -p ptxvm-libcuda -p ptxvm-command` puts them there.
 
 What else the program's environment may say: PTXVM_DEVICE_NAME, PTXVM_DEVICE_COUNT, PTXVM_DEVICE_MEMORY (16G),

@@ -51,7 +51,7 @@ impl GraphMemory {
             return Ok(());
         }
         let bytes = self.bytes as u64;
-        if driver.allocations.used().saturating_add(bytes) > driver.config.memory {
+        if crate::in_use::bytes(self.context.device).saturating_add(bytes) > driver.config.memory {
             return Err(Status::CUDA_ERROR_OUT_OF_MEMORY);
         }
         let allocated = driver.machine.allocate_at(self.address, bytes, self.name.as_str());
