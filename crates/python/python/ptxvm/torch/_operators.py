@@ -6,7 +6,7 @@ import sys
 import torch
 
 from . import _asserts, _driver, _graphs, _random
-from ._memory import Unsupported, give_back, on_device, on_host
+from ._memory import Unsupported, give_back, on_device, on_host, to_read
 
 _Tensor = torch.Tensor
 _Generator = torch.Generator
@@ -81,7 +81,7 @@ class Call:
             if device != self.device:
                 self.on(device)
             if not is_written:
-                host = on_host(value)
+                host = to_read(value)
                 self.pairs.append((host, value))
                 return host
             # Memory of the host's own can be resized.
