@@ -21,6 +21,8 @@ mod input;
 mod isa;
 mod npy;
 mod numbers;
+#[cfg(target_os = "linux")]
+mod nvidia_smi;
 mod observe;
 #[cfg_attr(not(target_os = "linux"), allow(unused_imports))] // `exec` uses more of it
 mod options;
@@ -98,9 +100,14 @@ fn code_unless_panics(work: impl FnOnce() -> u8) -> u8 {
 
 fn dispatch(call: &Call) -> u8 {
     let name = call.words.first().map(PathBuf::from).unwrap_or_default();
+    let words =
+        || call.words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>();
     if name.file_stem().is_some_and(|name| name == "ptxas") {
-        let words = call.words.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
-        return ptxas::ptxas(&words.collect::<Vec<_>>());
+        return ptxas::ptxas(&words());
+    }
+    #[cfg(target_os = "linux")]
+    if name.file_stem().is_some_and(|name| name == "nvidia-smi") {
+        return nvidia_smi::nvidia_smi(&words());
     }
     let cli = match Cli::try_parse_from(&call.words) {
         Ok(cli) => cli,
@@ -138,6 +145,8 @@ fn dispatch(call: &Call) -> u8 {
             Err(failure) => Err(failure),
         },
         Command::AsPtxas { words } => return ptxas::ptxas(&words),
+        #[cfg(target_os = "linux")]
+        Command::AsNvidiaSmi { words } => return nvidia_smi::nvidia_smi(&words),
         Command::Completions(options) => pages::completions(&options),
         Command::Man(options) => pages::man(&options),
     };

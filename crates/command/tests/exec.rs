@@ -41,7 +41,7 @@ fn a_program_finds_the_libraries() {
         test "$TRITON_PTXAS_PATH" = "$TRITON_PTXAS_BLACKWELL_PATH" && "$TRITON_PTXAS_PATH" --version | grep -o "release [0-9]*"
         echo "$PTXVM_DEVICE"; exit 7"#;
     let outcome = exec(&folder, "--device sm_80", script);
-    let wanted = "/before:/last\nlibcuda.so\nlibcuda.so.1\nlibcudart.so\nlibcudart.so.12\nptxas\nreports\nfound\nrelease 12\nsm_80\n";
+    let wanted = "/before:/last\nlibcuda.so\nlibcuda.so.1\nlibcudart.so\nlibcudart.so.12\nnvidia-smi\nptxas\nreports\nfound\nrelease 12\nsm_80\n";
     assert_eq!(outcome.stdout, wanted, "{}", outcome.transcript());
     assert_eq!(outcome.code, Some(7));
     assert_eq!(outcome.stderr, "ptxvm: the program did not use the CUDA driver\n");
@@ -365,6 +365,52 @@ fn what_ptxas_refuses_is_refused_in_its_words() {
         "{}",
         outcome.stderr
     );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn nvidia_smi_shows_the_devices() {
+    let folder = installed();
+    let smi = |words: &str| {
+        let set = "PTXVM_DEVICE_COUNT=2 PTXVM_DEVICE_MEMORY=3G CUDA_VISIBLE_DEVICES=1";
+        let outcome = exec(&folder, "--quiet --device sm_80", &format!("{set} nvidia-smi {words}"));
+        (outcome.code, outcome.stdout, outcome.stderr)
+    };
+    let query =
+        "--query-gpu=index,name,memory.total,memory.used,compute_cap,pci.bus_id,temperature.gpu --format=csv";
+    let rows = |units: &str| {
+        format!(
+            "0, NVIDIA A100-SXM4-80GB, 3072{units}, 0{units}, 8.0, 00000000:01:00.0, [N/A]\n\
+             1, NVIDIA A100-SXM4-80GB, 3072{units}, 0{units}, 8.0, 00000000:02:00.0, [N/A]\n"
+        )
+    };
+    let title =
+        "index, name, memory.total [MiB], memory.used [MiB], compute_cap, pci.bus_id, temperature.gpu\n";
+    let good = |stdout: String| (Some(0), stdout, String::new());
+    assert_eq!(smi(query), good(title.to_owned() + &rows(" MiB")));
+    assert_eq!(smi(&format!("{query},noheader,nounits")), good(rows("")));
+    let second = "GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-70747876-6d2d-612d-6770-752d6f662d31)\n";
+    assert_eq!(smi("-L -i 0000:02:00.0"), good(second.to_owned()));
+    assert_eq!(smi("--query-compute-apps=pid,used_memory --format=csv,noheader"), good(String::new()));
+    let (code, table, _) = smi("");
+    assert!(
+        code == Some(0) && table.contains("Driver Version: ") && table.contains("0MiB /   3072MiB"),
+        "{table}"
+    );
+    let (code, details, _) = smi("-q");
+    assert!(code == Some(0) && details.contains("GPU 00000000:01:00.0\n    timestamp"), "{details}");
+    for (words, code, message) in [
+        ("--gpu-reset", 2, "`--gpu-reset` is no option"),
+        ("--query-gpu=speed --format=csv", 2, "`speed` is no field"),
+        ("-i 2", 6, "there is no device `2`"),
+    ] {
+        let (found, stdout, stderr) = smi(words);
+        assert!(found == Some(code) && stdout.is_empty() && stderr.contains(message), "{words}: {stderr}");
+    }
+    // Without `exec`, and under the name of the subcommand.
+    let outcome =
+        finish(ptxvm().args(["as-nvidia-smi", "--list-gpus"]).env("PTXVM_DEVICE_COUNT", "0")).unwrap();
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(6), ""));
 }
 
 #[test]

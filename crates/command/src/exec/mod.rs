@@ -105,6 +105,7 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
         command.env("PTXVM_PROFILE", "1").env_remove("PTXVM_TOOL");
     }
     set_environment(&mut command, folder.path(), options.device.as_deref())?;
+    command.env("PATH", path_with(folder.path())?);
     let mut signals = Forwarded::begin();
     let start = Instant::now();
     let mut program = command.spawn().map_err(|error| cannot_run(name, &error))?;
@@ -191,13 +192,20 @@ fn exit_code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// Creates links to our libraries in a folder, and one to this command under the name of ptxas.
+/// The tools of NVIDIA's whose names this command takes, and its subcommands for them.
+const TOOLS: &[(&str, &str)] = &[("ptxas", "as-ptxas"), ("nvidia-smi", "as-nvidia-smi")];
+
+/// Creates links to our libraries in a folder, and links to this command under the names of tools.
 fn link_libraries(folder: &Path, call: &Call) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::usage(format!("cannot make a link: {error}"));
     let command = env::current_exe().and_then(std::fs::canonicalize).map_err(failed)?;
-    match &call.again {
-        Some(words) => write_script(&folder.join("ptxas"), words).map_err(failed)?,
-        None => symlink(&command, folder.join("ptxas")).map_err(failed)?,
+    for (name, subcommand) in TOOLS {
+        let path = folder.join(name);
+        match &call.again {
+            Some(words) => write_script(&path, words, subcommand),
+            None => symlink(&command, path),
+        }
+        .map_err(failed)?;
     }
     let places = match (&call.libraries, command.parent().unwrap_or(Path::new("/"))) {
         (Some(folder), _) => vec![folder.clone()],
@@ -243,8 +251,8 @@ fn wrap_nvrtc(library: &Path, folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A script that runs this command as an assembler.
-fn write_script(path: &Path, words: &[OsString]) -> std::io::Result<()> {
+/// A script that runs a subcommand of this command.
+fn write_script(path: &Path, words: &[OsString], subcommand: &str) -> std::io::Result<()> {
     let mut script = b"#!/bin/sh\nexec".to_vec();
     for word in words {
         script.extend(b" '");
@@ -252,7 +260,7 @@ fn write_script(path: &Path, words: &[OsString]) -> std::io::Result<()> {
         script.extend(word.as_bytes().split(|&byte| byte == b'\'').collect::<Vec<_>>().join(&b"'\\''"[..]));
         script.push(b'\'');
     }
-    script.extend(b" as-ptxas \"$@\"\n");
+    script.extend(format!(" {subcommand} \"$@\"\n").into_bytes());
     std::fs::write(path, script)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
 }
@@ -289,6 +297,13 @@ fn set_default(command: &mut Command, name: &str, value: &str) {
     if env::var_os(name).is_none() {
         command.env(name, value);
     }
+}
+
+/// The folders in which the program finds others: the one with our tools before those of this process.
+fn path_with(tools: &Path) -> Result<OsString, Failure> {
+    let before = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let folders = std::iter::once(tools.to_owned()).chain(env::split_paths(&before));
+    env::join_paths(folders).map_err(|error| Failure::usage(format!("PATH: {error}")))
 }
 
 /// The path of a program, found as `execvp` does.

@@ -8,8 +8,9 @@ use crate::profile::parse_file;
 
 const EXEC_HELP: &str = "\
 The program finds ptxvm's CUDA driver (libcuda.so.1), where they were built its CUDA runtime (libcudart.so.12, .13) and NVML
-(libnvidia-ml.so.1), and its stand-in for ptxas, through LD_LIBRARY_PATH, NUMBA_CUDA_DRIVER, TRITON_LIBCUDA_PATH and TRITON_PTXAS_PATH. They must lie
-beside this command, or in ../lib: `cargo build --release -p ptxvm-libcuda -p ptxvm-command` puts them there.
+(libnvidia-ml.so.1), and its stand-ins for ptxas and nvidia-smi, through LD_LIBRARY_PATH, PATH, NUMBA_CUDA_DRIVER,
+TRITON_LIBCUDA_PATH and TRITON_PTXAS_PATH. The libraries must lie beside this command, or in ../lib:
+`cargo build --release -p ptxvm-libcuda -p ptxvm-command` puts them there.
 
 What else the program's environment may say: PTXVM_DEVICE_NAME, PTXVM_DEVICE_COUNT, PTXVM_DEVICE_MEMORY (16G),
 PTXVM_LOG=warn|info|trace (what the program asks for and does not get; calls that fail; all calls), PTXVM_TOOL=racecheck,initcheck

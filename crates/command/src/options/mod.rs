@@ -57,6 +57,14 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// Stand in for NVIDIA's nvidia-smi: show the devices that programs see under `exec`
+    #[cfg(target_os = "linux")]
+    #[command(disable_help_flag = true)]
+    AsNvidiaSmi {
+        /// nvidia-smi's options
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Print the script that completes this command's words in a shell
     Completions(CompletionOptions),
     /// Print the manual page
@@ -76,6 +84,8 @@ impl Command {
             Command::Explain(options) => options.format,
             Command::Isa(_) => Format::Human,
             Command::Sass(options) => options.format(),
+            #[cfg(target_os = "linux")]
+            Command::AsNvidiaSmi { .. } => Format::Human,
             Command::Exec(_) | Command::AsPtxas { .. } | Command::Completions(_) | Command::Man(_) => {
                 Format::Human
             }
