@@ -4,6 +4,9 @@ use crate::api::not_supported;
 
 // Functions that have a versioned symbol since CUDA 3.2 also have one without a version, which took 32-bit addresses. No address here
 // fits into these. NVIDIA's library still has the symbols, and programs look them up without calling them.
+//
+// Those of OpenGL, EGL and VDPAU are here since programs look all of them up at their start, and take a driver that lacks one for none: no
+// device here draws anything.
 
 not_supported! { API:
     cuArray3DCreate 2000 "cuArray3DCreate"
@@ -45,9 +48,33 @@ not_supported! { API:
     cuDevResourceGenerateDesc 12040 "cuDevResourceGenerateDesc"
     cuDevSmResourceSplit 13010 "cuDevSmResourceSplit"
     cuDevSmResourceSplitByCount 12040 "cuDevSmResourceSplitByCount"
+    cuEGLStreamConsumerAcquireFrame 7000 "cuEGLStreamConsumerAcquireFrame"
+    cuEGLStreamConsumerConnect 7000 "cuEGLStreamConsumerConnect"
+    cuEGLStreamConsumerConnectWithFlags 8000 "cuEGLStreamConsumerConnectWithFlags"
+    cuEGLStreamConsumerDisconnect 7000 "cuEGLStreamConsumerDisconnect"
+    cuEGLStreamConsumerReleaseFrame 7000 "cuEGLStreamConsumerReleaseFrame"
+    cuEGLStreamProducerConnect 7000 "cuEGLStreamProducerConnect"
+    cuEGLStreamProducerDisconnect 7000 "cuEGLStreamProducerDisconnect"
+    cuEGLStreamProducerPresentFrame 7000 "cuEGLStreamProducerPresentFrame"
+    cuEGLStreamProducerReturnFrame 7000 "cuEGLStreamProducerReturnFrame"
+    cuEventCreateFromEGLSync 9000 "cuEventCreateFromEGLSync"
     cuExternalMemoryGetMappedBuffer 10000 "cuExternalMemoryGetMappedBuffer"
     cuExternalMemoryGetMappedMipmappedArray 10000 "cuExternalMemoryGetMappedMipmappedArray"
     cuFabricCpyBatchAsync 13050 "cuFabricCpyBatchAsync" / 13050 "cuFabricCpyBatchAsync_ptsz"
+    cuGLCtxCreate 2000 "cuGLCtxCreate"
+    cuGLCtxCreate 3020 "cuGLCtxCreate_v2"
+    cuGLGetDevices 4010 "cuGLGetDevices"
+    cuGLGetDevices 6050 "cuGLGetDevices_v2"
+    cuGLInit 2000 "cuGLInit"
+    cuGLMapBufferObject 2000 "cuGLMapBufferObject"
+    cuGLMapBufferObject 3020 "cuGLMapBufferObject_v2" / 7000 "cuGLMapBufferObject_v2_ptds"
+    cuGLMapBufferObjectAsync 2030 "cuGLMapBufferObjectAsync"
+    cuGLMapBufferObjectAsync 3020 "cuGLMapBufferObjectAsync_v2" / 7000 "cuGLMapBufferObjectAsync_v2_ptsz"
+    cuGLRegisterBufferObject 2000 "cuGLRegisterBufferObject"
+    cuGLSetBufferObjectMapFlags 2030 "cuGLSetBufferObjectMapFlags"
+    cuGLUnmapBufferObject 2000 "cuGLUnmapBufferObject"
+    cuGLUnmapBufferObjectAsync 2030 "cuGLUnmapBufferObjectAsync"
+    cuGLUnregisterBufferObject 2000 "cuGLUnregisterBufferObject"
     cuGraphAddBatchMemOpNode 11070 "cuGraphAddBatchMemOpNode"
     cuGraphAddExternalSemaphoresSignalNode 11020 "cuGraphAddExternalSemaphoresSignalNode"
     cuGraphAddExternalSemaphoresWaitNode 11020 "cuGraphAddExternalSemaphoresWaitNode"
@@ -60,7 +87,11 @@ not_supported! { API:
     cuGraphExternalSemaphoresSignalNodeSetParams 11020 "cuGraphExternalSemaphoresSignalNodeSetParams"
     cuGraphExternalSemaphoresWaitNodeGetParams 11020 "cuGraphExternalSemaphoresWaitNodeGetParams"
     cuGraphExternalSemaphoresWaitNodeSetParams 11020 "cuGraphExternalSemaphoresWaitNodeSetParams"
+    cuGraphicsEGLRegisterImage 7000 "cuGraphicsEGLRegisterImage"
+    cuGraphicsGLRegisterBuffer 3000 "cuGraphicsGLRegisterBuffer"
+    cuGraphicsGLRegisterImage 3000 "cuGraphicsGLRegisterImage"
     cuGraphicsMapResources 3000 "cuGraphicsMapResources" / 7000 "cuGraphicsMapResources_ptsz"
+    cuGraphicsResourceGetMappedEglFrame 7000 "cuGraphicsResourceGetMappedEglFrame"
     cuGraphicsResourceGetMappedMipmappedArray 5000 "cuGraphicsResourceGetMappedMipmappedArray"
     cuGraphicsResourceGetMappedPointer 3000 "cuGraphicsResourceGetMappedPointer"
     cuGraphicsResourceGetMappedPointer 3020 "cuGraphicsResourceGetMappedPointer_v2"
@@ -69,6 +100,8 @@ not_supported! { API:
     cuGraphicsSubResourceGetMappedArray 3000 "cuGraphicsSubResourceGetMappedArray"
     cuGraphicsUnmapResources 3000 "cuGraphicsUnmapResources" / 7000 "cuGraphicsUnmapResources_ptsz"
     cuGraphicsUnregisterResource 3000 "cuGraphicsUnregisterResource"
+    cuGraphicsVDPAURegisterOutputSurface 3010 "cuGraphicsVDPAURegisterOutputSurface"
+    cuGraphicsVDPAURegisterVideoSurface 3010 "cuGraphicsVDPAURegisterVideoSurface"
     cuGraphNodeGetParams 13020 "cuGraphNodeGetParams"
     cuGreenCtxCreate 12040 "cuGreenCtxCreate"
     cuGreenCtxDestroy 12040 "cuGreenCtxDestroy"
@@ -190,5 +223,8 @@ not_supported! { API:
     cuTexRefSetAddress 2000 "cuTexRefSetAddress"
     cuTexRefSetAddress2D 2000 "cuTexRefSetAddress2D"
     cuTexRefSetAddress2D 3020 "cuTexRefSetAddress2D_v2"
+    cuVDPAUCtxCreate 3010 "cuVDPAUCtxCreate"
+    cuVDPAUCtxCreate 3020 "cuVDPAUCtxCreate_v2"
+    cuVDPAUGetDevice 3010 "cuVDPAUGetDevice"
     cuWaitExternalSemaphoresAsync 10000 "cuWaitExternalSemaphoresAsync" / 10000 "cuWaitExternalSemaphoresAsync_ptsz"
 }

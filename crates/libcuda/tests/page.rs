@@ -47,3 +47,16 @@ fn the_page_is_what_is_declared() {
         "docs/libcuda.md is not what the functions' declarations say: see the top of this test"
     );
 }
+
+#[test]
+fn the_entry_points_of_graphics_are_there_and_refuse() {
+    // The symbols of cudaGL.h, cudaEGL.h and cudaVDPAU.h of 13.5, with the old forms: Dr.Jit, among others, uses no driver without them.
+    let graphics = |function: &&Function| {
+        ["cuGL", "cuEGL", "cuVDPAU", "GraphicsGL", "GraphicsEGL", "GraphicsVDPAU", "EglFrame", "FromEGLSync"]
+            .iter()
+            .any(|part| function.symbol.contains(part))
+    };
+    let all: Vec<_> = functions().filter(graphics).collect();
+    assert_eq!((all.len(), all.iter().filter(|function| function.per_thread).count()), (35, 2));
+    assert!(all.iter().all(|function| !function.supported));
+}
