@@ -4,15 +4,15 @@ use diag::{Code, Span};
 use isa::{Effect, Opcode, Property, Space, Type, register_allowed};
 
 use crate::body::BodyChecker;
-use crate::destination::result_discarded;
-use crate::instruction::space_allows;
 use crate::literal::Const;
-use crate::matching::{
-    Complaints, Place, Verdict, complain, fit_scalar, must_be_register, special_not_allowed, special_vector,
+use crate::module::{AddressBase, Operand, Symbol, Tensor};
+use crate::near_fit::{
+    address_of_parameter, must_be_register, result_discarded, special_not_allowed, special_vector,
     vector_not_allowed,
 };
-use crate::module::{AddressBase, Operand, Symbol, Tensor};
-use crate::operand::{Base, Lowered, SymbolValue, Value};
+use crate::place::{Complaints, Place, Verdict, complain};
+use crate::scalar::fit_scalar;
+use crate::value::{Base, Lowered, SymbolValue, Value};
 use crate::vector::fit_vector;
 
 impl BodyChecker<'_, '_> {
@@ -353,13 +353,6 @@ fn space_name(space: Space) -> &'static str {
     }
 }
 
-/// A `.param` variable of a body has no address.
-pub(crate) fn address_of_parameter(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
-    let message = format!("Illegal to take address of parameter '{}'", place.text);
-    complain(complaints, Code::ParameterAddress, span, message, None);
-    Verdict::Fits(Operand::Sink)
-}
-
 /// `[endpoint, offset]`: registers of 32 and 64 bits. With `.counted::bytes`, also the offset of a counter.
 pub(crate) fn fit_fabric(lowered: &Lowered, place: &Place) -> Verdict {
     let Value::Tensor(Base::Register(endpoint, ty), 0, offsets) = &lowered.value else {
@@ -376,5 +369,13 @@ pub(crate) fn fit_fabric(lowered: &Lowered, place: &Place) -> Verdict {
             Verdict::Fits(Operand::Tensor(Box::new(Tensor { map: Operand::Reg(*endpoint), coordinates })))
         }
         _ => Verdict::Mismatch,
+    }
+}
+
+/// May an instruction on state space `space` use an address in state space `symbol`?
+fn space_allows(space: Space, symbol: Space) -> bool {
+    match space {
+        Space::Generic => matches!(symbol, Space::Global | Space::Shared | Space::Local | Space::Generic),
+        _ => space == symbol,
     }
 }

@@ -5,21 +5,28 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::slice;
 
+use smallvec::SmallVec;
 use syntax::tree::{Block, CallPrototype, Function as FunctionTree, Name, Statement, Targets};
 
 use crate::checker::Checker;
-use crate::context::Sink;
 use crate::function::Owner;
 use crate::module::{
     Body, BranchTargetsId, FuncId, Label, LabelId, Node, Param, Prototype, PrototypeId, RegId, Register,
 };
-use crate::moves::Packed;
 use crate::scope::{Entity, Scope};
 use crate::selection::Selection;
+use crate::sink::Sink;
 use crate::variable::Place;
 
 /// Components of vectors, as written after the dot.
 pub(crate) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
+
+/// A vector and the register that it is passed in.
+#[derive(Clone, Debug)]
+pub(crate) struct Packed {
+    pub(crate) whole: RegId,
+    pub(crate) elements: SmallVec<[RegId; 4]>,
+}
 
 /// The body that is being checked.
 pub(crate) struct BodyChecker<'c, 'a> {
@@ -46,14 +53,14 @@ pub(crate) struct BodyChecker<'c, 'a> {
     pub(crate) illegal_vectors: Vec<(usize, Span)>,
     /// Is the current instruction one on textures or surfaces?
     pub(crate) accesses_texels: bool,
-    /// See [`crate::vector::becomes_call`].
+    /// Does ptxas make a call of the current instruction?
     pub(crate) becomes_call: bool,
     /// Does the current instruction have tensor coordinates?
     pub(crate) names_tensor: bool,
     /// See [`crate::texture::has_plain_offset`].
     pub(crate) has_plain_offset: bool,
     /// Modifiers of the current instruction that a message has named as excluding each other.
-    pub(crate) apart: crate::opcode_rules::Apart<'a>,
+    pub(crate) apart: crate::context::Apart<'a>,
 }
 
 impl<'a> Checker<'a> {

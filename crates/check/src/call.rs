@@ -9,9 +9,9 @@ use crate::literal::Const;
 use crate::module::{
     FuncId, Instruction, Node, Operand, Param, Prototype as Signature, PrototypeId, RegId, Symbol,
 };
-use crate::operand::{Lowered, SymbolValue, Value};
 use crate::scope::Entity;
 use crate::selection::Selection;
+use crate::value::{Lowered, SymbolValue, Value};
 
 /// The callee of a call.
 struct Called {

@@ -5,7 +5,7 @@ use isa::{Action, Effect, Mod, Property, Target};
 use syntax::tree::Instruction as Tree;
 
 use crate::body::BodyChecker;
-use crate::instruction::Context;
+use crate::context::Context;
 
 /// A code and the message of ptxas.
 type Complaint = (Code, String);
@@ -37,19 +37,19 @@ impl BodyChecker<'_, '_> {
 }
 
 /// A bulk copy names its destination space first. How it completes must fit its direction.
-pub(crate) fn bulk_copy(context: &Context, to: Option<&str>) -> Option<Complaint> {
+pub(crate) fn bulk_copy(context: &Context, to: Option<Mod>) -> Option<Complaint> {
     let Context { name, form, picks } = context;
     let illegal = |modifier: &str| {
         Some((Code::IllegalModifier, format!("Illegal modifier '{modifier}' for instruction '{name}'")))
     };
     match (form.action, to?) {
-        (Action::Effect(Effect::CpAsyncBulk | Effect::CopyTensor), "global")
+        (Action::Effect(Effect::CpAsyncBulk | Effect::CopyTensor), Mod::Global)
             if picks.has(Mod::MbarrierCompleteTxBytes) =>
         {
             illegal(".mbarrier::complete_tx::bytes")
         }
         (Action::Effect(Effect::CpAsyncBulk | Effect::CopyTensor), to)
-            if to != "global" && picks.has(Mod::BulkGroup) =>
+            if to != Mod::Global && picks.has(Mod::BulkGroup) =>
         {
             illegal(".bulk_group")
         }

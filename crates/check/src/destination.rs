@@ -1,19 +1,17 @@
 //! Operands that an instruction writes.
 
-use diag::{Code, Span};
+use diag::Code;
 use isa::{Opcode, OperandKind, Second, Type, register_allowed};
 
 use crate::literal::Const;
-use crate::matching::{
-    Complaints, Place, Verdict, complain, fit_const, must_be_register, special_not_allowed, special_vector,
-    takes_vectors, vector_not_allowed,
-};
 use crate::module::{Operand, RegId};
 use crate::near_fit::{
-    address_fits, holds_integers, special_vector_fits, special_width_fits, sum_fits, symbol_fits,
-    takes_address, vector_fits,
+    address_fits, holds_integers, must_be_register, read_only, refuse_vector, result_discarded,
+    result_required, special_not_allowed, special_vector, special_vector_fits, special_width_fits, sum_fits,
+    symbol_fits, takes_address, vector_fits, vector_not_allowed,
 };
-use crate::operand::{Lowered, SymbolValue, Value};
+use crate::place::{Complaints, Place, Verdict, complain, fit_const, takes_vectors};
+use crate::value::{Lowered, SymbolValue, Value};
 
 /// Fits a destination: one match over all that can be written in its place.
 pub(crate) fn fit_destination(
@@ -80,14 +78,7 @@ pub(crate) fn fit_destination(
         {
             result_required(span, place, complaints)
         }
-        Value::Vector(elements, element)
-            if element.map_or(holds_integers(ty), |e| vector_fits(e, elements.len(), ty, place)) =>
-        {
-            vector_not_allowed(span, place, complaints)
-        }
-        Value::VectorRegister(ids, element) if vector_fits(*element, ids.len(), ty, place) => {
-            vector_not_allowed(span, place, complaints)
-        }
+        Value::Vector(..) | Value::VectorRegister(..) => refuse_vector(lowered, ty, place, complaints),
         Value::Sink if place.spec.sink => Verdict::Fits(Operand::Sink),
         Value::Sink => result_discarded(span, place, complaints),
         Value::Pair(first, second) => fit_pair(first, second, lowered, ty, place, complaints),
@@ -96,25 +87,6 @@ pub(crate) fn fit_destination(
         }
         _ => Verdict::Mismatch,
     }
-}
-
-pub(crate) fn result_discarded(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
-    let message = format!("Result discard mode is not allowed for instruction '{}'", place.context.name);
-    let help = "name a register, even if it is never read";
-    complain(complaints, Code::DiscardedResult, span, message, Some(help));
-    Verdict::Fits(Operand::Sink)
-}
-
-pub(crate) fn result_required(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
-    // ptxas expands video instructions, and names the `mov` of the expansion.
-    let is_video = matches!(place.context.form.action, isa::Action::Pure(name) if name.starts_with("video"));
-    if is_video {
-        crate::video::unselected(span, place, complaints);
-    }
-    let name = if is_video { "mov" } else { place.context.name };
-    let message = format!("Result register required for instruction '{name}'");
-    complain(complaints, Code::ResultRegister, span, message, None);
-    Verdict::Fits(Operand::Sink)
 }
 
 /// `p|q`
@@ -183,10 +155,4 @@ pub(crate) fn fit_pair(
         return must_be_register(first.span, place, complaints);
     }
     Verdict::Fits(Operand::Pair(register(first), register(second)))
-}
-
-fn read_only(span: Span, complaints: &mut Complaints) -> Verdict {
-    let message = "Read-only special register cannot be destination argument".to_owned();
-    complain(complaints, Code::ReadOnlyRegister, span, message, None);
-    Verdict::Fits(Operand::Sink)
 }

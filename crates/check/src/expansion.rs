@@ -6,9 +6,9 @@ use isa::{Action, Effect, Form, Mod, Opcode, Property, Rounding, Target, Type};
 
 use crate::Assembly;
 use crate::body::BodyChecker;
-use crate::instruction::Context;
+use crate::context::Context;
 use crate::literal::Const;
-use crate::operand::{Base, Lowered, SymbolValue, Value};
+use crate::value::{Base, Lowered, SymbolValue, Value};
 
 impl BodyChecker<'_, '_> {
     /// The first label or function address with an offset. ptxas rejects such addresses when it generates code.

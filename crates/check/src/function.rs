@@ -234,7 +234,7 @@ impl<'a> Checker<'a> {
             refuse(self, name.span, Code::IllegalParameter, message);
         }
         if space == Space::Reg && lanes > 1 {
-            ty = crate::moves::whole_type(ty, usize::from(lanes));
+            ty = whole_type(ty, usize::from(lanes));
         }
         if has_body && space == Space::Reg && !node.dimensions.is_empty() {
             let message = format!("Variable '{}' cannot be allocated into a register", name.text);
@@ -323,4 +323,9 @@ pub(crate) fn differences(old: &[Param], new: &[Param]) -> Vec<&'static str> {
         ("parameter state space", differs(|a, b| a.in_register != b.in_register)),
     ];
     all.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| what).collect()
+}
+
+/// The type of a register that holds this number of elements.
+pub(crate) fn whole_type(element: Type, lanes: usize) -> Type {
+    Type::of_bits(element.bits() * lanes as u32)
 }

@@ -7,7 +7,7 @@ use syntax::tree::Index;
 use crate::body::BodyChecker;
 use crate::literal::{fold_integer, is_constant};
 use crate::module::{Operand, RegId};
-use crate::operand::{SymbolValue, Value};
+use crate::value::{SymbolValue, Value};
 
 impl<'a> BodyChecker<'_, 'a> {
     pub(crate) fn lower_index(&mut self, node: &Index<'a>) -> Value {

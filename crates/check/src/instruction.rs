@@ -5,35 +5,23 @@ use std::rc::Rc;
 use diag::{Code, Diagnostic, Span};
 use isa::{
     Effect, Elements, Form, Mod, Opcode, OperandKind, OperandType, Picks, Presence, Property, SelectError,
-    Space, Token, Type,
+    Token, Type,
 };
 use smallvec::SmallVec;
 use syntax::tree::{Guard, Instruction as Tree, Operand as OperandTree};
 
 use crate::body::BodyChecker;
-use crate::matching::{Complaints, Verdict};
+use crate::context::Context;
 use crate::module::{Instruction, Node, Operand, RegId};
-use crate::operand::{Lowered, Value};
 use crate::order::Stage;
-use crate::selection::{Selection, head};
+use crate::place::{Complaints, Verdict};
+use crate::selection::Selection;
+use crate::value::{Lowered, Value};
 
 /// Operands that fit their places, and the errors in them.
 struct Fitted {
     operands: Vec<Operand>,
     complaints: Complaints,
-}
-
-/// The instruction that a message is about.
-pub(crate) struct Context<'s> {
-    pub(crate) name: &'s str,
-    pub(crate) form: &'static Form,
-    pub(crate) picks: &'s Picks,
-}
-
-impl Context<'_> {
-    pub(crate) fn has(&self, property: Property) -> bool {
-        self.form.has(property, self.picks)
-    }
 }
 
 impl<'a> BodyChecker<'_, 'a> {
@@ -63,8 +51,8 @@ impl<'a> BodyChecker<'_, 'a> {
         self.report_vector_sizes();
         self.report_unlike_elements(&operands, &selection.name);
         let negation = self.negation(&operands, form, &selection.picks);
-        if let Some(message) = crate::required::saturates_twice(node) {
-            self.sink().error_at(Stage::Count, Code::IllegalModifier, head(node), message);
+        if let Some(message) = crate::required::saturates_twice(node, form.opcode) {
+            self.sink().error_at(Stage::Count, Code::IllegalModifier, node.head(), message);
             return;
         }
         for error in &selection.errors {
@@ -93,6 +81,7 @@ impl<'a> BodyChecker<'_, 'a> {
         if !selection.errors.is_empty()
             && !self.fits(&operands, form, &selection)
             && let Some(other) = self
+                .module
                 .candidates(node, operands.len())
                 .find(|other| other.form.is_some_and(|form| self.fits(&operands, form, other)))
         {
@@ -154,11 +143,11 @@ impl<'a> BodyChecker<'_, 'a> {
             let diagnostic = Diagnostic::error(finding.code, finding.span, finding.message);
             self.sink().report(finding.stage, finding.place, diagnostic);
         }
-        if let Some(message) = crate::required::missing(node, &selection.name) {
+        if let Some(message) = crate::required::missing(node, form.opcode, &selection.name) {
             self.modifiers(node, &selection, Stage::Dimension..Stage::Other);
             let (stage, place) =
                 if form.opcode == Opcode::Dp2a { (Stage::FormGate, 3) } else { (Stage::Other, 0) };
-            self.sink().report(stage, place, Diagnostic::error(Code::MissingModifier, head(node), message));
+            self.sink().report(stage, place, Diagnostic::error(Code::MissingModifier, node.head(), message));
             return;
         }
         self.modifiers(node, &selection, Stage::Dimension..);
@@ -168,7 +157,7 @@ impl<'a> BodyChecker<'_, 'a> {
         self.sink().enter_at(stage, place as u16);
         crate::ranges::check(self.sink(), &context, target, &checked, &operands, is_right);
         for (stage, complaint) in complaints {
-            let place = if stage == Stage::OpcodeRules { crate::opcode_rules::WAY } else { 0 };
+            let place = if stage == Stage::OpcodeRules { crate::order::WAY } else { 0 };
             self.sink().report(stage, place.into(), complaint);
         }
         if let Some(span) = negation {
@@ -222,7 +211,7 @@ impl<'a> BodyChecker<'_, 'a> {
             8 if !takes_vectors_of_eight(form, picks) => 4,
             longest => longest,
         };
-        self.accesses_texels = crate::texture::is_texel_access(form);
+        self.accesses_texels = form.accesses_texels();
         self.names_tensor = picks.has(isa::Mod::Tensor);
     }
 
@@ -386,7 +375,7 @@ impl<'a> BodyChecker<'_, 'a> {
         while let Some(other) = isa::overload(id, &modifiers, operands.len()) {
             id = other.id;
             let form = other.form();
-            let findings = self.findings(Some(form), &other.picks, &[], &modifiers);
+            let findings = self.module.findings(Some(form), &other.picks, &[], &modifiers);
             let selection = Selection {
                 form: Some(form),
                 picks: other.picks,
@@ -505,12 +494,4 @@ fn takes(form: &Form, picks: &Picks, operands: usize) -> bool {
     let all = form.operands_with(picks).count();
     let optional = form.operands_with(picks).filter(|spec| spec.presence == Presence::Optional).count();
     (all - optional..=all).contains(&operands)
-}
-
-/// May an instruction on state space `space` use an address in state space `symbol`?
-pub(crate) fn space_allows(space: Space, symbol: Space) -> bool {
-    match space {
-        Space::Generic => matches!(symbol, Space::Global | Space::Shared | Space::Local | Space::Generic),
-        _ => space == symbol,
-    }
 }

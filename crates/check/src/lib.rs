@@ -10,13 +10,14 @@
 //! `moves.rs`.
 //!
 //! [`check`] takes the diagnostics of the parser and returns one list in ptxas's order. Each diagnostic gets its sort
-//! key (`order.rs`) where it is made; `context.rs` collects and sorts them. Errors that ptxas finds only when it
+//! key (`order.rs`) where it is made; `sink.rs` collects and sorts them. Errors that ptxas finds only when it
 //! generates code (`assembly.rs`) come last, and only for modules without other errors; [`Options::assembly`] selects
 //! which of them apply. The library and the driver check with [`Assembly::Relocatable`], which accepts undefined
 //! names; `machine` rejects the launch of a kernel that needs one (`undefined.rs`).
 #![forbid(unsafe_code)]
 
 mod address;
+mod alias;
 mod assembly;
 mod body;
 mod call;
@@ -36,6 +37,7 @@ mod link;
 mod literal;
 mod matching;
 mod messages;
+mod modifiers;
 pub mod module;
 mod moves;
 mod near_fit;
@@ -43,16 +45,23 @@ mod opcode_rules;
 mod opcodes;
 mod operand;
 mod order;
+mod place;
 mod pragma;
+mod product;
 mod ranges;
 mod required;
+mod scalar;
 mod scope;
 mod selection;
+mod sink;
+mod source;
 mod special;
 mod texture;
+mod value;
 mod variable;
 mod vector;
 mod video;
+mod words;
 
 use diag::{Diagnostic, SourceFile};
 use isa::Target;

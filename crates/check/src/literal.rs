@@ -5,7 +5,7 @@ use isa::{LiteralForm, Type};
 use syntax::Value as Number;
 use syntax::tree::{Binary, BinaryOp, Operand as Tree, Ternary, Unary, UnaryOp};
 
-use crate::context::Sink;
+use crate::sink::Sink;
 
 /// Greatest nesting depth of expressions; the parser has the same limit.
 const MAX_DEPTH: u32 = 256;

@@ -46,7 +46,7 @@ fn by_table(
         SelectError::Repeated { index } | SelectError::Illegal { index, .. } => modifiers.get(index).copied(),
         _ => None,
     };
-    let shape = || modifiers.iter().copied().find(|m| crate::required::is_shape(m));
+    let shape = || modifiers.iter().copied().find(|m| crate::words::is_shape(m));
     let half = |word: &str, back: bool| {
         word.split_once("::").map(|(front, rest)| if back { rest } else { front }.to_owned())
     };
@@ -56,7 +56,7 @@ fn by_table(
                 Placeholder::Op => Some(name.to_owned()),
                 Placeholder::Modifiers => Some(modifiers.iter().map(|word| format!(".{word}")).collect()),
                 Placeholder::Product => {
-                    crate::vector::group_name(form, picks).or_else(|| Some(name.to_owned()))
+                    crate::product::group_name(form, picks).or_else(|| Some(name.to_owned()))
                 }
                 Placeholder::Shape => shape().map(|shape| format!(".{shape}")),
                 Placeholder::Slot => match error {
@@ -64,7 +64,7 @@ fn by_table(
                     _ => None,
                 },
                 Placeholder::ThirdLayout => {
-                    let layouts = modifiers.iter().filter(|m| crate::required::is_layout(m));
+                    let layouts = modifiers.iter().filter(|m| crate::words::is_layout(m));
                     layouts.skip(2).map(|word| (*word).to_owned()).next()
                 }
                 Placeholder::Type0 => Some(picks.ty(0).to_string()),
@@ -76,7 +76,7 @@ fn by_table(
                 Placeholder::Word => wrong.map(str::to_owned),
                 Placeholder::WordBack => half(wrong?, true),
                 Placeholder::WordFront => half(wrong?, false),
-                Placeholder::WrongShape => crate::vector::wrong_shape(wrong.or_else(shape)?, form, picks),
+                Placeholder::WrongShape => crate::product::wrong_shape(wrong.or_else(shape)?, form, picks),
             };
             match message.texts {
                 None => Some(None),
@@ -95,17 +95,6 @@ fn known_type(form: &Form, picks: &Picks, modifiers: &[&str]) -> Option<String> 
 }
 
 const FIRST_WITH_TENSOR_MEMORY: Version = Version::new(8, 6);
-
-/// Is it an atomic operation?
-pub(crate) fn is_operation(word: &str) -> bool {
-    matches!(word, "add" | "and" | "cas" | "dec" | "exch" | "inc" | "max" | "min" | "or" | "xor")
-}
-
-/// Is it an attribute of textures, samplers or surfaces?
-pub(crate) fn is_query(modifier: Mod) -> bool {
-    let slots = ["txq", "suq"].into_iter().flat_map(isa::forms).flat_map(|form| form.slots);
-    slots.filter(|slot| slot.name == "query").any(|slot| slot.choice(Token::Mod(modifier)).is_some())
-}
 
 /// Modifiers of tcgen05 instructions. On targets without tensor memory, ptxas has a message of its own for them on
 /// other instructions.

@@ -6,21 +6,10 @@ use isa::{OperandKind, Picks, SpecialRegister, Type};
 use smallvec::SmallVec;
 use syntax::tree::Parameter;
 
-use crate::body::{BodyChecker, COMPONENTS};
+use crate::body::{BodyChecker, COMPONENTS, Packed};
+use crate::function::whole_type;
 use crate::module::{Instruction, Node, Operand, RegId, Register};
 use crate::scope::Entity;
-
-/// A vector and the register that it is passed in.
-#[derive(Clone, Debug)]
-pub(crate) struct Packed {
-    pub(crate) whole: RegId,
-    pub(crate) elements: SmallVec<[RegId; 4]>,
-}
-
-/// The type of a register that holds this number of elements.
-pub(crate) fn whole_type(element: Type, lanes: usize) -> Type {
-    Type::of_bits(element.bits() * lanes as u32)
-}
 
 fn vector(elements: &[RegId]) -> Operand {
     Operand::Vector(elements.iter().map(|&id| Operand::Reg(id)).collect())

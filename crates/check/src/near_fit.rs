@@ -1,10 +1,12 @@
 //! Near fits: operands that fit their place except that they are of the wrong kind. ptxas then names what is wrong,
 //! instead of reporting mismatched types.
 
-use isa::{Type, register_allowed};
+use diag::{Code, Span};
+use isa::{Effect, Property, Type, register_allowed};
 
-use crate::matching::{Place, takes_vectors};
-use crate::operand::{Base, SymbolValue};
+use crate::module::Operand;
+use crate::place::{Complaints, Place, Verdict, complain, takes_vectors};
+use crate::value::{Base, Lowered, SymbolValue, Value};
 
 /// Is a special register as wide as the instruction type?
 pub(crate) fn special_width_fits(register: isa::SpecialRegister, place: &Place) -> bool {
@@ -14,6 +16,22 @@ pub(crate) fn special_width_fits(register: isa::SpecialRegister, place: &Place) 
         Some(ty) if place.spec.wider => register.ty().bits() >= ty.bits(),
         Some(ty) => register.readable_as(Type::of_bits(ty.bits())),
     }
+}
+
+/// Refuses a vector, if it would fit here but for being one.
+pub(crate) fn refuse_vector(
+    lowered: &Lowered,
+    ty: Type,
+    place: &Place,
+    complaints: &mut Complaints,
+) -> Verdict {
+    let fits = match &lowered.value {
+        Value::Vector(_, None) => holds_integers(ty),
+        Value::Vector(elements, Some(element)) => vector_fits(*element, elements.len(), ty, place),
+        Value::VectorRegister(ids, element) => vector_fits(*element, ids.len(), ty, place),
+        _ => false,
+    };
+    if fits { vector_not_allowed(lowered.span, place, complaints) } else { Verdict::Mismatch }
 }
 
 /// Would a vector fit here if vectors were allowed? In a place of bits it must fill the type; elsewhere its elements
@@ -89,4 +107,79 @@ pub(crate) fn holds_integers(ty: Type) -> bool {
 /// Types that the address of a variable can have. Packed integers are none.
 pub(crate) fn takes_address(ty: Type) -> bool {
     !ty.is_float() && ty != Type::Pred && (16..=64).contains(&ty.bits()) && ty.element() == ty
+}
+
+pub(crate) fn must_be_register(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    // Those of a tensor do not count here.
+    let counts = place.context.has(Property::CountedCoordinates) && place.context.form.accesses_texels();
+    let coordinates = usize::from(counts && place.index > 1);
+    let index = place.index + coordinates;
+    let message = format!("Argument {index} of instruction '{}': must be register", place.context.name);
+    let help = "move the address into a register first";
+    complain(complaints, Code::RegisterExpected, span, message, Some(help));
+    Verdict::Fits(Operand::Sink)
+}
+
+pub(crate) fn special_not_allowed(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let message = format!("Special register argument not allowed for instruction '{}'", place.context.name);
+    let help = "move the special register into a register first";
+    complain(complaints, Code::SpecialRegister, span, message, Some(help));
+    Verdict::Fits(Operand::Sink)
+}
+
+pub(crate) fn vector_not_allowed(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let name = place.context.name;
+    if takes_vectors(place) {
+        let message = format!("Argument vector size mismatch for instruction '{name}'");
+        let help = "say `.v2` or `.v4`, or use one register";
+        complain(complaints, Code::VectorSize, span, message, Some(help));
+    } else if matches!(place.context.form.action, isa::Action::Effect(Effect::Atom | Effect::Red))
+        && !place.context.picks.has(isa::Mod::Async)
+    {
+        // Other forms of these instructions take vectors.
+        let message = format!("Vector is not expected for argument {} of instruction '{name}'", place.index);
+        complain(complaints, Code::VectorSize, span, message, None);
+    } else {
+        let message = format!("Vector operand is not allowed for instruction '{name}'");
+        complain(complaints, Code::VectorOperand, span, message, None);
+    }
+    Verdict::Fits(Operand::Sink)
+}
+
+/// `%tid` where a scalar is required.
+pub(crate) fn special_vector(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    special_not_allowed(span, place, complaints);
+    vector_not_allowed(span, place, complaints)
+}
+
+pub(crate) fn result_discarded(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let message = format!("Result discard mode is not allowed for instruction '{}'", place.context.name);
+    let help = "name a register, even if it is never read";
+    complain(complaints, Code::DiscardedResult, span, message, Some(help));
+    Verdict::Fits(Operand::Sink)
+}
+
+pub(crate) fn result_required(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    // ptxas expands video instructions, and names the `mov` of the expansion.
+    let is_video = matches!(place.context.form.action, isa::Action::Pure(name) if name.starts_with("video"));
+    if is_video {
+        crate::video::unselected(span, place, complaints);
+    }
+    let name = if is_video { "mov" } else { place.context.name };
+    let message = format!("Result register required for instruction '{name}'");
+    complain(complaints, Code::ResultRegister, span, message, None);
+    Verdict::Fits(Operand::Sink)
+}
+
+pub(crate) fn read_only(span: Span, complaints: &mut Complaints) -> Verdict {
+    let message = "Read-only special register cannot be destination argument".to_owned();
+    complain(complaints, Code::ReadOnlyRegister, span, message, None);
+    Verdict::Fits(Operand::Sink)
+}
+
+/// A `.param` variable of a body has no address.
+pub(crate) fn address_of_parameter(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let message = format!("Illegal to take address of parameter '{}'", place.text);
+    complain(complaints, Code::ParameterAddress, span, message, None);
+    Verdict::Fits(Operand::Sink)
 }

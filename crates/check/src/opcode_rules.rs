@@ -7,9 +7,9 @@ use isa::{Access, Mod, Opcode, Property, Type};
 use smallvec::SmallVec;
 use syntax::tree::Instruction as Tree;
 
-use crate::instruction::Context;
-use crate::operand::{Lowered, Value};
-use crate::order::Stage;
+use crate::context::{Apart, Context};
+use crate::order::{SPACE, Stage, WAY};
+use crate::value::{Lowered, Value};
 
 /// What is wrong, and which modifiers the messages name as ones that exclude each other.
 #[derive(Default)]
@@ -31,9 +31,6 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Modifiers that exclude each other: no other message rejects them.
-pub(crate) type Apart<'a> = SmallVec<[&'a str; 4]>;
-
 /// An error, and its place in its stage.
 pub(crate) struct Finding {
     pub(crate) stage: Stage,
@@ -43,12 +40,6 @@ pub(crate) struct Finding {
     pub(crate) message: String,
 }
 
-/// The places in [`Stage::OpcodeRules`], in this order: a missing number of dimensions or level, a wrong pair of
-/// state spaces or combination of modifiers, constants that are out of range, missing state spaces.
-pub(crate) const DIMENSION: u16 = 0;
-pub(crate) const WAY: u16 = 1;
-pub(crate) const RANGE: u16 = 2;
-pub(crate) const SPACE: u16 = 3;
 /// Errors that are reported at [`Stage::Other`], with other missing modifiers.
 const LATE: u16 = 4;
 
@@ -62,7 +53,7 @@ pub(crate) fn check<'a>(
     operands: &[Lowered],
 ) -> (Vec<Finding>, Apart<'a>) {
     let words = Words(node.modifiers.iter().map(|m| m.text).collect());
-    let span = crate::selection::head(node);
+    let span = node.head();
     let mut found = Found::default();
     match context.form.opcode {
         Opcode::Cp => copy(&words, context, &mut found),
@@ -100,7 +91,7 @@ pub(crate) fn check<'a>(
         })
         .collect();
     let (stage, place) = crate::order::SHAPE;
-    if context.has(Property::ShapeFirst) && !words.0.iter().any(|word| crate::required::is_shape(word)) {
+    if context.has(Property::ShapeFirst) && !words.0.iter().any(|word| crate::words::is_shape(word)) {
         let message = format!("Shape modifier required for instruction '{}'", context.name);
         found.push(Finding { stage, place: place - 2, code: Code::MissingModifier, span, message });
     }
@@ -131,9 +122,9 @@ impl<'a> Words<'a> {
         self.0.iter().copied().rfind(|word| among.contains(word))
     }
 
-    fn spaces(&self) -> SmallVec<[&'a str; 4]> {
-        let is_space = |word: &&str| Mod::from_name(word).is_some_and(|m| m.space().is_some());
-        self.0.iter().copied().filter(is_space).collect()
+    fn spaces(&self) -> SmallVec<[Mod; 4]> {
+        let mods = self.0.iter().filter_map(|word| Mod::from_name(word));
+        mods.filter(|modifier| modifier.space().is_some()).collect()
     }
 }
 
@@ -155,11 +146,11 @@ fn copy<'a>(words: &Words<'a>, context: &Context, found: &mut Found<'a>) {
         found.push((WAY, Code::MissingModifier, message));
     }
     let spaces = words.spaces();
-    if let [to @ "shared::cta", from @ "global"] = spaces[..] {
+    if spaces[..] == [Mod::SharedCta, Mod::Global] {
         let illegal = if name == "cp.async.bulk" { "cp_mask" } else { "multicast::cluster" };
         if words.has(illegal) {
             let message =
-                format!("Illegal modifier '.{illegal}' for instruction '{name}' with '.{to}.{from}'");
+                format!("Illegal modifier '.{illegal}' for instruction '{name}' with '.shared::cta.global'");
             found.push((WAY, Code::IllegalModifier, message));
         }
     }
@@ -175,7 +166,7 @@ fn mbarrier<'a>(words: &Words<'a>, context: &Context, operands: &[Lowered], foun
     let is_sink =
         matches!(operands.first().map(|lowered| &lowered.value), Some(Value::Sink | Value::Reported));
     // An arrival at another CTA of the cluster returns no state.
-    if writes && arrives && words.spaces().first() == Some(&"shared::cluster") && !is_sink {
+    if writes && arrives && words.spaces().first() == Some(&Mod::SharedCluster) && !is_sink {
         let message = format!(
             "Sink '_' is expected as a destination operand for instruction '{}' with '.shared::cluster'",
             context.name
@@ -236,11 +227,12 @@ fn proxy<'a>(words: &Words<'a>, context: &Context, found: &mut Found<'a>) {
 
 /// Does a fence between these proxies reject a state space? Fences of the async proxy take some, and fences of the
 /// fabric proxy ignore some.
-fn refuses_space(words: &Words, space: &str) -> bool {
+fn refuses_space(words: &Words, space: Mod) -> bool {
     if words.has("async") || words.has("tensormap::generic") || words.has("async::generic") {
         return false;
     }
-    !(words.are_of_fabric() && matches!(space, "global" | "shared" | "shared::cta" | "shared::cluster"))
+    !(words.are_of_fabric()
+        && matches!(space, Mod::Global | Mod::Shared | Mod::SharedCta | Mod::SharedCluster))
 }
 
 /// Does [`proxy`] report that the fence rejects this state space? Then it must not be reported again.
@@ -248,8 +240,8 @@ pub(crate) fn refuses_space_of_proxy(form: &isa::Form, modifiers: &[&str], space
     let words = Words(modifiers.iter().copied().collect());
     form.opcode == Opcode::Fence
         && words.has("proxy")
-        && *words.spaces() == [space.name()]
-        && refuses_space(&words, space.name())
+        && *words.spaces() == [space]
+        && refuses_space(&words, space)
 }
 
 /// The restrictions of fences require one order and one scope each.
@@ -302,7 +294,7 @@ fn matrix_types(words: &Words, context: &Context) -> Option<String> {
     let types = context.picks.types();
     // In conversions, the format is the type.
     let converts = context.form.opcode == Opcode::Ldmatrix;
-    let formats = converts && words.0.iter().any(|word| crate::required::is_format(word));
+    let formats = converts && words.0.iter().any(|word| crate::words::is_format(word));
     let is_one = types.len() + usize::from(formats) == 1;
     let (takes_type, takes_formats) = (shape != "m8n16", matches!(shape, "m8n16" | "m16n16"));
     let wanted = if shape == "m8n8" { Type::B16 } else { Type::B8 };

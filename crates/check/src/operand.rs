@@ -2,97 +2,16 @@
 //! "Instruction Operands").
 
 use diag::{Code, Span};
-use isa::{Opaque, Selector, Space, SpecialRegister, Type};
+use isa::{Selector, Space, SpecialRegister, Type};
 use smallvec::SmallVec;
 use syntax::tree::{BinaryOp, Element, Name, Operand as Tree, OperandList, UnaryOp};
 
 use crate::body::{BodyChecker, COMPONENTS};
 use crate::literal::{Const, fold, fold_integer, is_constant};
-use crate::module::{BranchTargetsId, FuncId, LabelId, Param, RegId, Register, Symbol, Variable};
+use crate::module::{Param, RegId, Register, Symbol, Variable};
 use crate::order::Stage;
 use crate::scope::Entity;
-use crate::vector::{unlike_elements, unlike_message};
-
-/// An operand and its span.
-#[derive(Clone, Debug)]
-pub(crate) struct Lowered {
-    pub(crate) value: Value,
-    pub(crate) span: Span,
-    /// `-r`; the value is that of `r`.
-    pub(crate) negated: bool,
-}
-
-/// The meaning of an operand.
-#[derive(Clone, Debug)]
-pub(crate) enum Value {
-    Register(RegId, Type),
-    /// A vector register as a whole.
-    VectorRegister(SmallVec<[RegId; 4]>, Type),
-    /// `!p`
-    NotRegister(RegId),
-    /// `reg+imm`
-    RegisterPlus(RegId, Type, i64),
-    /// `r.h0` and the like, which only the video instructions take. `None` for an invalid selector.
-    Part(RegId, Type, Option<Selector>),
-    Const(Const),
-    Special(SpecialRegister),
-    /// `%tid` without a component: all its components.
-    SpecialVector([SpecialRegister; 4]),
-    Symbol(SymbolValue),
-    /// `array[3]`, in brackets or not: the element's address.
-    Indexed(SymbolValue),
-    Function(FuncId, i64),
-    Label(LabelId, i64),
-    BranchTargets(BranchTargetsId),
-    Prototype,
-    CallTargets,
-    Address(Base, i64),
-    /// `[map, {x, y}]`: a tensor map, texture or surface, and coordinates.
-    Tensor(Base, i64, SmallVec<[Box<Lowered>; 2]>),
-    /// `{a, b}`: the elements, and the type of those that are registers.
-    Vector(SmallVec<[Box<Lowered>; 4]>, Option<Type>),
-    Pair(Box<Lowered>, Box<Lowered>),
-    /// `(a, b)`
-    List,
-    /// `_`
-    Sink,
-    /// `nope+4`, where `nope` is undeclared.
-    UnknownSum,
-    /// An undeclared name, or a name that cannot be an operand.
-    Unknown,
-    /// Already reported; it fits every place.
-    Reported,
-}
-
-/// A variable or parameter used as an address.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SymbolValue {
-    pub(crate) symbol: Symbol,
-    pub(crate) offset: i64,
-    pub(crate) space: Space,
-    pub(crate) array: bool,
-    /// The declared type.
-    pub(crate) ty: Type,
-    /// The kind of handle, if it is one.
-    pub(crate) opaque: Option<Opaque>,
-    /// A constant was added to it, even if that was 0.
-    pub(crate) sum: bool,
-    /// The register with the address of an element, if the index is in a register.
-    pub(crate) element: Option<RegId>,
-}
-
-/// The base of an address in brackets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Base {
-    Register(RegId, Type),
-    Symbol(SymbolValue),
-    Absolute(u64),
-    /// A function or label.
-    Code,
-    Unknown,
-    /// Its error was reported.
-    Reported,
-}
+use crate::value::{Base, Lowered, SymbolValue, Value, unlike_elements, unlike_message};
 
 impl<'a> BodyChecker<'_, 'a> {
     /// Resolves an operand. Reports errors that do not depend on the instruction.

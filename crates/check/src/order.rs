@@ -120,6 +120,13 @@ pub(crate) enum Stage {
     Range,
 }
 
+/// The places in [`Stage::OpcodeRules`], in this order: a missing number of dimensions or level, a wrong pair of
+/// state spaces or combination of modifiers, constants that are out of range, missing state spaces.
+pub(crate) const DIMENSION: u16 = 0;
+pub(crate) const WAY: u16 = 1;
+pub(crate) const RANGE: u16 = 2;
+pub(crate) const SPACE: u16 = 3;
+
 impl Stage {
     /// Does ptxas stop checking the instruction after an error of this stage?
     pub(crate) fn is_final(self) -> bool {
@@ -185,10 +192,10 @@ impl Stage {
             isa::Stage::Form => (Stage::FormGate, 2),
             isa::Stage::AfterForm => (Stage::FormGate, 3),
             isa::Stage::Modifier => (Stage::ModifierGate, 0),
-            isa::Stage::Dimension => rules(crate::opcode_rules::DIMENSION),
-            isa::Stage::Combined => rules(crate::opcode_rules::WAY),
-            isa::Stage::Range => rules(crate::opcode_rules::RANGE),
-            isa::Stage::Space => rules(crate::opcode_rules::SPACE),
+            isa::Stage::Dimension => rules(DIMENSION),
+            isa::Stage::Combined => rules(WAY),
+            isa::Stage::Range => rules(RANGE),
+            isa::Stage::Space => rules(SPACE),
             isa::Stage::SumRounding => (Stage::RoundingFirst, 0),
             isa::Stage::BeforeShape => (Stage::Modifier, SHAPES - 1),
             isa::Stage::Shape => SHAPE,
@@ -237,7 +244,7 @@ pub(crate) fn refusal(name: &str) -> (Stage, usize) {
     if let Some(place) = place(LAST) {
         return (Stage::ModifierLast, place);
     }
-    if crate::required::is_shape(name) {
+    if crate::words::is_shape(name) {
         return (Stage::Modifier, SHAPES);
     }
     // The rest are words that are part of the opcode (`.try_wait`). Their place was not measured with ptxas.

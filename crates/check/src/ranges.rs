@@ -3,12 +3,12 @@
 use diag::Code;
 use isa::{Action, Effect, Form, Limit, Mod, Property, Suffix, Target};
 
-use crate::context::Sink;
-use crate::instruction::Context;
+use crate::context::Context;
 use crate::literal::Const;
 use crate::module::Operand;
-use crate::operand::{Lowered, Value};
 use crate::order::Stage;
+use crate::sink::Sink;
+use crate::value::{Lowered, Value};
 
 /// The stage at which ptxas checks the constants of a form. It checks sizes of copies before it rejects modifiers,
 /// others in between, as the table says, and those of the remaining forms at the end.
@@ -75,7 +75,7 @@ struct Limited<'s> {
 fn limits(sink: &mut Sink, context: &Context, operands: &[Operand], limited: &Limited) {
     let &Limited { index, spec, value, span } = limited;
     let Context { form, picks, name } = *context;
-    let product = crate::vector::group_name(form, picks);
+    let product = crate::product::group_name(form, picks);
     let name = product.as_deref().unwrap_or(name);
     // If the operand of a report stands before it, ptxas checks no constant.
     if form.operands_with(picks).any(|spec| spec.name == "report") {

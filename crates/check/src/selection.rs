@@ -1,15 +1,11 @@
 //! Selects the form of an instruction and finds the errors of its modifiers: picks and gates, each error with the
-//! stage at which ptxas reports it.
+//! stage at which ptxas reports it. `modifiers.rs` reports them.
 
-use std::ops::RangeBounds;
-use std::rc::Rc;
-
-use diag::{Code, Diagnostic, Span};
 use isa::{Consequence, Form, Gate, Mod, Opcode, Picks, Property, SelectError, Target, Token, Type, Version};
 use smallvec::SmallVec;
 use syntax::tree::Instruction as Tree;
 
-use crate::body::BodyChecker;
+use crate::checker::Checker;
 use crate::order::Stage;
 
 /// The meaning of an opcode with its modifiers and number of operands.
@@ -46,24 +42,14 @@ pub(crate) enum Fault {
     Closed(Gate),
 }
 
-impl<'a> BodyChecker<'_, 'a> {
-    pub(crate) fn selection(&mut self, node: &Tree<'a>) -> Rc<Selection> {
-        let last = node.modifiers.last().map_or(node.opcode.span, |modifier| modifier.span);
-        let key = (self.module.source.slice(node.opcode.span.to(last)), node.operands.len());
-        if let Some(found) = self.selections.get(&key) {
-            return found.clone();
-        }
-        let selection = Rc::new(self.select(node));
-        self.selections.insert(key, selection.clone());
-        selection
-    }
-
-    fn select(&self, node: &Tree<'a>) -> Selection {
+impl<'a> Checker<'a> {
+    /// The form that an opcode and its modifiers mean, or the nearest one.
+    pub(crate) fn select(&self, node: &Tree<'a>) -> Selection {
         let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
         let mut refused = None;
         let (opcode, count) = (node.opcode.text, node.operands.len());
         let selected = isa::select(opcode, &modifiers, count).or_else(|errors| {
-            let lenient = self.module.options.lenient.then(|| isa::select_lenient(opcode, &modifiers, count));
+            let lenient = self.options.lenient.then(|| isa::select_lenient(opcode, &modifiers, count));
             let name = crate::opcodes::display_name(opcode, &modifiers);
             refused = errors.first().map(|error| error.message(&name, &modifiers));
             lenient.flatten().ok_or(errors)
@@ -108,7 +94,7 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         let findings = self.findings(form, &picks, &errors, &modifiers);
         let picks = match form {
-            Some(form) if self.module.target.number < 20 => implied_ftz(form, picks),
+            Some(form) if self.target.number < 20 => implied_ftz(form, picks),
             _ => picks,
         };
         let name = crate::opcodes::display_name(opcode, &modifiers);
@@ -146,7 +132,7 @@ impl<'a> BodyChecker<'_, 'a> {
             !matches!(&finding.fault, Fault::Closed(gate)
                 if gate.stage == isa::Stage::Rounding || implied.contains(gate))
         });
-        let picks = match self.module.target.number < 20 {
+        let picks = match self.target.number < 20 {
             true => implied_ftz(form, selected.picks),
             false => selected.picks,
         };
@@ -192,7 +178,7 @@ impl<'a> BodyChecker<'_, 'a> {
     }
 
     pub(crate) fn is_closed(&self, gate: &Gate) -> bool {
-        !gate.permits(self.module.version, self.module.target)
+        !gate.permits(self.version, self.target)
     }
 
     /// The errors that ptxas reports on modifiers.
@@ -206,10 +192,10 @@ impl<'a> BodyChecker<'_, 'a> {
         let mut findings = Vec::new();
         let opcode = form.map(|form| form.opcode);
         // ptxas checks layouts later, unless there are more than two.
-        let too_many = modifiers.iter().filter(|m| crate::required::is_layout(m)).count() > 2;
+        let too_many = modifiers.iter().filter(|m| crate::words::is_layout(m)).count() > 2;
         let is_late = |error: &SelectError| match *error {
             SelectError::Repeated { index } => {
-                let is_layout = modifiers.get(index).is_some_and(|m| crate::required::is_layout(m));
+                let is_layout = modifiers.get(index).is_some_and(|m| crate::words::is_layout(m));
                 let calls = form.is_some_and(|form| form.has(Property::Calls, picks));
                 calls && is_layout && !too_many && !modifiers.contains(&"mma")
             }
@@ -219,11 +205,11 @@ impl<'a> BodyChecker<'_, 'a> {
             let (stage, index) = Stage::of_modifiers(error, opcode, modifiers, picks.types());
             findings.push(Finding { stage, index, fault: Fault::Select(error.clone()) });
         }
-        let formats = modifiers.iter().enumerate().filter(|(_, word)| crate::required::is_format(word));
+        let formats = modifiers.iter().enumerate().filter(|(_, word)| crate::words::is_format(word));
         if let Some((index, _)) = formats.into_iter().nth(2) {
             findings.push(Finding { stage: Stage::Word, index, fault: Fault::Formats });
         }
-        let Some(form) = form.filter(|_| self.module.knows_target()) else { return findings };
+        let Some(form) = form.filter(|_| self.knows_target()) else { return findings };
         let mut closed = form.gates(picks);
         let mut closed_words: Vec<Gate> = Vec::new();
         let tokens = modifiers.iter().enumerate().filter_map(|(i, m)| Some((i, Token::from_name(m)?)));
@@ -257,123 +243,11 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         findings
     }
-
-    /// Reports the errors in modifiers that belong to these stages.
-    pub(crate) fn modifiers(
-        &mut self,
-        node: &Tree<'a>,
-        selection: &Selection,
-        stages: impl RangeBounds<Stage>,
-    ) {
-        for finding in selection.findings.iter().filter(|finding| stages.contains(&finding.stage)) {
-            match &finding.fault {
-                // An earlier message already names the modifier as one that does not fit.
-                Fault::Select(SelectError::Illegal { index, .. })
-                    if node
-                        .modifiers
-                        .get(*index)
-                        .is_some_and(|modifier| self.apart.contains(&modifier.text)) => {}
-                Fault::Select(error) => {
-                    self.report_select(node, selection, error, finding.stage, finding.index)
-                }
-                Fault::Formats => {
-                    let message = "Unexpected number of 'format conversion' modifiers specified".to_owned();
-                    let diagnostic = Diagnostic::error(Code::RepeatedModifier, head(node), message);
-                    self.sink().report(finding.stage, finding.index, diagnostic);
-                }
-                Fault::Closed(gate) if self.has_plain_offset && crate::texture::is_of_offsets(gate) => {}
-                Fault::Closed(gate) => {
-                    self.report_closed(node, selection, gate, finding.stage, finding.index)
-                }
-            }
-        }
-    }
-
-    /// Reports an error of a final stage.
-    pub(crate) fn report_last(&mut self, node: &Tree<'a>, selection: &Selection, error: &SelectError) {
-        let (stage, _) = Stage::of_modifiers(error, selection.form.map(|form| form.opcode), &[], &[]);
-        self.report_select(node, selection, error, stage, 0);
-    }
-
-    fn report_select(
-        &mut self,
-        node: &Tree<'a>,
-        selection: &Selection,
-        error: &SelectError,
-        stage: Stage,
-        place: usize,
-    ) {
-        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
-        let head = head(node);
-        let modifier = |index: usize| node.modifiers.get(index).map_or(head, |m| m.span);
-        let (code, span) = match error {
-            SelectError::UnknownInstruction => (Code::UnknownInstruction, node.opcode.span),
-            SelectError::UnknownModifier { index } => (Code::UnknownModifier, modifier(*index)),
-            SelectError::Repeated { index } | SelectError::Geometries { index, .. } => {
-                (Code::RepeatedModifier, modifier(*index))
-            }
-            SelectError::Types
-            | SelectError::Alternate { .. }
-            | SelectError::Mixture { .. }
-            | SelectError::Operation { .. } => (Code::InstructionTypes, head),
-            SelectError::Arguments { .. } => (Code::ArgumentsMismatch, node.span),
-            SelectError::Illegal { index, .. } | SelectError::Says { index, .. } => {
-                (Code::IllegalModifier, modifier(*index))
-            }
-            SelectError::Comparison { index, .. } => (Code::ComparisonMismatch, modifier(*index)),
-            SelectError::Missing { .. } => (Code::MissingModifier, head),
-            SelectError::Vector { .. } | SelectError::Fragment { .. } => (Code::VectorSize, head),
-        };
-        let mut help = error.help(node.opcode.text);
-        if let SelectError::UnknownModifier { index } = error
-            && let Some(written) = modifiers.get(*index)
-        {
-            let names = isa::forms(node.opcode.text)
-                .iter()
-                .flat_map(|form| form.slots)
-                .flat_map(|slot| slot.choices)
-                .map(|choice| choice.token.name());
-            if let Some(near) = diag::nearest(written, names) {
-                help = Some(format!("did you mean '.{near}'?"));
-            }
-        }
-        let special = selection.form.and_then(|form| {
-            let at = (self.module.version, self.module.target);
-            crate::messages::special(error, form, &selection.name, &selection.picks, &modifiers, at)
-        });
-        let messages = special.unwrap_or_else(|| vec![error.message(&selection.name, &modifiers)]);
-        for message in messages {
-            self.sink().report(stage, place, Diagnostic::error(code, span, message)).maybe_help(help.clone());
-        }
-    }
-
-    fn report_closed(
-        &mut self,
-        node: &Tree<'a>,
-        selection: &Selection,
-        gate: &Gate,
-        stage: Stage,
-        place: usize,
-    ) {
-        // Point at the modifier that the message names, if any.
-        let named = node.modifiers.iter().find(|m| gate.modifier() == Some(m.text));
-        let span = named.map_or(node.opcode.span, |m| m.span);
-        let message = match stage {
-            // ptxas calls a rounding illegal if the instruction has other, older roundings.
-            Stage::RoundingGate => format!("Illegal rounding modifier for instruction '{}'", selection.name),
-            _ => selection.gate_message(gate, self.module.version, self.module.target),
-        };
-        let (code, help) = match gate.requires {
-            isa::Requirement::Version(_) => (Code::RequiresVersion, self.module.version_help()),
-            _ => (Code::RequiresTarget, self.module.target_help()),
-        };
-        self.sink().report(stage, place, Diagnostic::error(code, span, message)).help(help);
-    }
 }
 
 impl Selection {
     /// The message of ptxas for a gate that rejects the module.
-    fn gate_message(&self, gate: &Gate, version: Version, target: Target) -> String {
+    pub(crate) fn gate_message(&self, gate: &Gate, version: Version, target: Target) -> String {
         let types: String = self.picks.types().iter().map(ToString::to_string).collect();
         gate.message(version, target)
             .replace("{types}", &types)
@@ -384,7 +258,7 @@ impl Selection {
     /// `atom.add.f16.global`, `red.and.b64 with generic state space`
     fn atomic_name(&self, types: &str) -> String {
         let mods = self.picks.mods();
-        let operation = mods.iter().find(|m| crate::messages::is_operation(m.name()));
+        let operation = mods.iter().find(|m| crate::words::is_operation(m.name()));
         let space = mods.iter().find(|m| m.space().is_some()).map(|m| format!(".{}", m.name()));
         format!(
             "{}.{}{types}{}",
@@ -393,11 +267,6 @@ impl Selection {
             space.as_deref().unwrap_or(" with generic state space")
         )
     }
-}
-
-/// The span of the opcode and its modifiers.
-pub(crate) fn head(node: &Tree) -> Span {
-    node.modifiers.last().map_or(node.opcode.span, |last| node.opcode.span.to(last.span))
 }
 
 /// Restrictions of fences.
@@ -414,7 +283,7 @@ fn hidden(error: &SelectError, all: &[SelectError], modifiers: &[&str]) -> bool 
         && all.iter().any(|error| match error {
             SelectError::Illegal { index, .. } => {
                 let written = modifiers.get(*index).copied().unwrap_or_default();
-                let is_query = Mod::from_name(written).is_some_and(crate::messages::is_query);
+                let is_query = Mod::from_name(written).is_some_and(crate::words::is_query);
                 let (stage, _) = Stage::of_modifiers(error, None, modifiers, &[]);
                 let comes_later = stage > missing && stage != Stage::Reduction;
                 !matches!(written, "ftz" | "sat") && (is_query || !comes_later)

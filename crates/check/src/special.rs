@@ -5,8 +5,8 @@ use isa::{Action, Effect, Property, Requirement, SpecialRegister, SpecialValue};
 
 use crate::body::BodyChecker;
 use crate::checker::Checker;
-use crate::instruction::Context;
-use crate::operand::{Lowered, Value};
+use crate::context::Context;
+use crate::value::{Lowered, Value};
 
 /// The meaning of a special register's name.
 pub(crate) enum Found {

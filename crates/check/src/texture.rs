@@ -2,6 +2,7 @@
 //! "Texture Instructions" and "Surface Instructions").
 
 use diag::{Code, Span};
+use isa::texture::Geometry;
 use isa::{
     Access, Elements, Form, Gate, Mod, Opaque, Picks, Second, Target, Type, Version, register_allowed,
 };
@@ -10,54 +11,27 @@ use syntax::tree::Instruction as Tree;
 
 use crate::body::BodyChecker;
 use crate::literal::Const;
-use crate::matching::{Complaints, Place, Verdict, complain, fit_scalar};
 use crate::module::{AddressBase, Operand, RegId, Texels};
-use crate::operand::{Base, Lowered, SymbolValue, Value};
+use crate::near_fit::{must_be_register, result_required};
+use crate::place::{Complaints, Place, Verdict, complain};
+use crate::scalar::fit_scalar;
 use crate::selection::Selection;
-use crate::vector::{element_type, fit_vector, unlike_elements, unlike_message};
+use crate::value::{Base, Lowered, SymbolValue, Value, element_type};
+use crate::vector::{check_alike, fit_vector};
 
-/// What a geometry requires of operands.
-struct Geometry {
-    name: &'static str,
-    /// The least number of coordinates, including an array index and a sample index.
-    coordinates: usize,
-    /// The least number of offsets.
-    offsets: usize,
-    /// The number of gradients, if ptxas checks it.
-    gradients: Option<usize>,
-    /// Position of the array index among the coordinates.
-    index: Option<usize>,
-}
-
-impl Geometry {
-    fn of(picks: &Picks) -> Option<Geometry> {
-        picks.mods().iter().find_map(|&modifier| Geometry::named(modifier))
-    }
-
-    fn named(modifier: Mod) -> Option<Geometry> {
-        let (coordinates, offsets, gradients, index) = match modifier.name() {
-            "1d" => (1, 1, Some(1), None),
-            "2d" => (2, 2, Some(2), None),
-            "3d" => (3, 3, Some(4), None),
-            "a1d" => (2, 1, Some(1), Some(0)),
-            "a2d" => (3, 2, Some(2), Some(0)),
-            "cube" => (3, 3, None, None),
-            "acube" => (4, 3, None, Some(0)),
-            "2dms" => (3, 2, None, None),
-            "a2dms" => (4, 2, None, Some(1)),
-            _ => return None,
-        };
-        Some(Geometry { name: modifier.name(), coordinates, offsets, gradients, index })
-    }
-
-    fn is_cube(&self) -> bool {
-        matches!(self.name, "cube" | "acube")
+/// The number of gradients of a geometry, if ptxas checks it.
+fn gradients(geometry: Geometry) -> Option<usize> {
+    match geometry {
+        Geometry::Line | Geometry::LineArray => Some(1),
+        Geometry::Plane | Geometry::PlaneArray => Some(2),
+        Geometry::Volume => Some(4),
+        _ => None,
     }
 }
 
-/// Is this an instruction on textures or surfaces?
-pub(crate) fn is_texel_access(form: &isa::Form) -> bool {
-    form.operands.iter().any(|spec| spec.kind == isa::OperandKind::Texels)
+/// The position of the array index among the coordinates.
+fn array_index(geometry: Geometry) -> Option<usize> {
+    geometry.is_array().then_some(usize::from(geometry.is_multisample()))
 }
 
 /// The kind of handle that an operand of this name has.
@@ -108,7 +82,8 @@ impl<'a> BodyChecker<'_, 'a> {
         let value = Value::Tensor(base, 0, inner);
         let mut together = vec![result.clone(), Lowered { value, span: handle.span, negated: false }];
         together.extend(others.iter().cloned());
-        self.candidates(node, together.len())
+        self.module
+            .candidates(node, together.len())
             .find(|selection| selection.form.is_some_and(|form| self.fits(&together, form, selection)))
     }
 
@@ -176,79 +151,74 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         let (sampler, coordinates) = match &inner[..] {
             [coordinates] => (None, coordinates),
-            [sampler, coordinates] if kind == Opaque::Texture => (Some(sampler), coordinates),
+            [sampler, coordinates] if kind == Opaque::Texture => (Some(&**sampler), coordinates),
             _ => return Verdict::Mismatch,
         };
-        let base = match handle(base, kind) {
-            None => return Verdict::Mismatch,
-            Some((base, is_kind)) => {
-                let in_register = |lowered: &Lowered| matches!(lowered.value, Value::Register(..));
-                if matches!(base, AddressBase::Reg(_)) || sampler.is_some_and(|sampler| in_register(sampler))
-                {
-                    self.need_for_handle(kind, lowered.span, complaints);
-                }
-                if !is_kind {
-                    handle_expected(place.index, kind, lowered.span, place, complaints);
-                }
-                base
-            }
+        let Some((handle, is_kind)) = handle(base, kind) else { return Verdict::Mismatch };
+        let in_register = |lowered: &Lowered| matches!(lowered.value, Value::Register(..));
+        if matches!(handle, AddressBase::Reg(_)) || sampler.is_some_and(in_register) {
+            self.need_for_handle(kind, lowered.span, complaints);
+        }
+        if !is_kind {
+            handle_expected(place.index, kind, lowered.span, place, complaints);
+        }
+        let sampler_base = match sampler.map(sampler_handle) {
+            None => None,
+            Some(None) => return Verdict::Mismatch,
+            Some(found) => found,
         };
-        let (sampler_base, has_sampler) = match sampler {
-            None => (None, false),
-            Some(sampler) => {
-                let base = match sampler.value {
-                    Value::Register(id, ty) => Base::Register(id, ty),
-                    Value::Symbol(symbol) => Base::Symbol(symbol),
-                    _ => return Verdict::Mismatch,
-                };
-                match handle(&base, Opaque::Sampler) {
-                    None => return Verdict::Mismatch,
-                    Some((base, is_sampler)) => (Some(base), is_sampler),
-                }
-            }
-        };
-        if kind == Opaque::Texture && self.module.independent_samplers && !has_sampler {
+        let independent = self.module.independent_samplers;
+        let has_sampler = sampler_base.is_some_and(|(_, is_sampler)| is_sampler);
+        if kind == Opaque::Texture && independent && !has_sampler {
             let span = sampler.map_or(lowered.span, |s| s.span);
             handle_expected(place.index + 1, Opaque::Sampler, span, place, complaints);
         }
-        let verdict = match (sampler, self.module.independent_samplers) {
-            // With unified texture mode, ptxas counts operands from the sampler on, so that it takes the coordinates
-            // for offsets.
-            (Some(_), false) => {
-                let mut unseen = Complaints::new();
-                let verdict = fit_coordinates(coordinates, place, &mut unseen);
-                unseen.retain(|(_, said)| matches!(said.code, Code::Sink | Code::UnlikeElements));
-                complaints.append(&mut unseen);
-                let picks = place.context.picks;
-                let size = match &coordinates.value {
-                    Value::Vector(elements, _) => Some(elements.len()),
-                    Value::VectorRegister(ids, _) => Some(ids.len()),
-                    _ => None,
-                };
-                if let Some(size) = size.filter(|_| !picks.has(Mod::Level)) {
-                    check_size(size, picks.has(Mod::Grad), coordinates.span, place, complaints);
-                }
-                // It takes the operand after them for offsets of a cube, or for a depth reference.
-                if let Some(geometry) = Geometry::of(picks)
-                    && (picks.has(Mod::Grad) && geometry.is_cube()
-                        || picks.has(Mod::Level) && geometry.name == "3d")
-                {
-                    illegal_geometry(&geometry, lowered.span, place, complaints);
-                }
-                self.need_for_texels("offset operand", 30, Version::new(1, 0), lowered.span, complaints);
-                self.need_for_texels("tex", 0, Version::new(4, 3), lowered.span, complaints);
-                verdict
-            }
-            _ => fit_coordinates(coordinates, place, complaints),
+        let verdict = match sampler.is_some() && !independent {
+            true => self.fit_unified_sampler(coordinates, lowered.span, place, complaints),
+            false => fit_coordinates(coordinates, place, complaints),
         };
         match verdict {
             Verdict::Mismatch => Verdict::Mismatch,
             Verdict::Fits(Operand::Vector(coordinates)) => {
-                let texels = Texels { handle: base, sampler: sampler_base, coordinates };
-                Verdict::Fits(Operand::Texels(Box::new(texels)))
+                let sampler = sampler_base.map(|(base, _)| base);
+                Verdict::Fits(Operand::Texels(Box::new(Texels { handle, sampler, coordinates })))
             }
             Verdict::Fits(_) => Verdict::Fits(Operand::Sink),
         }
+    }
+
+    /// A sampler and coordinates with unified texture mode: ptxas counts operands from the sampler on, so that it
+    /// takes the coordinates for offsets.
+    fn fit_unified_sampler(
+        &self,
+        coordinates: &Lowered,
+        whole: Span,
+        place: &Place,
+        complaints: &mut Complaints,
+    ) -> Verdict {
+        let mut unseen = Complaints::new();
+        let verdict = fit_coordinates(coordinates, place, &mut unseen);
+        unseen.retain(|(_, said)| matches!(said.code, Code::Sink | Code::UnlikeElements));
+        complaints.append(&mut unseen);
+        let picks = place.context.picks;
+        let size = match &coordinates.value {
+            Value::Vector(elements, _) => Some(elements.len()),
+            Value::VectorRegister(ids, _) => Some(ids.len()),
+            _ => None,
+        };
+        if let Some(size) = size.filter(|_| !picks.has(Mod::Level)) {
+            check_size(size, picks.has(Mod::Grad), coordinates.span, place, complaints);
+        }
+        // It takes the operand after them for offsets of a cube, or for a depth reference.
+        if let Some(geometry) = Geometry::of(picks)
+            && (picks.has(Mod::Grad) && geometry.is_cube()
+                || picks.has(Mod::Level) && geometry == Geometry::Volume)
+        {
+            illegal_geometry(geometry, whole, place, complaints);
+        }
+        self.need_for_texels("offset operand", 30, Version::new(1, 0), whole, complaints);
+        self.need_for_texels("tex", 0, Version::new(4, 3), whole, complaints);
+        verdict
     }
 
     /// `[a]`: a handle whose attributes are queried.
@@ -259,7 +229,6 @@ impl<'a> BodyChecker<'_, 'a> {
         complaints: &mut Complaints,
     ) -> Verdict {
         let mods = place.context.picks.mods();
-        let is_asked = |name| mods.iter().any(|m| m.name() == name);
         let of_sampler = mods.iter().any(|&m| is_of_sampler(m));
         let kind = match handle_of(place.spec.name) {
             Opaque::Texture if of_sampler && self.module.independent_samplers => Opaque::Sampler,
@@ -275,13 +244,13 @@ impl<'a> BodyChecker<'_, 'a> {
             self.need_for_handle(kind, lowered.span, complaints);
         }
         // ptxas does not check the handle for this attribute if samplers are independent.
-        let any = is_asked("memory_layout") && independent;
+        let any = mods.contains(&Mod::MemoryLayout) && independent;
         if !any && (!is_kind || *offset != 0) {
             handle_expected(place.index, kind, lowered.span, place, complaints);
         }
         let is_sampler =
             handle(base, Opaque::Sampler).is_some_and(|(_, is_sampler)| is_sampler) && *offset == 0;
-        if kind != Opaque::Surface && is_asked("force_unnormalized_coords") && !is_sampler {
+        if kind != Opaque::Surface && mods.contains(&Mod::ForceUnnormalizedCoords) && !is_sampler {
             let name = place.context.name;
             let message = format!("Argument {} of instruction '{name}': .samplerref expected", place.index);
             complain(complaints, Code::HandleExpected, lowered.span, message, None);
@@ -321,7 +290,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 if place.spec.access == Access::Write
                     && place.ty.is_some_and(|ty| isa::literal_allowed(ty, value.form())) =>
             {
-                return crate::destination::result_required(lowered.span, place, complaints);
+                return result_required(lowered.span, place, complaints);
             }
             Value::Vector(elements, _) => Some(elements.len()),
             Value::VectorRegister(ids, _) => Some(ids.len()),
@@ -341,10 +310,10 @@ impl<'a> BodyChecker<'_, 'a> {
 }
 
 /// Is this an attribute of samplers?
-pub(crate) fn is_of_sampler(attribute: Mod) -> bool {
+fn is_of_sampler(attribute: Mod) -> bool {
     matches!(
-        attribute.name(),
-        "force_unnormalized_coords" | "filter_mode" | "addr_mode_0" | "addr_mode_1" | "addr_mode_2"
+        attribute,
+        Mod::ForceUnnormalizedCoords | Mod::FilterMode | Mod::AddrMode0 | Mod::AddrMode1 | Mod::AddrMode2
     )
 }
 
@@ -366,6 +335,16 @@ fn handle(base: &Base, kind: Opaque) -> Option<(AddressBase, bool)> {
         Base::Reported => Some((AddressBase::Absolute(0), true)),
         _ => None,
     }
+}
+
+/// The base of the handle of a sampler, and whether it is one.
+fn sampler_handle(sampler: &Lowered) -> Option<(AddressBase, bool)> {
+    let base = match sampler.value {
+        Value::Register(id, ty) => Base::Register(id, ty),
+        Value::Symbol(symbol) => Base::Symbol(symbol),
+        _ => return None,
+    };
+    handle(&base, Opaque::Sampler)
 }
 
 /// The coordinates: of type `.ctype` for textures, integers for surfaces.
@@ -393,7 +372,7 @@ fn fit_coordinates(lowered: &Lowered, place: &Place, complaints: &mut Complaints
     if vector_type(elements).is_some_and(|found| !fits(found, true)) {
         return Verdict::Mismatch;
     }
-    let index = Geometry::of(picks).and_then(|geometry| geometry.index).filter(|_| !is_surface);
+    let index = Geometry::of(picks).and_then(array_index).filter(|_| !is_surface);
     if let Some(element) = index.and_then(|index| elements.get(index))
         && !matches!(element_type(element), Some(Type::S32 | Type::U32 | Type::B32) | None)
     {
@@ -434,16 +413,16 @@ fn sources(elements: &[Box<Lowered>]) -> Operand {
 
 fn check_geometry(count: usize, span: Span, place: &Place, complaints: &mut Complaints) {
     let Some(geometry) = Geometry::of(place.context.picks) else { return };
-    if count < geometry.coordinates {
+    if count < geometry.coordinates() {
         // ptxas reports this twice: for the coordinates and for the operand that contains them.
         for _ in 0..1 + usize::from(place.index > 0) {
-            geometry_mismatch(&geometry, geometry.coordinates, span, place, complaints);
+            geometry_mismatch(geometry, geometry.coordinates(), span, place, complaints);
         }
     }
 }
 
 fn geometry_mismatch(
-    geometry: &Geometry,
+    geometry: Geometry,
     count: usize,
     span: Span,
     place: &Place,
@@ -452,7 +431,7 @@ fn geometry_mismatch(
     let name = place.context.name;
     let message = format!("Operand vector size doesn't match geometry for instruction '{name}'");
     // Vectors have 2 or 4 elements.
-    let help = format!(".{} takes {} elements here", geometry.name, count.next_power_of_two());
+    let help = format!("{} takes {} elements here", geometry.name(), count.next_power_of_two());
     complain(complaints, Code::VectorSize, span, message, Some(&help));
 }
 
@@ -476,7 +455,7 @@ pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Co
         Value::Address(base, _) if ty == Type::S32 => {
             return match base {
                 Base::Register(_, found) if register_allowed(Type::F32, *found, false) => {
-                    crate::matching::must_be_register(lowered.span, place, complaints)
+                    must_be_register(lowered.span, place, complaints)
                 }
                 _ => Verdict::Mismatch,
             };
@@ -503,10 +482,10 @@ pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Co
             if is_gradient && matches!(verdict, Verdict::Fits(_)) {
                 let message = format!("Vector expected for argument {}", place.index + 1);
                 complain(complaints, Code::VectorExpected, lowered.span, message, None);
-            } else if let Some(geometry) = geometry.filter(|geometry| geometry.name == "3d")
+            } else if let Some(geometry) = geometry.filter(|&geometry| geometry == Geometry::Volume)
                 && (ty == Type::F32 || is_untyped)
             {
-                illegal_geometry(&geometry, lowered.span, place, complaints);
+                illegal_geometry(geometry, lowered.span, place, complaints);
             }
             return verdict;
         }
@@ -519,21 +498,22 @@ pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Co
 fn check_size(count: usize, are_gradients: bool, span: Span, place: &Place, complaints: &mut Complaints) {
     let Some(geometry) = Geometry::of(place.context.picks) else { return };
     if are_gradients {
-        if let Some(wanted) = geometry.gradients.filter(|&wanted| wanted != count) {
-            geometry_mismatch(&geometry, wanted, span, place, complaints);
+        if let Some(wanted) = gradients(geometry).filter(|&wanted| wanted != count) {
+            geometry_mismatch(geometry, wanted, span, place, complaints);
         }
         return;
     }
     if geometry.is_cube() {
-        illegal_geometry(&geometry, span, place, complaints);
+        illegal_geometry(geometry, span, place, complaints);
     }
-    if count < geometry.offsets {
-        geometry_mismatch(&geometry, geometry.offsets, span, place, complaints);
+    // Those of a cube are three to ptxas.
+    if count < geometry.position() {
+        geometry_mismatch(geometry, geometry.position(), span, place, complaints);
     }
 }
 
-fn illegal_geometry(geometry: &Geometry, span: Span, place: &Place, complaints: &mut Complaints) {
-    let message = format!("Illegal modifier '.{}' for instruction '{}'", geometry.name, place.context.name);
+fn illegal_geometry(geometry: Geometry, span: Span, place: &Place, complaints: &mut Complaints) {
+    let message = format!("Illegal modifier '{}' for instruction '{}'", geometry.name(), place.context.name);
     complain(complaints, Code::IllegalModifier, span, message, None);
 }
 
@@ -543,11 +523,4 @@ fn vector_type(elements: &[Box<Lowered>]) -> Option<Type> {
     let first = types.next()?;
     // A predicate in a mixed vector counts as 32 bits.
     Some(if types.all(|ty| ty == first) { first } else { Type::of_bits(first.bits().max(32)) })
-}
-
-/// Reports elements whose types differ from the element before them.
-pub(crate) fn check_alike(elements: &[Box<Lowered>], place: &Place, complaints: &mut Complaints) {
-    for span in unlike_elements(elements) {
-        complain(complaints, Code::UnlikeElements, span, unlike_message(place.context.name), None);
-    }
 }

@@ -1,19 +1,21 @@
 //! Vectors as operands: `{a, b}` of memory instructions, and packing and unpacking by `mov`
 //! (PTX ISA, "Vectors as Operands").
 
-use diag::{Code, Diagnostic, Span};
+use diag::{Code, Diagnostic};
 use isa::{
     Access, Action, Effect, Opcode, OperandKind, OperandSpec, Property, Second, Type, register_allowed,
 };
 
-use crate::destination::{fit_destination, result_required};
-use crate::instruction::Context;
+use crate::context::Context;
+use crate::destination::fit_destination;
 use crate::literal::Const;
-use crate::matching::{Complaints, Place, Verdict, complain, fit_source, is_sparse, special_not_allowed};
 use crate::module::Operand;
-use crate::near_fit::special_width_fits;
-use crate::operand::{Base, Lowered, Value};
+use crate::near_fit::{result_required, special_not_allowed, special_width_fits};
 use crate::order::Stage;
+use crate::place::{Complaints, Place, Verdict, complain};
+use crate::product::{is_sparse, product_name};
+use crate::source::fit_source;
+use crate::value::{Base, Lowered, Value, unlike_elements, unlike_message};
 
 /// `{a, b}` of `ld`, `st`, `atom`: the instruction determines the number of elements. One match says what ptxas makes of
 /// each kind of operand there.
@@ -114,7 +116,7 @@ fn fit_elements(
     complaints: &mut Complaints,
 ) -> Verdict {
     let writes = place.spec.access == Access::Write;
-    let of_texels = crate::texture::is_texel_access(place.context.form);
+    let of_texels = place.context.form.accesses_texels();
     let Some(wanted) = place.ty else { return Verdict::Mismatch };
     let scalar = Place { spec: &OperandSpec { second: Second::None, ..*place.spec }, ..*place };
     let typed = match ty {
@@ -123,7 +125,7 @@ fn fit_elements(
         found => found.is_some(),
     };
     if of_texels {
-        crate::texture::check_alike(elements, place, complaints);
+        check_alike(elements, place, complaints);
     }
     let of_call = place.context.has(Property::Calls);
     let mut operands = Vec::with_capacity(elements.len());
@@ -213,7 +215,7 @@ fn size_mismatch(lowered: &Lowered, place: &Place, count: usize, complaints: &mu
             format!("Argument vector size mismatch for instruction '{name}'")
         }
     };
-    let is_twice = argument.is_none() && writes && !crate::texture::is_texel_access(form);
+    let is_twice = argument.is_none() && writes && !form.accesses_texels();
     let help = format!("write {count} elements");
     for _ in 0..1 + usize::from(is_twice) {
         complain(complaints, Code::VectorSize, lowered.span, message.clone(), Some(&help));
@@ -277,48 +279,6 @@ fn fit_no_offsets(lowered: &Lowered, place: &Place, count: usize, complaints: &m
     Verdict::Fits(Operand::Sink)
 }
 
-/// The name of `wgmma.mma_async` in ptxas's messages about its shape or its constants.
-pub(crate) fn group_name(form: &isa::Form, picks: &isa::Picks) -> Option<String> {
-    if form.action != Action::Effect(Effect::Wgmma) || picks.types().len() < 3 {
-        return None;
-    }
-    let factor = picks.ty(1);
-    let kind = match factor {
-        Type::B1 => "boolean type",
-        _ if !factor.is_float() && factor != picks.ty(2) => "mixed integer types",
-        _ if !factor.is_float() => "integer types",
-        _ if factor.bits() == 8 => "FP8 types",
-        _ => "floating point types",
-    };
-    let sparse = if isa::matrix::is_sparse(picks) { "Sparse " } else { "" };
-    Some(format!("{sparse}wgmma.mma_async with {kind}"))
-}
-
-/// The message of ptxas for a shape of `wgmma.mma_async` that its types do not have. Floating-point types share their
-/// shapes.
-pub(crate) fn wrong_shape(shape: &str, form: &isa::Form, picks: &isa::Picks) -> Option<String> {
-    let name = group_name(form, picks)?;
-    let factor = picks.ty(1);
-    let columns = if isa::matrix::is_sparse(picks) { ["k16", "k32"] } else { ["k8", "k16"] };
-    let is_known = factor.is_float() && factor.bits() > 8 && columns.iter().any(|k| shape.ends_with(k));
-    Some(match is_known {
-        true => format!("Illegal instruction types specified for '{name}' with shape '.{shape}'"),
-        false => format!("Illegal matrix shape '.{shape}' for instruction '{name}'"),
-    })
-}
-
-/// The name of a product in ptxas's messages about its fragments. For `wgmma`, it is the name in its gates.
-fn product_name(context: &Context) -> Option<&'static str> {
-    if context.form.action == Action::Effect(Effect::Wgmma) {
-        let gates = context.form.gates(context.picks);
-        let subject = gates.iter().find_map(|gate| gate.subject.strip_prefix("Instruction '"))?;
-        return subject.strip_suffix('\'');
-    }
-    let is_narrow = |ty: &Type| matches!(ty.bits(), 4 | 6 | 8) && ty.is_float();
-    let is_named = is_sparse(context) && !context.picks.types().iter().any(is_narrow);
-    is_named.then_some("Sparse mma")
-}
-
 /// Does ptxas accept the type of this operand, which is not a vector, for a fragment? `None` where ptxas checks it
 /// like any other operand.
 fn could_be_fragment(lowered: &Lowered, place: &Place) -> Option<bool> {
@@ -373,37 +333,6 @@ fn is_factor_of_integers(place: &Place) -> bool {
     let element = place.spec.element(place.context.picks);
     matches!(place.spec.name, "a" | "b")
         && element.is_some_and(|ty| ty.element().bits() <= 8 && !ty.is_float())
-}
-
-/// The type that an element counts as; `None` for elements that are already reported.
-pub(crate) fn element_type(element: &Lowered) -> Option<Type> {
-    match element.value {
-        Value::Register(_, ty) | Value::RegisterPlus(_, ty, _) => Some(ty),
-        Value::Const(Const::Int { .. }) => Some(Type::S32),
-        Value::Const(_) => Some(Type::F32),
-        Value::Special(_) => Some(Type::B32),
-        Value::Symbol(_) => Some(Type::U64),
-        _ => None,
-    }
-}
-
-/// The elements of a vector that are unlike their predecessors. To ptxas, floats of one type are alike, integers are
-/// alike, and bits are like everything.
-pub(crate) fn unlike_elements(elements: &[Box<Lowered>]) -> impl Iterator<Item = Span> {
-    elements.windows(2).filter_map(|pair| {
-        let (first, second) = (element_type(&pair[0])?, element_type(&pair[1])?);
-        // Registers of different sizes have an error of their own.
-        let is_register = |lowered: &Lowered| matches!(lowered.value, Value::Register(..));
-        let are_alike = first == second
-            || first.bits() != second.bits() && pair.iter().all(|element| is_register(element))
-            || [first, second].iter().any(|ty| ty.kind() == isa::Kind::Bits)
-            || ![first, second].iter().any(|ty| ty.is_float() || *ty == Type::Pred);
-        (!are_alike).then_some(pair[1].span)
-    })
-}
-
-pub(crate) fn unlike_message(name: &str) -> String {
-    format!("Vector with elements of different types are not allowed in {name} instruction")
 }
 
 /// `mov.b64 d, {a, b}` and `mov.b64 {d, e}, a`.
@@ -466,4 +395,11 @@ fn fit_single(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut Compl
     let message = format!("Argument vector size mismatch for instruction '{name}'");
     complain(complaints, Code::VectorSize, lowered.span, message, Some("leave the braces out"));
     Verdict::Fits(Operand::Sink)
+}
+
+/// Reports elements whose types differ from the element before them.
+pub(crate) fn check_alike(elements: &[Box<Lowered>], place: &Place, complaints: &mut Complaints) {
+    for span in unlike_elements(elements) {
+        complain(complaints, Code::UnlikeElements, span, unlike_message(place.context.name), None);
+    }
 }

@@ -3,10 +3,10 @@
 use diag::{Code, Span};
 use isa::{Elements, Mod, Parts, Selectable, Selector};
 
-use crate::matching::{Complaints, Place, Verdict, complain};
 use crate::module::{Operand, RegId};
-use crate::operand::{Lowered, Value};
 use crate::order::Stage;
+use crate::place::{Complaints, Place, Verdict, complain};
+use crate::value::{Lowered, Value};
 
 /// The operand after the sources that may have selectors.
 const SOURCE_C: usize = 3;

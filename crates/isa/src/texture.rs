@@ -1,7 +1,7 @@
 //! Geometries of textures and surfaces: numbers of coordinates, offsets and gradients (PTX ISA, "Texture
 //! Instructions", "Surface Instructions").
 
-use crate::{Elements, Mod, OperandSpec, Picks};
+use crate::{Elements, Form, Mod, OperandKind, OperandSpec, Picks};
 
 /// The geometry of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,6 +100,13 @@ impl Geometry {
     /// Does each texel have several samples?
     pub const fn is_multisample(self) -> bool {
         matches!(self, Geometry::Multisample | Geometry::MultisampleArray)
+    }
+}
+
+impl Form {
+    /// Is this an instruction on textures or surfaces?
+    pub fn accesses_texels(&self) -> bool {
+        self.operands.iter().any(|spec| spec.kind == OperandKind::Texels)
     }
 }
 

@@ -413,6 +413,13 @@ nodes! {
     }
 }
 
+impl Instruction<'_> {
+    /// The span of the opcode and its modifiers.
+    pub fn head(&self) -> Span {
+        self.modifiers.last().map_or(self.opcode.span, |last| self.opcode.span.to(last.span))
+    }
+}
+
 impl Statement<'_> {
     /// The statement's span.
     pub fn span(&self) -> Span {

@@ -1,0 +1,138 @@
+//! Reports the errors in the modifiers of an instruction.
+
+use std::ops::RangeBounds;
+use std::rc::Rc;
+
+use diag::{Code, Diagnostic};
+use isa::{Gate, SelectError};
+use smallvec::SmallVec;
+use syntax::tree::Instruction as Tree;
+
+use crate::body::BodyChecker;
+use crate::order::Stage;
+use crate::selection::{Fault, Selection};
+
+impl<'a> BodyChecker<'_, 'a> {
+    /// What an opcode with its modifiers means for this number of operands.
+    pub(crate) fn selection(&mut self, node: &Tree<'a>) -> Rc<Selection> {
+        let key = (self.module.source.slice(node.head()), node.operands.len());
+        if let Some(found) = self.selections.get(&key) {
+            return found.clone();
+        }
+        let selection = Rc::new(self.module.select(node));
+        self.selections.insert(key, selection.clone());
+        selection
+    }
+
+    /// Reports the errors in modifiers that belong to these stages.
+    pub(crate) fn modifiers(
+        &mut self,
+        node: &Tree<'a>,
+        selection: &Selection,
+        stages: impl RangeBounds<Stage>,
+    ) {
+        for finding in selection.findings.iter().filter(|finding| stages.contains(&finding.stage)) {
+            match &finding.fault {
+                // An earlier message already names the modifier as one that does not fit.
+                Fault::Select(SelectError::Illegal { index, .. })
+                    if node
+                        .modifiers
+                        .get(*index)
+                        .is_some_and(|modifier| self.apart.contains(&modifier.text)) => {}
+                Fault::Select(error) => {
+                    self.report_select(node, selection, error, finding.stage, finding.index)
+                }
+                Fault::Formats => {
+                    let message = "Unexpected number of 'format conversion' modifiers specified".to_owned();
+                    let diagnostic = Diagnostic::error(Code::RepeatedModifier, node.head(), message);
+                    self.sink().report(finding.stage, finding.index, diagnostic);
+                }
+                Fault::Closed(gate) if self.has_plain_offset && crate::texture::is_of_offsets(gate) => {}
+                Fault::Closed(gate) => {
+                    self.report_closed(node, selection, gate, finding.stage, finding.index)
+                }
+            }
+        }
+    }
+
+    /// Reports an error of a final stage.
+    pub(crate) fn report_last(&mut self, node: &Tree<'a>, selection: &Selection, error: &SelectError) {
+        let (stage, _) = Stage::of_modifiers(error, selection.form.map(|form| form.opcode), &[], &[]);
+        self.report_select(node, selection, error, stage, 0);
+    }
+
+    fn report_select(
+        &mut self,
+        node: &Tree<'a>,
+        selection: &Selection,
+        error: &SelectError,
+        stage: Stage,
+        place: usize,
+    ) {
+        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
+        let head = node.head();
+        let modifier = |index: usize| node.modifiers.get(index).map_or(head, |m| m.span);
+        let (code, span) = match error {
+            SelectError::UnknownInstruction => (Code::UnknownInstruction, node.opcode.span),
+            SelectError::UnknownModifier { index } => (Code::UnknownModifier, modifier(*index)),
+            SelectError::Repeated { index } | SelectError::Geometries { index, .. } => {
+                (Code::RepeatedModifier, modifier(*index))
+            }
+            SelectError::Types
+            | SelectError::Alternate { .. }
+            | SelectError::Mixture { .. }
+            | SelectError::Operation { .. } => (Code::InstructionTypes, head),
+            SelectError::Arguments { .. } => (Code::ArgumentsMismatch, node.span),
+            SelectError::Illegal { index, .. } | SelectError::Says { index, .. } => {
+                (Code::IllegalModifier, modifier(*index))
+            }
+            SelectError::Comparison { index, .. } => (Code::ComparisonMismatch, modifier(*index)),
+            SelectError::Missing { .. } => (Code::MissingModifier, head),
+            SelectError::Vector { .. } | SelectError::Fragment { .. } => (Code::VectorSize, head),
+        };
+        let mut help = error.help(node.opcode.text);
+        if let SelectError::UnknownModifier { index } = error
+            && let Some(written) = modifiers.get(*index)
+        {
+            let names = isa::forms(node.opcode.text)
+                .iter()
+                .flat_map(|form| form.slots)
+                .flat_map(|slot| slot.choices)
+                .map(|choice| choice.token.name());
+            if let Some(near) = diag::nearest(written, names) {
+                help = Some(format!("did you mean '.{near}'?"));
+            }
+        }
+        let special = selection.form.and_then(|form| {
+            let at = (self.module.version, self.module.target);
+            crate::messages::special(error, form, &selection.name, &selection.picks, &modifiers, at)
+        });
+        let messages = special.unwrap_or_else(|| vec![error.message(&selection.name, &modifiers)]);
+        for message in messages {
+            self.sink().report(stage, place, Diagnostic::error(code, span, message)).maybe_help(help.clone());
+        }
+    }
+
+    fn report_closed(
+        &mut self,
+        node: &Tree<'a>,
+        selection: &Selection,
+        gate: &Gate,
+        stage: Stage,
+        place: usize,
+    ) {
+        // Point at the modifier that the message names, if any.
+        let named = node.modifiers.iter().find(|m| gate.modifier() == Some(m.text));
+        let span = named.map_or(node.opcode.span, |m| m.span);
+        let message = match stage {
+            // ptxas calls a rounding illegal if the instruction has other, older roundings.
+            Stage::RoundingGate => format!("Illegal rounding modifier for instruction '{}'", selection.name),
+            _ => selection.gate_message(gate, self.module.version, self.module.target),
+        };
+        let (code, help) = match gate.requires {
+            isa::Requirement::Version(_) => (Code::RequiresVersion, self.module.version_help()),
+            _ => (Code::RequiresTarget, self.module.target_help()),
+        };
+        self.sink().report(stage, place, Diagnostic::error(code, span, message)).help(help);
+    }
+}
