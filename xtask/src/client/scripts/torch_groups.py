@@ -308,6 +308,10 @@ def generators():
     own = torch.Generator("cuda").manual_seed(5)
     d = torch.randn(4, generator=own, device="cuda")
     assert torch.randn(4, generator=own.manual_seed(5), device="cuda").equal(d)
+    x = torch.ones(4, device="cuda")
+    noise = torch.empty_like(x)
+    assert torch.ops.aten.rrelu_with_noise(-x, noise, 0.1, 0.3, True, own).lt(0).all() and noise.gt(0).all()
+    assert torch.bernoulli(x, generator=own).equal(x)
     assert torch.randperm(9, device="cuda").sort()[0].tolist() == list(range(9))
 
 

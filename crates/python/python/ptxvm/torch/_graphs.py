@@ -36,6 +36,7 @@ def record(operator, call, args, kwargs, host, named):
     _driver.launch_host_function(function, call.device)
     # The views are on the graph's memory, which stays; the tensors themselves may go.
     call.pairs = [(view, None) for view, _ in call.pairs]
+    call.written = [(view, None) for view, _ in call.written]
     return made
 
 

@@ -9,7 +9,6 @@ from . import _asserts, _driver, _graphs, _random
 from ._memory import Unsupported, give_back, on_device, on_host, to_read
 
 _Tensor = torch.Tensor
-_Generator = torch.Generator
 _no_torch_function = torch._C.DisableTorchFunction
 _is_capturing = torch._C._cuda_isCurrentStreamCapturing
 _CPU = torch.device("cpu")
@@ -145,7 +144,8 @@ class Operator:
         self.tensors = [str(a.type) in ("Tensor", "Optional[Tensor]") for a in schema.arguments]
         #: Whether the operator refuses a number for a tensor when Python calls it. It is known after the first time.
         self.wants_tensors = False
-        self.has_generator = any(a.name == "generator" for a in schema.arguments)
+        #: The position of the argument for a generator, if there is one.
+        self.generator = next((i for i, a in enumerate(schema.arguments) if a.name == "generator"), None)
         self.is_random = torch.Tag.nondeterministic_seeded in overload.tags
         self.asserts = self.packet in _asserts.OPERATORS
         #: For each result that is an argument: the argument's position and name.
@@ -193,13 +193,13 @@ class Operator:
             return self._failed(error, call, host, named)
 
     def _draw(self, device, host, named):
-        if self.has_generator:
-            generator = named.get("generator")
-            for index, value in enumerate(host):
-                if isinstance(value, _Generator):
-                    generator, host[index] = value, None
-            named = {**named, "generator": _random.host_generator(generator, device)}
-            host = [value for value in host if not isinstance(value, _Generator)]
+        position = self.generator
+        if position is not None and position < len(host):
+            host = [*host]
+            host[position] = _random.host_generator(host[position], device)
+            return self.body(*host, **named)
+        if position is not None:
+            named = {**named, "generator": _random.host_generator(named.get("generator"), device)}
             return self.body(*host, **named)
         with _random.DefaultGenerator(device):
             return self.body(*host, **named)
