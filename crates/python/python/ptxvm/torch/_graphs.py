@@ -9,7 +9,7 @@ from . import _driver
 from ._memory import on_host
 
 #: The functions of all nodes. A graph may run until the process ends.
-_functions = []
+_functions: list = []
 
 
 def record(operator, call, args, kwargs, host, named):

@@ -10,10 +10,10 @@ _CPU = torch.device("cpu")
 _strided = torch.strided
 _storage = torch._C._construct_storage_from_data_pointer
 _move = ctypes.memmove
-_new_empty = {}
+_new_empty: dict = {}
 _is_inference = torch.is_inference_mode_enabled
 #: Views of device memory by address, bytes, offset, type, sizes and strides.
-_kept = {}
+_kept: dict = {}
 _MOST_KEPT = 4096
 _empty_strided = torch.empty_strided
 _COMPRESSED_ROWS = (torch.sparse_csr, torch.sparse_bsr)
