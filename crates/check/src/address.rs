@@ -4,6 +4,7 @@ use diag::{Code, Span};
 use isa::{Effect, Opcode, Property, Space, Type, register_allowed};
 
 use crate::body::BodyChecker;
+use crate::context::Context;
 use crate::literal::Const;
 use crate::module::{AddressBase, Operand, Symbol, Tensor};
 use crate::near_fit::{
@@ -31,62 +32,55 @@ impl BodyChecker<'_, '_> {
         complaints: &mut Complaints,
     ) -> Verdict {
         let action = place.context.form.action;
-        let copies_tensor = action == isa::Action::Effect(Effect::CopyTensor);
-        let is_bulk_barrier = action == isa::Action::Effect(Effect::CpAsyncBulk) && place.spec.name == "mbar";
-        let picks = place.context.picks;
-        let is_multicast = picks.mods().iter().any(|m| m.name().starts_with("multicast::"));
-        let could_hold = |ty: Type| (2..=128).contains(&ty.bits());
-        let (base, offset) = match lowered.value {
+        let address = match lowered.value {
             Value::Address(base, offset) => (base, offset),
             Value::Indexed(symbol) if matches!(action, isa::Action::Effect(Effect::Ld | Effect::St)) => {
                 self.base_of(symbol)
             }
-            // Tensor copies also accept addresses without brackets, and all bulk copies accept an mbarrier object
-            // without brackets.
-            Value::Register(id, ty)
-                if copies_tensor && could_hold(ty)
-                    || is_bulk_barrier
-                        && [Type::U16, Type::U64]
-                            .into_iter()
-                            .any(|wanted| register_allowed(wanted, ty, false)) =>
-            {
-                return Verdict::Fits(Operand::Address(AddressBase::Reg(id), 0));
+            _ if action == isa::Action::Effect(Effect::CopyTensor) => {
+                match self.without_brackets(lowered, place, complaints) {
+                    Ok(address) => address,
+                    Err(verdict) => return verdict,
+                }
             }
-            Value::RegisterPlus(id, ty, offset) if copies_tensor && could_hold(ty) && !ty.is_float() => {
-                return Verdict::Fits(Operand::Address(AddressBase::Reg(id), offset));
-            }
-            Value::Symbol(symbol) | Value::Indexed(symbol) if copies_tensor => self.base_of(symbol),
-            Value::Const(Const::Int { value, .. }) if is_bulk_barrier && !is_multicast => {
-                return Verdict::Fits(Operand::Address(AddressBase::Absolute(value), 0));
-            }
-            Value::Const(Const::Int { value, .. }) if copies_tensor => (Base::Absolute(value), 0),
-            Value::Function(..) | Value::Label(..) | Value::Unknown | Value::UnknownSum if copies_tensor => {
-                (Base::Unknown, 0)
-            }
-            Value::Special(_) if copies_tensor => {
-                return special_not_allowed(lowered.span, place, complaints);
-            }
-            Value::SpecialVector(_) if copies_tensor => {
-                return special_vector(lowered.span, place, complaints);
-            }
-            Value::Vector(..) | Value::VectorRegister(..) if copies_tensor => {
-                return vector_not_allowed(lowered.span, place, complaints);
-            }
-            Value::Part(id, _, selector) if copies_tensor => {
-                return match place.index {
-                    0 => crate::video::destination(id, selector, lowered.span, place, complaints),
-                    _ => crate::video::source(id, selector, lowered.span, place, complaints),
-                };
-            }
-            Value::Sink if copies_tensor && place.index == 0 => {
-                return result_discarded(lowered.span, place, complaints);
-            }
-            _ => return Verdict::Mismatch,
+            _ => return fit_barrier(lowered, place),
         };
-        if action == isa::Action::Effect(Effect::TensorMma) && !matches!(base, Base::Register(..)) {
+        if action == isa::Action::Effect(Effect::TensorMma) && !matches!(address.0, Base::Register(..)) {
             return Verdict::Mismatch;
         }
-        self.fit_base((base, offset), lowered.span, place, complaints)
+        self.fit_base(address, lowered.span, place, complaints)
+    }
+
+    /// An address without brackets, which tensor copies take. The error is what else they make of an operand.
+    fn without_brackets(
+        &self,
+        lowered: &Lowered,
+        place: &Place,
+        complaints: &mut Complaints,
+    ) -> Result<(Base, i64), Verdict> {
+        let span = lowered.span;
+        let could_hold = |ty: Type| (2..=128).contains(&ty.bits());
+        let of_register = |id, offset| Verdict::Fits(Operand::Address(AddressBase::Reg(id), offset));
+        Err(match lowered.value {
+            Value::Register(id, ty) if could_hold(ty) => of_register(id, 0),
+            Value::RegisterPlus(id, ty, offset) if could_hold(ty) && !ty.is_float() => {
+                of_register(id, offset)
+            }
+            Value::Symbol(symbol) | Value::Indexed(symbol) => return Ok(self.base_of(symbol)),
+            Value::Const(Const::Int { value, .. }) => return Ok((Base::Absolute(value), 0)),
+            Value::Function(..) | Value::Label(..) | Value::Unknown | Value::UnknownSum => {
+                return Ok((Base::Unknown, 0));
+            }
+            Value::Special(_) => special_not_allowed(span, place, complaints),
+            Value::SpecialVector(_) => special_vector(span, place, complaints),
+            Value::Vector(..) | Value::VectorRegister(..) => vector_not_allowed(span, place, complaints),
+            Value::Part(id, _, selector) if place.index == 0 => {
+                crate::video::destination(id, selector, span, place, complaints)
+            }
+            Value::Part(id, _, selector) => crate::video::source(id, selector, span, place, complaints),
+            Value::Sink if place.index == 0 => result_discarded(span, place, complaints),
+            _ => Verdict::Mismatch,
+        })
     }
 
     /// `[map, {x, y}]`: a tensor map, and as many coordinates as the instruction requires.
@@ -337,6 +331,25 @@ impl BodyChecker<'_, '_> {
         }
         fits
     }
+}
+
+/// The mbarrier object of a bulk copy, which may stand there without brackets.
+fn fit_barrier(lowered: &Lowered, place: &Place) -> Verdict {
+    let Context { form, picks, .. } = place.context;
+    if form.action != isa::Action::Effect(Effect::CpAsyncBulk) || place.spec.name != "mbar" {
+        return Verdict::Mismatch;
+    }
+    let is_multicast = picks.mods().iter().any(|m| m.name().starts_with("multicast::"));
+    let base = match lowered.value {
+        Value::Register(id, ty)
+            if [Type::U16, Type::U64].into_iter().any(|wanted| register_allowed(wanted, ty, false)) =>
+        {
+            AddressBase::Reg(id)
+        }
+        Value::Const(Const::Int { value, .. }) if !is_multicast => AddressBase::Absolute(value),
+        _ => return Verdict::Mismatch,
+    };
+    Verdict::Fits(Operand::Address(base, 0))
 }
 
 fn space_name(space: Space) -> &'static str {

@@ -4,10 +4,10 @@ use diag::{Code, Span};
 use isa::{Form, Space, Type, register_allowed};
 use syntax::tree::{Instruction as Tree, Name, Operand as OperandTree, OperandList};
 
-use crate::body::BodyChecker;
+use crate::body::{BodyChecker, Packed};
 use crate::literal::Const;
 use crate::module::{
-    FuncId, Instruction, Node, Operand, Param, Prototype as Signature, PrototypeId, RegId, Symbol,
+    FuncId, Instruction, Node, Operand, Param, Prototype as Signature, PrototypeId, RegId, Symbol, Variable,
 };
 use crate::scope::Entity;
 use crate::selection::Selection;
@@ -29,6 +29,31 @@ struct Parts<'t, 'a> {
     callee: Option<Name<'a>>,
     arguments: Option<&'t OperandList<'a>>,
     prototype: Option<Name<'a>>,
+}
+
+/// An argument, or a destination of what is returned.
+struct Argument {
+    ty: Type,
+    bytes: u64,
+    align: u64,
+    array: bool,
+    operand: Operand,
+}
+
+impl Argument {
+    fn in_register(id: RegId, ty: Type) -> Argument {
+        let bytes = u64::from(ty.bytes());
+        Argument { ty, bytes, align: bytes, array: false, operand: Operand::Reg(id) }
+    }
+
+    /// Is it of the type and size of the parameter?
+    fn fits(&self, formal: &Param) -> bool {
+        // ptxas distinguishes `.b32 x[1]` and `.b32 x`.
+        let formal_array = formal.array || formal.bytes != u64::from(formal.ty.bytes());
+        self.bytes == formal.bytes
+            && self.array == formal_array
+            && (register_allowed(formal.ty, self.ty, false) || register_allowed(self.ty, formal.ty, false))
+    }
 }
 
 /// `call (ret), f, (args), prototype`
@@ -124,47 +149,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 let signatures = vec![self.signature_of(id)];
                 Some(Called { target: Operand::Function(id), signatures, prototype: None })
             }
-            Some(Entity::Register(ty, Some(id))) => {
-                let Some(prototype) = parts.prototype else {
-                    let message = "Label expected for argument 0 of instruction 'call'";
-                    let help = "an indirect call names its `.callprototype` last";
-                    self.sink().error(Code::CallPrototypeRequired, name.span, message).help(help);
-                    if parts.arguments.is_some() || parts.returns.is_some() {
-                        let message = "Call target not recognized";
-                        self.sink().error(Code::CallPrototypeRequired, name.span, message);
-                    }
-                    return None;
-                };
-                let (signatures, prototype) = match self.resolve(prototype.text) {
-                    Some(Entity::Prototype(prototype)) => {
-                        (vec![self.body.prototypes[prototype.index()].clone()], Some(prototype))
-                    }
-                    Some(Entity::CallTargets(list)) => {
-                        let targets = self.call_targets[list].clone();
-                        let signatures: Vec<_> =
-                            targets.into_iter().map(|id| self.signature_of(id)).collect();
-                        let prototype = signatures.first().map(|first| {
-                            self.body.prototypes.push(first.clone());
-                            PrototypeId(self.body.prototypes.len() as u32 - 1)
-                        });
-                        (signatures, prototype)
-                    }
-                    found => {
-                        if found.is_none() {
-                            self.unknown(prototype);
-                        }
-                        self.call_mismatch(prototype.span, "name a `.callprototype` or `.calltargets`");
-                        return None;
-                    }
-                };
-                let fits =
-                    [Type::U32, Type::U64].into_iter().any(|wanted| register_allowed(wanted, ty, false));
-                if !fits {
-                    self.call_mismatch(name.span, "the address of a function is in a .u64 register");
-                    return None;
-                }
-                Some(Called { target: Operand::Reg(id), signatures, prototype })
-            }
+            Some(Entity::Register(ty, Some(id))) => self.indirect_callee(name, ty, id, parts),
             Some(Entity::Variable(_)) => {
                 let message = "Label expected for argument 0 of instruction 'call'";
                 self.sink()
@@ -188,6 +173,52 @@ impl<'a> BodyChecker<'_, 'a> {
                 None
             }
         }
+    }
+
+    /// A callee whose address is in a register: a prototype or a list of targets says what it takes.
+    fn indirect_callee(
+        &mut self,
+        name: Name<'a>,
+        ty: Type,
+        register: RegId,
+        parts: &Parts<'_, 'a>,
+    ) -> Option<Called> {
+        let Some(prototype) = parts.prototype else {
+            let message = "Label expected for argument 0 of instruction 'call'";
+            let help = "an indirect call names its `.callprototype` last";
+            self.sink().error(Code::CallPrototypeRequired, name.span, message).help(help);
+            if parts.arguments.is_some() || parts.returns.is_some() {
+                let message = "Call target not recognized";
+                self.sink().error(Code::CallPrototypeRequired, name.span, message);
+            }
+            return None;
+        };
+        let (signatures, prototype) = match self.resolve(prototype.text) {
+            Some(Entity::Prototype(prototype)) => {
+                (vec![self.body.prototypes[prototype.index()].clone()], Some(prototype))
+            }
+            Some(Entity::CallTargets(list)) => {
+                let targets = self.call_targets[list].clone();
+                let signatures: Vec<_> = targets.into_iter().map(|id| self.signature_of(id)).collect();
+                let prototype = signatures.first().map(|first| {
+                    self.body.prototypes.push(first.clone());
+                    PrototypeId(self.body.prototypes.len() as u32 - 1)
+                });
+                (signatures, prototype)
+            }
+            found => {
+                if found.is_none() {
+                    self.unknown(prototype);
+                }
+                self.call_mismatch(prototype.span, "name a `.callprototype` or `.calltargets`");
+                return None;
+            }
+        };
+        if ![Type::U32, Type::U64].into_iter().any(|wanted| register_allowed(wanted, ty, false)) {
+            self.call_mismatch(name.span, "the address of a function is in a .u64 register");
+            return None;
+        }
+        Some(Called { target: Operand::Reg(register), signatures, prototype })
     }
 
     /// Reports a prototype on a direct call: only calls through a register take one.
@@ -227,37 +258,19 @@ impl<'a> BodyChecker<'_, 'a> {
             Some(formal) if !formal.name.is_empty() => formal.name.clone(),
             _ => "_".to_owned(),
         };
-        // Type, size in bytes, alignment and whether it is an array.
-        let (ty, bytes, align, array, operand) = match &lowered.value {
-            Value::Register(id, ty) => {
-                let bytes = u64::from(ty.bytes());
-                if formal.is_some_and(|formal| formal.array) {
-                    let register = self.body.registers[id.index()].name.clone();
-                    let message = format!("Inconsistent state space for parameter '{register}'");
-                    let help = "pass an array as a variable declared `.param`";
-                    self.sink().error(Code::CallArgument, span, message).help(help);
-                }
-                (*ty, bytes, bytes, false, Operand::Reg(*id))
-            }
+        let given = match &lowered.value {
+            Value::Register(id, ty) => self.register_argument(*id, *ty, span, formal),
             Value::VectorRegister(ids, element) => {
                 let packed = self.packed(ids.clone(), *element);
-                let ty = self.body.registers[packed.whole.index()].ty;
-                let operand = Operand::Reg(packed.whole);
-                // Also pack before the call, because the call may not be executed.
-                self.pack(&packed, span);
-                if returns {
-                    self.returned_vectors.push((packed, span));
-                }
-                (ty, u64::from(ty.bytes()), u64::from(ty.bytes()), false, operand)
+                self.vector_argument(packed, span, returns)
             }
             Value::Const(value) => return self.constant_argument(*value, span, formal, &name, returns),
             Value::Sink if returns => return Operand::Sink,
             Value::Symbol(SymbolValue { symbol, space: Space::Param, offset: 0, .. }) => match *symbol {
                 Symbol::Variable(id) => {
-                    let variable = &self.module.variables[id.index()];
-                    let array = variable.bytes != u64::from(variable.ty.bytes());
-                    let operand = Operand::Symbol(*symbol, 0);
-                    (variable.ty, variable.bytes, variable.align, array, operand)
+                    let Variable { ty, bytes, align, .. } = self.module.variables[id.index()];
+                    let array = bytes != u64::from(ty.bytes());
+                    Argument { ty, bytes, align, array, operand: Operand::Symbol(*symbol, 0) }
                 }
                 Symbol::Param(i) => {
                     let own = self.params.get(i as usize).map_or(String::new(), |p| p.name.clone());
@@ -279,15 +292,33 @@ impl<'a> BodyChecker<'_, 'a> {
                 return Operand::Sink;
             }
         };
-        let Some(formal) = formal else { return operand };
-        let one_element = u64::from(formal.ty.bytes());
-        // ptxas distinguishes `.b32 x[1]` and `.b32 x`.
-        let formal_array = formal.array || formal.bytes != one_element;
-        let type_fits = bytes == formal.bytes
-            && array == formal_array
-            && (register_allowed(formal.ty, ty, false) || register_allowed(ty, formal.ty, false));
-        self.argument_mismatch(span, formal, &name, [!type_fits, align != formal.align]);
-        operand
+        if let Some(formal) = formal {
+            let mismatch = [!given.fits(formal), given.align != formal.align];
+            self.argument_mismatch(span, formal, &name, mismatch);
+        }
+        given.operand
+    }
+
+    /// A register, which cannot be passed for an array.
+    fn register_argument(&mut self, id: RegId, ty: Type, span: Span, formal: Option<&Param>) -> Argument {
+        if formal.is_some_and(|formal| formal.array) {
+            let register = self.body.registers[id.index()].name.clone();
+            let message = format!("Inconsistent state space for parameter '{register}'");
+            let help = "pass an array as a variable declared `.param`";
+            self.sink().error(Code::CallArgument, span, message).help(help);
+        }
+        Argument::in_register(id, ty)
+    }
+
+    /// A vector, which is passed as one register.
+    fn vector_argument(&mut self, packed: Packed, span: Span, returns: bool) -> Argument {
+        let argument = Argument::in_register(packed.whole, self.body.registers[packed.whole.index()].ty);
+        // Also pack before the call, because the call may not be executed.
+        self.pack(&packed, span);
+        if returns {
+            self.returned_vectors.push((packed, span));
+        }
+        argument
     }
 
     fn own_parameter(&mut self, name: &str, span: Span) -> Operand {

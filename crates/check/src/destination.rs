@@ -20,7 +20,6 @@ pub(crate) fn fit_destination(
     place: &Place,
     complaints: &mut Complaints,
 ) -> Verdict {
-    let name = place.context.name;
     let span = lowered.span;
     let of_tf32 = place.takes_only_bits(ty) && place.context.picks.ty(0) == Type::Tf32;
     let fits = |register: Type| {
@@ -29,8 +28,7 @@ pub(crate) fn fit_destination(
     match &lowered.value {
         Value::Register(id, register) if fits(*register) => {
             if place.spec.second == Second::Required {
-                let message = format!("Predicate output expected for instruction '{name}'");
-                complain(complaints, Code::PredicateOutput, span, message, Some("write `d|p`"));
+                predicate_expected(lowered, place, Some("write `d|p`"), complaints);
             }
             if place.text.contains('.') {
                 crate::video::unselected(span, place, complaints);
@@ -98,13 +96,6 @@ pub(crate) fn fit_pair(
     place: &Place,
     complaints: &mut Complaints,
 ) -> Verdict {
-    let name = place.context.name;
-    let register = |lowered: &Lowered| -> Option<RegId> {
-        match lowered.value {
-            Value::Register(id, _) => Some(id),
-            _ => None,
-        }
-    };
     match &first.value {
         Value::Register(_, found) if register_allowed(ty, *found, place.spec.wider) => {}
         Value::Sink if place.spec.sink => {}
@@ -112,14 +103,14 @@ pub(crate) fn fit_pair(
         Value::VectorRegister(ids, element) if vector_fits(*element, ids.len(), ty, place) => {}
         Value::Function(..) if ty != Type::Pred => {}
         Value::Sink => {
-            let message = format!("Result discard mode is not allowed for instruction '{name}'");
+            let message =
+                format!("Result discard mode is not allowed for instruction '{}'", place.context.name);
             complain(complaints, Code::DiscardedResult, first.span, message, None);
         }
         _ => return Verdict::Mismatch,
     }
     if matches!(second.value, Value::Unknown | Value::Function(..) | Value::Label(..)) {
-        let message = format!("Predicate output expected for instruction '{name}'");
-        complain(complaints, Code::PredicateOutput, second.span, message, None);
+        predicate_expected(second, place, None, complaints);
     }
     // `d|_` means the same as `d`.
     if place.spec.second == Second::None
@@ -127,9 +118,24 @@ pub(crate) fn fit_pair(
     {
         return Verdict::Fits(Operand::Reg(*id));
     }
+    check_second(second, whole, place, complaints);
+    match first.value {
+        Value::Function(..) => {
+            let message = format!("Result register required for instruction '{}'", place.context.name);
+            complain(complaints, Code::FunctionAsResult, first.span, message, None);
+            Verdict::Fits(Operand::Sink)
+        }
+        Value::VectorRegister(..) => vector_not_allowed(first.span, place, complaints),
+        Value::Symbol(_) => must_be_register(first.span, place, complaints),
+        _ => Verdict::Fits(Operand::Pair(register(first), register(second))),
+    }
+}
+
+/// Reports a second destination where there is none, and one that is no predicate.
+fn check_second(second: &Lowered, whole: &Lowered, place: &Place, complaints: &mut Complaints) {
     if place.spec.second == Second::None && !matches!(second.value, Value::Sink) {
         let any = if place.context.form.opcode == Opcode::Match { ".any" } else { "" };
-        let message = format!("Predicate output not allowed for instruction '{name}{any}'");
+        let message = format!("Predicate output not allowed for instruction '{}{any}'", place.context.name);
         let help = format!("the form is `{}`", place.context.form.syntax);
         complain(complaints, Code::PredicateOutput, whole.span, message, Some(&help));
     }
@@ -139,20 +145,20 @@ pub(crate) fn fit_pair(
         _ => false,
     };
     if !is_expected {
-        let message = format!("Predicate output expected for instruction '{name}'");
         let help = "the second destination is a register declared `.reg .pred`";
-        complain(complaints, Code::PredicateOutput, second.span, message, Some(help));
+        predicate_expected(second, place, Some(help), complaints);
     }
-    if matches!(first.value, Value::Function(..)) {
-        let message = format!("Result register required for instruction '{name}'");
-        complain(complaints, Code::FunctionAsResult, first.span, message, None);
-        return Verdict::Fits(Operand::Sink);
+}
+
+/// Reports a destination that should have been a predicate, or should have had one beside it.
+fn predicate_expected(lowered: &Lowered, place: &Place, help: Option<&str>, complaints: &mut Complaints) {
+    let message = format!("Predicate output expected for instruction '{}'", place.context.name);
+    complain(complaints, Code::PredicateOutput, lowered.span, message, help);
+}
+
+fn register(lowered: &Lowered) -> Option<RegId> {
+    match lowered.value {
+        Value::Register(id, _) => Some(id),
+        _ => None,
     }
-    if matches!(first.value, Value::VectorRegister(..)) {
-        return vector_not_allowed(first.span, place, complaints);
-    }
-    if matches!(first.value, Value::Symbol(_)) {
-        return must_be_register(first.span, place, complaints);
-    }
-    Verdict::Fits(Operand::Pair(register(first), register(second)))
 }

@@ -154,7 +154,7 @@ impl<'a> Checker<'a> {
         self.sink.error(Code::Misplaced, node.name.span, message).help(help);
     }
 
-    /// The bounds on launches in the directives of a function.
+    /// The bounds on launches in the directives of a function, and whether it is one that does not return.
     pub(crate) fn launch_bounds(
         &mut self,
         directives: &[Directive<'a>],
@@ -162,79 +162,94 @@ impl<'a> Checker<'a> {
     ) -> (LaunchBounds, bool) {
         let mut bounds = LaunchBounds::default();
         let mut noreturn = false;
-        let find = |name: &str| directives.iter().find(|d| d.name.text == name);
         for node in directives {
-            let name = node.name.text;
-            let misplaced = match name {
-                "maxntid" | "reqntid" | "minnctapersm" | "maxnctapersm" | "maxnreg" | "minperctamemory"
-                | "reqnctapercluster" | "explicitcluster" | "maxclusterrank" | "blocksareclusters" => {
-                    !is_entry
-                }
-                "noreturn" => is_entry,
-                _ => false,
-            };
-            if misplaced {
-                let kind = if is_entry { "a kernel" } else { "a function that is no kernel" };
-                let message = format!("Parsing error near '.{name}': syntax error");
-                let help = format!("`.{name}` has no meaning for {kind}");
-                self.sink.error(Code::Misplaced, node.name.span, message).help(help);
+            if belongs_elsewhere(node.name.text, is_entry) {
+                self.refuse_directive(node, is_entry);
                 continue;
             }
-            match name {
-                "maxntid" => {
-                    let extents = self.extents(node, 1);
-                    bounds.max_threads = Some(extents.iter().map(|&e| u64::from(e)).product());
-                }
-                "reqntid" => {
-                    self.need(node.name.span, ".reqntid directive", Some(Version::new(2, 1)), None);
-                    bounds.required = Some(self.extents(node, 1));
-                }
-                "maxnreg" | "minnctapersm" => {
-                    self.extents(node, 1);
-                }
-                "local_maxnreg" => {
-                    self.need(node.name.span, ".local_maxnreg", Some(Version::new(8, 8)), None);
-                }
-                "abi_preserve" | "abi_preserve_control" => self.abi_preserve(node),
-                "maxclusterrank" => bounds.max_cluster = Some(self.extents(node, 1)[0]),
-                "minperctamemory" => {
-                    self.need(
-                        node.name.span,
-                        ".minperctamemory",
-                        Some(Version::new(9, 4)),
-                        Some(Target::sm(80)),
-                    );
-                    let least = node.arguments.first().and_then(|argument| self.small_integer(argument));
-                    bounds.per_cta_memory = least.unwrap_or(0).into();
-                }
-                "explicitcluster" => bounds.explicit_cluster = true,
-                "blocksareclusters" => bounds.blocks_are_clusters = true,
-                "maxnctapersm" if self.version >= Version::new(2, 1) => {
-                    let message =
-                        "Deprecated feature: '.maxnctapersm directive' not supported as of PTX version 2.1";
-                    self.sink.error(Code::Deprecated, node.name.span, message).help("use `.minnctapersm`");
-                }
-                "reqnctapercluster" => {
-                    bounds.required_cluster = Some(self.extents(node, 1));
-                }
-                "noreturn" => noreturn = true,
-                "pragma" => self.pragma(node, false),
-                _ => {}
-            }
-            if name == "blocksareclusters" {
-                self.need(node.name.span, ".blocksareclusters", None, Some(Target::sm(90)));
-                if find("reqntid").is_none() || find("reqnctapercluster").is_none() {
-                    let message = ".reqntid and .reqnctapercluster directive(s) required for directive '.blocksareclusters'";
-                    self.sink.error(Code::ConflictingDirectives, node.name.span, message);
-                }
-            }
-            if matches!(name, "reqnctapercluster" | "explicitcluster" | "maxclusterrank") {
-                let feature = format!(".{name}");
-                self.need(node.name.span, &feature, Some(Version::new(7, 8)), Some(Target::sm(90)));
-            }
+            noreturn |= node.name.text == "noreturn";
+            self.launch_bound(node, &mut bounds);
+            self.need_for_clusters(node, directives);
         }
+        self.conflicting_bounds(directives);
+        if let Some(node) = named(directives, "minnctapersm").or_else(|| named(directives, "maxnctapersm"))
+            && named(directives, "maxntid").or_else(|| named(directives, "reqntid")).is_none()
+            && is_entry
+        {
+            let message = ".minnctapersm is ignored when neither .maxntid nor .reqntid is specified.";
+            self.sink.warning(Code::IgnoredDirective, node.name.span, message);
+        }
+        (bounds, noreturn)
+    }
+
+    /// Reports a directive that this kind of function does not have.
+    fn refuse_directive(&mut self, node: &Directive<'a>, is_entry: bool) {
+        let name = node.name.text;
+        let kind = if is_entry { "a kernel" } else { "a function that is no kernel" };
+        let message = format!("Parsing error near '.{name}': syntax error");
+        let help = format!("`.{name}` has no meaning for {kind}");
+        self.sink.error(Code::Misplaced, node.name.span, message).help(help);
+    }
+
+    /// Takes the bound of one directive.
+    fn launch_bound(&mut self, node: &Directive<'a>, bounds: &mut LaunchBounds) {
+        let span = node.name.span;
+        match node.name.text {
+            "maxntid" => {
+                let extents = self.extents(node, 1);
+                bounds.max_threads = Some(extents.iter().map(|&e| u64::from(e)).product());
+            }
+            "reqntid" => {
+                self.need(span, ".reqntid directive", Some(Version::new(2, 1)), None);
+                bounds.required = Some(self.extents(node, 1));
+            }
+            "maxnreg" | "minnctapersm" => {
+                self.extents(node, 1);
+            }
+            "local_maxnreg" => self.need(span, ".local_maxnreg", Some(Version::new(8, 8)), None),
+            "abi_preserve" | "abi_preserve_control" => self.abi_preserve(node),
+            "maxclusterrank" => bounds.max_cluster = Some(self.extents(node, 1)[0]),
+            "minperctamemory" => {
+                self.need(span, ".minperctamemory", Some(Version::new(9, 4)), Some(Target::sm(80)));
+                let least = node.arguments.first().and_then(|argument| self.small_integer(argument));
+                bounds.per_cta_memory = least.unwrap_or(0).into();
+            }
+            "explicitcluster" => bounds.explicit_cluster = true,
+            "blocksareclusters" => bounds.blocks_are_clusters = true,
+            "maxnctapersm" if self.version >= Version::new(2, 1) => {
+                let message =
+                    "Deprecated feature: '.maxnctapersm directive' not supported as of PTX version 2.1";
+                self.sink.error(Code::Deprecated, span, message).help("use `.minnctapersm`");
+            }
+            "reqnctapercluster" => bounds.required_cluster = Some(self.extents(node, 1)),
+            "pragma" => self.pragma(node, false),
+            _ => {}
+        }
+    }
+
+    /// Reports what a directive on clusters requires of the module and of the other directives.
+    fn need_for_clusters(&mut self, node: &Directive<'a>, directives: &[Directive<'a>]) {
+        let (name, span) = (node.name.text, node.name.span);
+        match name {
+            "blocksareclusters" => {
+                self.need(span, ".blocksareclusters", None, Some(Target::sm(90)));
+                let has = |name| named(directives, name).is_some();
+                if !has("reqntid") || !has("reqnctapercluster") {
+                    let message = ".reqntid and .reqnctapercluster directive(s) required for directive '.blocksareclusters'";
+                    self.sink.error(Code::ConflictingDirectives, span, message);
+                }
+            }
+            "reqnctapercluster" | "explicitcluster" | "maxclusterrank" => {
+                self.need(span, &format!(".{name}"), Some(Version::new(7, 8)), Some(Target::sm(90)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Reports bounds that exclude each other.
+    fn conflicting_bounds(&mut self, directives: &[Directive<'a>]) {
         for (first, second) in [("maxntid", "reqntid"), ("reqnctapercluster", "maxclusterrank")] {
-            if let (Some(a), Some(b)) = (find(first), find(second)) {
+            if let (Some(a), Some(b)) = (named(directives, first), named(directives, second)) {
                 let message =
                     format!("Conflicting directives: .{first} and .{second} cannot both be specified");
                 self.sink
@@ -242,14 +257,6 @@ impl<'a> Checker<'a> {
                     .label(a.name.span, "the other one");
             }
         }
-        if let Some(node) = find("minnctapersm").or_else(|| find("maxnctapersm"))
-            && find("maxntid").or_else(|| find("reqntid")).is_none()
-            && is_entry
-        {
-            let message = ".minnctapersm is ignored when neither .maxntid nor .reqntid is specified.";
-            self.sink.warning(Code::IgnoredDirective, node.name.span, message);
-        }
-        (bounds, noreturn)
     }
 
     /// Checks `.abi_preserve N` and `.abi_preserve_control N`: the number of registers that a function preserves.
@@ -322,6 +329,21 @@ impl<'a> Checker<'a> {
         };
         self.sink.error(Code::IllegalAlignment, tree.span(), "Alignment must be a power of two").help(help);
         None
+    }
+}
+
+/// The first directive of this name.
+fn named<'t, 'a>(directives: &'t [Directive<'a>], name: &str) -> Option<&'t Directive<'a>> {
+    directives.iter().find(|node| node.name.text == name)
+}
+
+/// Is this a directive of the other kind of function: of a kernel, or of a function that is none?
+fn belongs_elsewhere(name: &str, is_entry: bool) -> bool {
+    match name {
+        "maxntid" | "reqntid" | "minnctapersm" | "maxnctapersm" | "maxnreg" | "minperctamemory"
+        | "reqnctapercluster" | "explicitcluster" | "maxclusterrank" | "blocksareclusters" => !is_entry,
+        "noreturn" => is_entry,
+        _ => false,
     }
 }
 

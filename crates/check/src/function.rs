@@ -1,8 +1,8 @@
 //! Kernels and functions: heads, prototypes and parameters (PTX ISA, "Kernel and Function Directives").
 
-use diag::{Code, Span};
+use diag::Code;
 use isa::{Opaque, Space, Target, Type, Version};
-use syntax::tree::{Function as FunctionTree, FunctionKind, Name, Parameter};
+use syntax::tree::{Function as FunctionTree, FunctionKind, Name, Parameter, Pointer};
 
 use crate::checker::Checker;
 use crate::module::{FuncId, Function, Linkage, Param};
@@ -204,41 +204,20 @@ impl<'a> Checker<'a> {
 
     fn parameter(&mut self, node: &Parameter<'a>, owner: Owner, has_body: bool) -> Param {
         let name = node.name;
-        let (space_name, space_span) = node.space.map_or(("", node.span), |s| (s.text, s.span));
-        let space = if space_name == "reg" { Space::Reg } else { Space::Param };
-        let refuse = |checker: &mut Self, span: Span, code, message: String| {
-            checker.sink.error(code, span, message);
-        };
-        if owner == Owner::Entry && space_name != "param" {
-            let message = format!("Entry parameter '{}' must have .param state space", name.text);
-            refuse(self, space_span, Code::IllegalParameter, message);
-        } else if !matches!(space_name, "param" | "reg") {
-            let message = format!("Function parameter '{}' has illegal state space", name.text);
-            refuse(self, space_span, Code::IllegalParameter, message);
-        }
-        if name.text == "_" && owner != Owner::Prototype {
-            refuse(self, name.span, Code::IllegalParameter, "Illegal parameter name '_'".into());
-        }
+        self.parameter_head(node, owner);
+        let in_register = node.space.is_some_and(|space| space.text == "reg");
         let shape = self.shape(&node.qualifiers);
         let mut ty = shape.map_or(Type::B32, |shape| shape.ty);
         let lanes = shape.map_or(1, |shape| shape.lanes);
-        if Opaque::named(node.qualifiers.ty.text) == Some(Opaque::Sampler) && !self.independent_samplers {
+        let opaque = Opaque::named(node.qualifiers.ty.text);
+        if opaque == Some(Opaque::Sampler) && !self.independent_samplers {
             self.unified_sampler(name.span);
         }
-        if has_body && space == Space::Param && ty == Type::Pred {
-            let message = format!("Predicate variable '{}' must be in register state space", name.text);
-            refuse(self, name.span, Code::PredicateVariable, message);
+        if has_body {
+            self.parameter_shape(node, in_register, ty, lanes);
         }
-        if has_body && space == Space::Param && node.dimensions.is_empty() && (lanes > 1 || ty.lanes() > 1) {
-            let message = format!("Variable '{}' cannot be allocated in .param state space", name.text);
-            refuse(self, name.span, Code::IllegalParameter, message);
-        }
-        if space == Space::Reg && lanes > 1 {
+        if in_register && lanes > 1 {
             ty = whole_type(ty, usize::from(lanes));
-        }
-        if has_body && space == Space::Reg && !node.dimensions.is_empty() {
-            let message = format!("Variable '{}' cannot be allocated into a register", name.text);
-            refuse(self, name.span, Code::RegisterArray, message);
         }
         let align = shape.map_or(4, |shape| shape.alignment());
         if has_body && owner != Owner::Entry && align > 128 {
@@ -247,29 +226,9 @@ impl<'a> Checker<'a> {
                 name.text
             );
             let span = node.qualifiers.align.as_ref().map_or(name.span, |tree| tree.span());
-            refuse(self, span, Code::IllegalAlignment, message);
+            self.sink.error(Code::IllegalAlignment, span, message);
         }
-        let pointer = node.pointer.as_ref().map(|pointer| {
-            let feature = "kernel parameter pointer attribute";
-            self.need(pointer.span, feature, Some(Version::new(2, 2)), None);
-            if owner == Owner::Func {
-                for _ in 0..1 + usize::from(pointer.align.is_some()) {
-                    let message = "Illegal placement of kernel parameter attribute";
-                    self.sink
-                        .error(Code::MisplacedPtr, pointer.span, message)
-                        .help("`.ptr` is for kernels only");
-                }
-            }
-            let space = match pointer.space.map(|space| space.text) {
-                Some("global") => Space::Global,
-                Some("const") => Space::Const,
-                Some("shared") => Space::Shared,
-                Some("local") => Space::Local,
-                _ => Space::Generic,
-            };
-            let align = pointer.align.as_ref().and_then(|tree| self.alignment(tree));
-            (space, align.unwrap_or(4))
-        });
+        let pointer = node.pointer.as_ref().map(|pointer| self.pointer(pointer, owner));
         let mut elements = 1u64;
         for dimension in &node.dimensions {
             let length = dimension.as_ref().map_or(0, |tree| self.length(tree));
@@ -278,15 +237,74 @@ impl<'a> Checker<'a> {
         Param {
             name: if name.text == "_" { String::new() } else { name.text.to_owned() },
             ty,
-            opaque: Opaque::named(node.qualifiers.ty.text),
+            opaque,
             bytes: elements.saturating_mul(shape.map_or(4, |shape| shape.element_bytes())),
             align,
             array: !node.dimensions.is_empty(),
             pointer,
-            in_register: space == Space::Reg,
+            in_register,
             register: None,
             span: name.span,
         }
+    }
+
+    /// Checks the state space and the name of a parameter.
+    fn parameter_head(&mut self, node: &Parameter<'a>, owner: Owner) {
+        let name = node.name;
+        let (space, span) = node.space.map_or(("", node.span), |s| (s.text, s.span));
+        if owner == Owner::Entry && space != "param" {
+            let message = format!("Entry parameter '{}' must have .param state space", name.text);
+            self.sink.error(Code::IllegalParameter, span, message);
+        } else if !matches!(space, "param" | "reg") {
+            let message = format!("Function parameter '{}' has illegal state space", name.text);
+            self.sink.error(Code::IllegalParameter, span, message);
+        }
+        if name.text == "_" && owner != Owner::Prototype {
+            self.sink.error(Code::IllegalParameter, name.span, "Illegal parameter name '_'");
+        }
+    }
+
+    /// Reports a parameter that its state space cannot hold.
+    fn parameter_shape(&mut self, node: &Parameter<'a>, in_register: bool, ty: Type, lanes: u8) {
+        let name = node.name;
+        let is_array = !node.dimensions.is_empty();
+        let (code, message) = match in_register {
+            true if is_array => {
+                let message = format!("Variable '{}' cannot be allocated into a register", name.text);
+                (Code::RegisterArray, message)
+            }
+            false if ty == Type::Pred => {
+                let message = format!("Predicate variable '{}' must be in register state space", name.text);
+                (Code::PredicateVariable, message)
+            }
+            false if !is_array && (lanes > 1 || ty.lanes() > 1) => {
+                let message = format!("Variable '{}' cannot be allocated in .param state space", name.text);
+                (Code::IllegalParameter, message)
+            }
+            _ => return,
+        };
+        self.sink.error(code, name.span, message);
+    }
+
+    /// What `.ptr` says of a parameter: the state space and the alignment of what it points to.
+    fn pointer(&mut self, node: &Pointer<'a>, owner: Owner) -> (Space, u64) {
+        let feature = "kernel parameter pointer attribute";
+        self.need(node.span, feature, Some(Version::new(2, 2)), None);
+        if owner == Owner::Func {
+            for _ in 0..1 + usize::from(node.align.is_some()) {
+                let message = "Illegal placement of kernel parameter attribute";
+                self.sink.error(Code::MisplacedPtr, node.span, message).help("`.ptr` is for kernels only");
+            }
+        }
+        let space = match node.space.map(|space| space.text) {
+            Some("global") => Space::Global,
+            Some("const") => Space::Const,
+            Some("shared") => Space::Shared,
+            Some("local") => Space::Local,
+            _ => Space::Generic,
+        };
+        let align = node.align.as_ref().and_then(|tree| self.alignment(tree));
+        (space, align.unwrap_or(4))
     }
 
     /// Checks the size of a kernel's parameters.

@@ -18,6 +18,26 @@ use crate::place::{Complaints, Verdict};
 use crate::selection::Selection;
 use crate::value::{Lowered, Value};
 
+/// An instruction whose operands are lowered.
+struct Read<'t, 'a> {
+    node: &'t Tree<'a>,
+    form: &'static Form,
+    selection: Rc<Selection>,
+    operands: SmallVec<[Lowered; 6]>,
+}
+
+impl Read<'_, '_> {
+    fn context(&self) -> Context<'_> {
+        Context { name: &self.selection.name, form: self.form, picks: &self.selection.picks }
+    }
+
+    /// Takes another form for the one that is meant.
+    fn select(&mut self, other: Selection) {
+        self.form = other.form.unwrap_or(self.form);
+        self.selection = Rc::new(other);
+    }
+}
+
 /// Operands that fit their places, and the errors in them.
 struct Fitted {
     operands: Vec<Operand>,
@@ -25,111 +45,179 @@ struct Fitted {
 }
 
 impl<'a> BodyChecker<'_, 'a> {
-    /// Checks an instruction. The steps stand in one sequence, because their order is that of ptxas's errors, and each
-    /// may be the last.
+    /// Checks an instruction: selects the form, lowers the operands, fits them, and reports the errors of what fits. The
+    /// order of these stages is that of ptxas's errors, and each may be the last.
     pub(crate) fn instruction(&mut self, node: &Tree<'a>) {
         let errors_before = self.sink().errors();
-        let guard = node.guard.as_ref().map(|guard| self.guard(guard));
-        if self.ends_within_word(node) {
+        let guard = node.guard.as_ref().and_then(|guard| self.guard(guard));
+        let Some((form, selection)) = self.select_form(node) else { return };
+        if form.action == isa::Action::Effect(Effect::Call) {
+            self.call(node, guard, form, &selection, errors_before);
+            return self.report_vector_sizes();
+        }
+        let mut read = self.lower_operands(node, form, selection);
+        let negation = self.negation(&read.operands, form, &read.selection.picks);
+        if self.ends_before_fitting(&read) {
             return;
+        }
+        let Some(Fitted { operands, complaints }) = self.fit_form(&mut read) else { return };
+        if self.ends_with_modifiers(&read) {
+            return;
+        }
+        self.report_operands(&read, &operands, complaints, negation, errors_before);
+        if self.sink().errors() == errors_before {
+            self.check_inside(&read.context(), &read.operands);
+        }
+        if self.sink().errors() == errors_before {
+            self.check_combination(node, &read.context());
+            self.check_block_memory(&read.operands);
+        }
+        if self.sink().errors() == errors_before {
+            self.accept(&read, guard, operands);
+        }
+    }
+
+    /// The form that the modifiers select, or the nearest one, with the errors that ptxas finds while it reads
+    /// modifiers. `None` if it reads no further.
+    fn select_form(&mut self, node: &Tree<'a>) -> Option<(&'static Form, Rc<Selection>)> {
+        if self.ends_within_word(node) {
+            return None;
         }
         self.apart.clear();
         let selection = self.selection(node);
         self.sink().enter(Stage::Operand);
         self.modifiers(node, &selection, ..=Stage::Words);
         self.modifiers(node, &selection, Stage::EarlyModifier..=Stage::EarlyModifier);
-        let Some(form) = selection.form else {
-            return self.no_form(node);
-        };
-        if form.action == isa::Action::Effect(Effect::Call) {
-            self.call(node, guard.flatten(), form, &selection, errors_before);
-            return self.report_vector_sizes();
+        if selection.form.is_none() {
+            self.no_form(node);
         }
-        let picks = &selection.picks;
+        Some((selection.form?, selection))
+    }
+
+    /// What the operands mean by themselves.
+    fn lower_operands<'t>(
+        &mut self,
+        node: &'t Tree<'a>,
+        form: &'static Form,
+        selection: Rc<Selection>,
+    ) -> Read<'t, 'a> {
         self.expect_vectors(form, &selection);
         let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
         self.report_vector_sizes();
         self.report_unlike_elements(&operands, &selection.name);
-        let negation = self.negation(&operands, form, &selection.picks);
+        Read { node, form, selection, operands }
+    }
+
+    /// Reports an error for which ptxas does not ask whether the operands fit. Is there one?
+    fn ends_before_fitting(&mut self, read: &Read<'_, 'a>) -> bool {
+        let Read { node, form, ref selection, ref operands } = *read;
         if let Some(message) = crate::required::saturates_twice(node, form.opcode) {
             self.sink().error_at(Stage::Count, Code::IllegalModifier, node.head(), message);
-            return;
+            return true;
         }
-        for error in &selection.errors {
-            let is_unknown = matches!(error, SelectError::UnknownInstruction | SelectError::Types);
-            if is_unknown {
-                // For fields of tensor maps, ptxas checks the operands first.
-                let form = isa::form_id(form).filter(|_| {
-                    *error == SelectError::Types
-                        && picks.types().is_empty()
-                        && form.action == isa::Action::Effect(Effect::TensorMapReplace)
-                });
-                let error = form.map_or(error.clone(), |form| SelectError::Arguments { form });
-                return self.report_last(node, &selection, &error);
-            }
+        let is_unknown =
+            |error: &&SelectError| matches!(error, SelectError::UnknownInstruction | SelectError::Types);
+        if let Some(error) = selection.errors.iter().find(is_unknown) {
+            // For fields of tensor maps, ptxas checks the operands first.
+            let form = isa::form_id(form).filter(|_| {
+                *error == SelectError::Types
+                    && selection.picks.types().is_empty()
+                    && form.action == isa::Action::Effect(Effect::TensorMapReplace)
+            });
+            let error = form.map_or(error.clone(), |form| SelectError::Arguments { form });
+            self.report_last(node, selection, &error);
+            return true;
         }
-        if let Some(index) = no_split(form, &operands) {
+        if let Some(index) = no_split(form, operands) {
             let message = format!("Argument {index} of instruction '{}': must be constant", selection.name);
             let span = operands[index].span;
             self.sink().error_at(Stage::Count, Code::IntegerConstantExpected, span, message);
-            return;
+            return true;
         }
-        let (mut form, mut selection) = (form, selection);
-        if let Some(found) = self.without_coordinates(node, &operands) {
-            return self.lacks_coordinates(node, &found, &operands[1]);
+        if let Some(found) = self.without_coordinates(node, operands) {
+            self.lacks_coordinates(node, &found, &operands[1]);
+            return true;
         }
-        if !selection.errors.is_empty()
-            && !self.fits(&operands, form, &selection)
-            && let Some(other) = self
-                .module
-                .candidates(node, operands.len())
-                .find(|other| other.form.is_some_and(|form| self.fits(&operands, form, other)))
-        {
-            (form, selection) = (other.form.unwrap_or(form), Rc::new(other));
+        false
+    }
+
+    /// Fits the operands to the form, or to another one that they fit. `None` if there is none, which is reported.
+    fn fit_form(&mut self, read: &mut Read<'_, 'a>) -> Option<Fitted> {
+        self.choose_by_operands(read);
+        if self.lacks_operands(read) {
+            return None;
         }
-        let has_too_few =
-            !takes(form, &selection.picks, operands.len()) || lacks_operand(form, &selection, operands.len());
-        if let Some(id) = isa::form_id(form).filter(|_| has_too_few) {
-            if takes(form, &selection.picks, operands.len())
-                && self.fit_all(&operands, form, &selection).is_ok()
-            {
-                self.modifiers(node, &selection, Stage::Dimension..=Stage::FormGate);
-                let message = format!("Arguments mismatch for instruction '{}'", selection.name);
-                let diagnostic = Diagnostic::error(Code::ArgumentsMismatch, node.span, message);
-                self.sink().report(Stage::FormGate, 3, diagnostic);
-                return;
-            }
-            self.cache_policy(node, &operands, form, &selection);
-            return self.report_last(node, &selection, &SelectError::Arguments { form: id });
-        }
-        let Fitted { operands: checked, mut complaints } = match self.fit_all(&operands, form, &selection) {
+        let Read { node, form, ref selection, ref operands } = *read;
+        let mut fitted = match self.fit_all(operands, form, selection) {
             Ok(fitted) => fitted,
             Err((lowered, spec)) => {
-                let Some((other, fitted)) = self.fit_overload(node, &operands, form, &selection) else {
-                    let context = Context { name: &selection.name, form, picks: &selection.picks };
-                    let help = self.mismatch_help(lowered, spec, &context);
+                let Some((other, fitted)) = self.fit_overload(node, operands, form, selection) else {
+                    let help = self.mismatch_help(lowered, spec, &read.context());
                     let message = format!("Arguments mismatch for instruction '{}'", selection.name);
                     let code = Code::ArgumentsMismatch;
                     self.sink().error_at(Stage::Mismatch, code, lowered.span, message).maybe_help(help);
-                    return;
+                    return None;
                 };
-                (form, selection) = (other.form.unwrap_or(form), Rc::new(other));
+                read.select(other);
                 fitted
             }
         };
-        self.has_plain_offset = crate::texture::has_plain_offset(form, &selection.picks, &operands);
-        let context = Context { name: &selection.name, form, picks: &selection.picks };
-        if form.action == isa::Action::Effect(Effect::Mov) {
-            self.need_for_handle_address(&operands[1], selection.picks.ty(0), &mut complaints);
+        if read.form.action == isa::Action::Effect(Effect::Mov) {
+            let ty = read.selection.picks.ty(0);
+            self.need_for_handle_address(&read.operands[1], ty, &mut fitted.complaints);
         }
-        if let Some(span) = crate::expansion::wide_tensor_address(form, &operands) {
-            self.modifiers(node, &selection, Stage::Dimension..=Stage::FormGate);
+        Some(fitted)
+    }
+
+    /// With errors in modifiers, the first form that the operands fit is meant.
+    fn choose_by_operands(&mut self, read: &mut Read<'_, 'a>) {
+        let Read { node, form, ref selection, ref operands } = *read;
+        if !selection.errors.is_empty()
+            && !self.fits(operands, form, selection)
+            && let Some(other) = self
+                .module
+                .candidates(node, operands.len())
+                .find(|other| other.form.is_some_and(|form| self.fits(operands, form, other)))
+        {
+            read.select(other);
+        }
+    }
+
+    /// Reports a wrong number of operands. Is it wrong?
+    fn lacks_operands(&mut self, read: &Read<'_, 'a>) -> bool {
+        let Read { node, form, ref selection, ref operands } = *read;
+        let takes = takes(form, &selection.picks, operands.len());
+        let Some(id) =
+            isa::form_id(form).filter(|_| !takes || lacks_operand(form, selection, operands.len()))
+        else {
+            return false;
+        };
+        if takes && self.fit_all(operands, form, selection).is_ok() {
+            self.modifiers(node, selection, Stage::Dimension..=Stage::FormGate);
+            let message = format!("Arguments mismatch for instruction '{}'", selection.name);
+            let diagnostic = Diagnostic::error(Code::ArgumentsMismatch, node.span, message);
+            self.sink().report(Stage::FormGate, 3, diagnostic);
+        } else {
+            self.cache_policy(node, operands, form, selection);
+            self.report_last(node, selection, &SelectError::Arguments { form: id });
+        }
+        true
+    }
+
+    /// Reports the errors in the modifiers of an instruction whose operands fit. Is one of them the last that ptxas
+    /// reports?
+    fn ends_with_modifiers(&mut self, read: &Read<'_, 'a>) -> bool {
+        let Read { node, form, ref selection, ref operands } = *read;
+        self.has_plain_offset = crate::texture::has_plain_offset(form, &selection.picks, operands);
+        if let Some(span) = crate::expansion::wide_tensor_address(form, operands) {
+            self.modifiers(node, selection, Stage::Dimension..=Stage::FormGate);
             let message = format!("Arguments mismatch for instruction '{}'", selection.name);
             let help = "an address in tensor memory is in a register of 32 bits";
             let diagnostic = Diagnostic::error(Code::ArgumentsMismatch, span, message).help(help);
             self.sink().report(Stage::FormGate, 2, diagnostic);
-            return;
+            return true;
         }
+        let context = read.context();
         let is_complete = !selection.errors.iter().any(|error| matches!(error, SelectError::Missing { .. }));
         if is_complete
             && let Some((code, message)) =
@@ -137,25 +225,39 @@ impl<'a> BodyChecker<'_, 'a> {
         {
             self.sink().report(Stage::FormGate, 3, Diagnostic::error(code, node.span, message));
         }
-        let (own, apart) = crate::opcode_rules::check(node, &context, &operands);
+        let (own, apart) = crate::opcode_rules::check(node, &context, operands);
         self.apart = apart;
         for finding in own {
             let diagnostic = Diagnostic::error(finding.code, finding.span, finding.message);
             self.sink().report(finding.stage, finding.place, diagnostic);
         }
         if let Some(message) = crate::required::missing(node, form.opcode, &selection.name) {
-            self.modifiers(node, &selection, Stage::Dimension..Stage::Other);
+            self.modifiers(node, selection, Stage::Dimension..Stage::Other);
             let (stage, place) =
                 if form.opcode == Opcode::Dp2a { (Stage::FormGate, 3) } else { (Stage::Other, 0) };
-            self.sink().report(stage, place, Diagnostic::error(Code::MissingModifier, node.head(), message));
-            return;
+            let diagnostic = Diagnostic::error(Code::MissingModifier, node.head(), message);
+            self.sink().report(stage, place, diagnostic);
+            return true;
         }
-        self.modifiers(node, &selection, Stage::Dimension..);
+        self.modifiers(node, selection, Stage::Dimension..);
+        false
+    }
+
+    /// Reports the errors in operands that fit the form.
+    fn report_operands(
+        &mut self,
+        read: &Read<'_, 'a>,
+        checked: &[Operand],
+        complaints: Complaints,
+        negation: Option<Span>,
+        errors_before: usize,
+    ) {
+        let Read { node, form, ref selection, ref operands } = *read;
         let is_right = self.sink().errors() == errors_before;
         let target = self.module.target;
         let (stage, place) = crate::ranges::stage(form);
         self.sink().enter_at(stage, place as u16);
-        crate::ranges::check(self.sink(), &context, target, &checked, &operands, is_right);
+        crate::ranges::check(self.sink(), &read.context(), target, checked, operands, is_right);
         for (stage, complaint) in complaints {
             let place = if stage == Stage::OpcodeRules { crate::order::WAY } else { 0 };
             self.sink().report(stage, place.into(), complaint);
@@ -176,17 +278,7 @@ impl<'a> BodyChecker<'_, 'a> {
             self.sink().error_at(Stage::FitLast, Code::VectorOperand, node.span, message).help(help);
         }
         self.sink().enter(Stage::Range);
-        self.warn_of_idle_length(node, form, &selection);
-        if self.sink().errors() == errors_before {
-            self.check_inside(&context, &operands);
-        }
-        if self.sink().errors() == errors_before {
-            self.check_combination(node, &context);
-            self.check_block_memory(&operands);
-        }
-        if self.sink().errors() == errors_before {
-            self.accept(node, form, &selection, guard.flatten(), (&operands, checked));
-        }
+        self.warn_of_idle_length(node, form, selection);
     }
 
     /// Says how the vectors among the operands are read.
@@ -230,14 +322,8 @@ impl<'a> BodyChecker<'_, 'a> {
     }
 
     /// Takes an instruction without errors into the function.
-    fn accept(
-        &mut self,
-        node: &Tree<'a>,
-        form: &'static Form,
-        selection: &Selection,
-        guard: Option<(RegId, bool)>,
-        (operands, checked): (&[Lowered], Vec<Operand>),
-    ) {
+    fn accept(&mut self, read: &Read<'_, 'a>, guard: Option<(RegId, bool)>, operands: Vec<Operand>) {
+        let Read { node, form, ref selection, operands: ref lowered } = *read;
         if let Some(message) = &selection.refused {
             let help = "ptxas rejects this; lenient checking accepts it";
             self.sink().warning(Code::LenientForm, node.span, message.as_str()).help(help);
@@ -246,8 +332,8 @@ impl<'a> BodyChecker<'_, 'a> {
             self.pack_returns(node.span);
         }
         let mut picks = selection.picks;
-        picks.parts = crate::video::parts(operands);
-        let instruction = Instruction { form, picks, guard, operands: checked, span: node.span };
+        picks.parts = crate::video::parts(lowered);
+        let instruction = Instruction { form, picks, guard, operands, span: node.span };
         self.body.code.push(Node::Instruction(instruction));
     }
 

@@ -23,21 +23,14 @@ impl<'a> BodyChecker<'_, 'a> {
         context: &Context,
         complaints: &mut Complaints,
     ) -> Verdict {
-        let ty = match spec.ty {
-            isa::OperandType::Address if self.module.address_size == 64 => Some(Type::U64),
-            isa::OperandType::Address => Some(Type::U32),
-            // Sparse products of tf32 accept any 32 bits; dense ones accept no floats.
-            _ if spec.element(context.picks) == Some(Type::Tf32) && is_sparse(context) => Some(Type::B32),
-            _ => spec.resolve(context.picks),
-        };
+        if matches!(lowered.value, Value::Reported) {
+            return Verdict::Fits(Operand::Sink);
+        }
         let exact = context.has(Property::ExactBf16) && context.picks.types().contains(&Type::Bf16);
         let spec = &OperandSpec { wider: spec.wider && !exact, ..*spec };
         let text = self.module.source.slice(lowered.span);
         let address_bits = self.module.address_size;
-        let place = Place { index, spec, context, ty, text, address_bits };
-        if matches!(lowered.value, Value::Reported) {
-            return Verdict::Fits(Operand::Sink);
-        }
+        let place = Place { index, spec, context, ty: self.type_of_place(spec, context), text, address_bits };
         match spec.kind {
             OperandKind::Address if spec.name == "fabric" => fit_fabric(lowered, &place),
             OperandKind::Address if spec.name == "tensor" => self.fit_tensor(lowered, &place, complaints),
@@ -62,25 +55,42 @@ impl<'a> BodyChecker<'_, 'a> {
             }
             // `call` is checked separately.
             OperandKind::Call => Verdict::Mismatch,
-            _ => match spec.count(context.form, context.picks) {
-                (count, braces)
-                    if context.form.accesses_texels() && (braces || spec.elements == Elements::Vector) =>
-                {
-                    self.fit_texel_values(lowered, &place, count, complaints)
+            _ => self.fit_values(lowered, &place, complaints),
+        }
+    }
+
+    /// The instruction type of an operand.
+    fn type_of_place(&self, spec: &OperandSpec, context: &Context) -> Option<Type> {
+        match spec.ty {
+            isa::OperandType::Address if self.module.address_size == 64 => Some(Type::U64),
+            isa::OperandType::Address => Some(Type::U32),
+            // Sparse products of tf32 accept any 32 bits; dense ones accept no floats.
+            _ if spec.element(context.picks) == Some(Type::Tf32) && is_sparse(context) => Some(Type::B32),
+            _ => spec.resolve(context.picks),
+        }
+    }
+
+    /// Does a value, or a vector of values, fit its place?
+    fn fit_values(&self, lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
+        let Place { spec, context, .. } = *place;
+        match spec.count(context.form, context.picks) {
+            (count, braces)
+                if context.form.accesses_texels() && (braces || spec.elements == Elements::Vector) =>
+            {
+                self.fit_texel_values(lowered, place, count, complaints)
+            }
+            _ if spec.name == "mask" && context.has(Property::CtaMask) => {
+                fit_mask(lowered, place, complaints)
+            }
+            _ if spec.elements == Elements::Geometry => fit_geometry(lowered, place, complaints),
+            _ if spec.elements == Elements::Braced && is_vector(lowered) => {
+                match first_element(lowered, place) {
+                    Some(first) => fit_scalar(&first, place, complaints),
+                    None => fit_vector(lowered, place, 1, complaints),
                 }
-                _ if spec.name == "mask" && context.has(Property::CtaMask) => {
-                    fit_mask(lowered, &place, complaints)
-                }
-                _ if spec.elements == Elements::Geometry => fit_geometry(lowered, &place, complaints),
-                _ if spec.elements == Elements::Braced && is_vector(lowered) => {
-                    match first_element(lowered, &place) {
-                        Some(first) => fit_scalar(&first, &place, complaints),
-                        None => fit_vector(lowered, &place, 1, complaints),
-                    }
-                }
-                (_, false) => fit_scalar(lowered, &place, complaints),
-                (count, true) => fit_vector(lowered, &place, count, complaints),
-            },
+            }
+            (_, false) => fit_scalar(lowered, place, complaints),
+            (count, true) => fit_vector(lowered, place, count, complaints),
         }
     }
 

@@ -4,7 +4,7 @@
 use diag::{Code, Span};
 use isa::{Selector, Space, SpecialRegister, Type};
 use smallvec::SmallVec;
-use syntax::tree::{BinaryOp, Element, Name, Operand as Tree, OperandList, UnaryOp};
+use syntax::tree::{Binary, BinaryOp, Element, Name, Operand as Tree, OperandList, Unary, UnaryOp};
 
 use crate::body::{BodyChecker, COMPONENTS};
 use crate::literal::{Const, fold, fold_integer, is_constant};
@@ -74,59 +74,61 @@ impl<'a> BodyChecker<'_, 'a> {
                 Some(value) => Value::Const(value),
                 None => Value::Reported,
             },
-            Tree::Unary(node) => {
-                let inner = self.lower(&node.value);
-                match (node.op, inner.value) {
-                    (UnaryOp::Not, Value::Register(id, Type::Pred)) => Value::NotRegister(id),
-                    (UnaryOp::Not, value) => {
-                        let message = "Illegal argument to predicate negation";
-                        let help = "`!` stands before predicates; `not` computes a complement";
-                        self.sink().error(Code::IllegalNegation, inner.span, message).help(help);
-                        match value {
-                            // Treat it as a predicate from here on.
-                            Value::Register(id, _) => Value::NotRegister(id),
-                            _ => Value::Unknown,
-                        }
-                    }
-                    (op, _) => self.syntax_error(node.span, op.name(), None),
-                }
-            }
-            Tree::Binary(node) => {
-                let left = self.lower(&node.left).value;
-                let Some(offset) = self.offset(node.op, node.span, &node.right) else {
-                    return Value::Reported;
-                };
-                match left {
-                    Value::Register(id, Type::Pred) => {
-                        let help = "ptxas accepts this and cannot generate code for it";
-                        let message = "A predicate is no number to add to";
-                        self.sink().warning(Code::PredicateSum, node.span, message).help(help);
-                        Value::RegisterPlus(id, Type::Pred, offset)
-                    }
-                    Value::Register(id, ty) => Value::RegisterPlus(id, ty, offset),
-                    Value::Special(special) => {
-                        let (id, ty) = self.in_register(special, node.left.span());
-                        Value::RegisterPlus(id, ty, offset)
-                    }
-                    Value::RegisterPlus(id, ty, more) => {
-                        Value::RegisterPlus(id, ty, more.wrapping_add(offset))
-                    }
-                    Value::Symbol(symbol) => Value::Symbol(SymbolValue {
-                        offset: symbol.offset.wrapping_add(offset),
-                        sum: true,
-                        ..symbol
-                    }),
-                    Value::Function(id, more) => Value::Function(id, more.wrapping_add(offset)),
-                    Value::Label(id, more) => Value::Label(id, more.wrapping_add(offset)),
-                    Value::Unknown | Value::UnknownSum => Value::UnknownSum,
-                    Value::Reported => Value::Reported,
-                    _ => self.syntax_error(node.span, node.op.name(), None),
-                }
-            }
+            Tree::Unary(node) => self.lower_unary(node),
+            Tree::Binary(node) => self.lower_sum(node),
             // The guards on `is_constant` above have taken the valid ones.
             Tree::Literal(_) | Tree::Ternary(_) | Tree::Cast(_) => {
                 self.syntax_error(tree.span(), self.module.source.slice(tree.span()), None)
             }
+        }
+    }
+
+    /// `!p`
+    fn lower_unary(&mut self, node: &Unary<'a>) -> Value {
+        let inner = self.lower(&node.value);
+        match (node.op, inner.value) {
+            (UnaryOp::Not, Value::Register(id, Type::Pred)) => Value::NotRegister(id),
+            (UnaryOp::Not, value) => {
+                let message = "Illegal argument to predicate negation";
+                let help = "`!` stands before predicates; `not` computes a complement";
+                self.sink().error(Code::IllegalNegation, inner.span, message).help(help);
+                match value {
+                    // Treat it as a predicate from here on.
+                    Value::Register(id, _) => Value::NotRegister(id),
+                    _ => Value::Unknown,
+                }
+            }
+            (op, _) => self.syntax_error(node.span, op.name(), None),
+        }
+    }
+
+    /// `sym+imm`, `reg+imm`
+    fn lower_sum(&mut self, node: &Binary<'a>) -> Value {
+        let left = self.lower(&node.left).value;
+        let Some(offset) = self.offset(node.op, node.span, &node.right) else {
+            return Value::Reported;
+        };
+        match left {
+            Value::Register(id, Type::Pred) => {
+                let help = "ptxas accepts this and cannot generate code for it";
+                let message = "A predicate is no number to add to";
+                self.sink().warning(Code::PredicateSum, node.span, message).help(help);
+                Value::RegisterPlus(id, Type::Pred, offset)
+            }
+            Value::Register(id, ty) => Value::RegisterPlus(id, ty, offset),
+            Value::Special(special) => {
+                let (id, ty) = self.in_register(special, node.left.span());
+                Value::RegisterPlus(id, ty, offset)
+            }
+            Value::RegisterPlus(id, ty, more) => Value::RegisterPlus(id, ty, more.wrapping_add(offset)),
+            Value::Symbol(symbol) => {
+                Value::Symbol(SymbolValue { offset: symbol.offset.wrapping_add(offset), sum: true, ..symbol })
+            }
+            Value::Function(id, more) => Value::Function(id, more.wrapping_add(offset)),
+            Value::Label(id, more) => Value::Label(id, more.wrapping_add(offset)),
+            Value::Unknown | Value::UnknownSum => Value::UnknownSum,
+            Value::Reported => Value::Reported,
+            _ => self.syntax_error(node.span, node.op.name(), None),
         }
     }
 
@@ -340,55 +342,10 @@ impl<'a> BodyChecker<'_, 'a> {
 
     /// `{a, b}`: all registers must have the same size.
     fn lower_vector(&mut self, node: &OperandList<'a>) -> Value {
-        let mut elements: SmallVec<[Box<Lowered>; 4]> = SmallVec::new();
-        for tree in &node.operands {
-            let mut lowered = self.lower(tree);
-            match lowered.value {
-                Value::Register(..)
-                | Value::NotRegister(_)
-                | Value::RegisterPlus(..)
-                | Value::Part(..)
-                | Value::Const(_)
-                | Value::Sink
-                | Value::Reported => {}
-                // It counts as a register, even as a destination.
-                Value::Special(special) if !self.accesses_texels && !self.becomes_call => {
-                    let (id, ty) = self.in_register(special, lowered.span);
-                    lowered.value =
-                        Value::Register(id, if ty == Type::Pred { ty } else { Type::of_bits(ty.bits()) });
-                }
-                Value::Special(_) => {}
-                _ => {
-                    let word = self.module.source.slice(lowered.span).to_owned();
-                    let message = format!("Illegal expression '{word}'");
-                    self.sink().error(Code::IllegalExpression, lowered.span, message);
-                    lowered.value = Value::Unknown;
-                }
-            }
-            elements.push(Box::new(lowered));
-        }
-        let mut ty: Option<Type> = None;
-        let mut bits = None;
-        for element in &elements {
-            let found = match element.value {
-                Value::Register(_, found) => found,
-                Value::Special(special) => special.ty(),
-                _ => continue,
-            };
-            // On textures and surfaces, a predicate counts as 32 bits.
-            let width = if self.accesses_texels && found == Type::Pred { 32 } else { found.bits() };
-            if width != *bits.get_or_insert(width) {
-                let message = "Incompatible elements of vector expression";
-                let help = "all registers of a vector have the same size";
-                self.sink().error(Code::IncompatibleElements, element.span, message).help(help);
-                continue;
-            }
-            // Registers of different kinds make a vector of bits.
-            ty = Some(ty.map_or(found, |first| if first == found { first } else { Type::of_bits(width) }));
-        }
-        if !self.accesses_texels && unlike_elements(&elements).next().is_some() {
-            ty = bits.map(Type::of_bits);
-        }
+        let trees = node.operands.iter();
+        let elements: SmallVec<[Box<Lowered>; 4]> =
+            trees.map(|tree| Box::new(self.lower_vector_element(tree))).collect();
+        let ty = self.type_of_elements(&elements);
         let count = elements.len();
         let legal = matches!(count, 1 | 2 | 4)
             || count == 8 && self.longest_vector >= 8
@@ -403,6 +360,60 @@ impl<'a> BodyChecker<'_, 'a> {
             self.sink().error(Code::UntypedVector, node.span, message).help(help);
         }
         Value::Vector(elements, ty)
+    }
+
+    /// An element of a vector. Reports one that cannot stand there.
+    fn lower_vector_element(&mut self, tree: &Tree<'a>) -> Lowered {
+        let mut lowered = self.lower(tree);
+        match lowered.value {
+            Value::Register(..)
+            | Value::NotRegister(_)
+            | Value::RegisterPlus(..)
+            | Value::Part(..)
+            | Value::Const(_)
+            | Value::Sink
+            | Value::Reported => {}
+            // It counts as a register, even as a destination.
+            Value::Special(special) if !self.accesses_texels && !self.becomes_call => {
+                let (id, ty) = self.in_register(special, lowered.span);
+                lowered.value =
+                    Value::Register(id, if ty == Type::Pred { ty } else { Type::of_bits(ty.bits()) });
+            }
+            Value::Special(_) => {}
+            _ => {
+                let word = self.module.source.slice(lowered.span).to_owned();
+                let message = format!("Illegal expression '{word}'");
+                self.sink().error(Code::IllegalExpression, lowered.span, message);
+                lowered.value = Value::Unknown;
+            }
+        }
+        lowered
+    }
+
+    /// The type of the registers in a vector: bits, if they are of different kinds. Reports different sizes.
+    fn type_of_elements(&mut self, elements: &[Box<Lowered>]) -> Option<Type> {
+        let mut ty: Option<Type> = None;
+        let mut bits = None;
+        for element in elements {
+            let found = match element.value {
+                Value::Register(_, found) => found,
+                Value::Special(special) => special.ty(),
+                _ => continue,
+            };
+            // On textures and surfaces, a predicate counts as 32 bits.
+            let width = if self.accesses_texels && found == Type::Pred { 32 } else { found.bits() };
+            if width != *bits.get_or_insert(width) {
+                let message = "Incompatible elements of vector expression";
+                let help = "all registers of a vector have the same size";
+                self.sink().error(Code::IncompatibleElements, element.span, message).help(help);
+                continue;
+            }
+            ty = Some(ty.map_or(found, |first| if first == found { first } else { Type::of_bits(width) }));
+        }
+        if !self.accesses_texels && unlike_elements(elements).next().is_some() {
+            ty = bits.map(Type::of_bits);
+        }
+        ty
     }
 }
 

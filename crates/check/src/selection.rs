@@ -189,38 +189,54 @@ impl<'a> Checker<'a> {
         errors: &[SelectError],
         modifiers: &[&str],
     ) -> Vec<Finding> {
-        let mut findings = Vec::new();
         let opcode = form.map(|form| form.opcode);
-        // ptxas checks layouts later, unless there are more than two.
-        let too_many = modifiers.iter().filter(|m| crate::words::is_layout(m)).count() > 2;
         let is_late = |error: &SelectError| match *error {
-            SelectError::Repeated { index } => {
-                let is_layout = modifiers.get(index).is_some_and(|m| crate::words::is_layout(m));
-                let calls = form.is_some_and(|form| form.has(Property::Calls, picks));
-                calls && is_layout && !too_many && !modifiers.contains(&"mma")
-            }
+            SelectError::Repeated { index } => is_late_layout(index, form, picks, modifiers),
             _ => false,
         };
-        for error in errors.iter().filter(|error| !hidden(error, errors, modifiers) && !is_late(error)) {
-            let (stage, index) = Stage::of_modifiers(error, opcode, modifiers, picks.types());
-            findings.push(Finding { stage, index, fault: Fault::Select(error.clone()) });
-        }
+        let reported = errors.iter().filter(|error| !hidden(error, errors, modifiers) && !is_late(error));
+        let mut findings: Vec<Finding> = reported
+            .map(|error| {
+                let (stage, index) = Stage::of_modifiers(error, opcode, modifiers, picks.types());
+                Finding { stage, index, fault: Fault::Select(error.clone()) }
+            })
+            .collect();
         let formats = modifiers.iter().enumerate().filter(|(_, word)| crate::words::is_format(word));
         if let Some((index, _)) = formats.into_iter().nth(2) {
             findings.push(Finding { stage: Stage::Word, index, fault: Fault::Formats });
         }
         let Some(form) = form.filter(|_| self.knows_target()) else { return findings };
-        let mut closed = form.gates(picks);
-        let mut closed_words: Vec<Gate> = Vec::new();
+        let mut gates = form.gates(picks);
+        self.closed_words(form, modifiers, &mut gates, &mut findings);
+        let has_types =
+            !errors.iter().any(|e| matches!(e, SelectError::Types | SelectError::Alternate { .. }));
+        for gate in gates.into_iter().filter(|gate| self.is_closed(gate)) {
+            let (stage, index) = Stage::of_table(gate.stage);
+            if has_types || stage != Stage::Words {
+                findings.push(Finding { stage, index, fault: Fault::Closed(gate) });
+            }
+        }
+        findings
+    }
+
+    /// Finds the gates of single modifiers that reject the module. They no longer count among those of the form.
+    fn closed_words(
+        &self,
+        form: &'static Form,
+        modifiers: &[&str],
+        of_form: &mut Vec<Gate>,
+        findings: &mut Vec<Finding>,
+    ) {
+        let mut closed: Vec<Gate> = Vec::new();
         let tokens = modifiers.iter().enumerate().filter_map(|(i, m)| Some((i, Token::from_name(m)?)));
         for (index, token) in tokens {
             if !isa::is_gated_elsewhere(token) && form.slots.iter().all(|slot| slot.choice(token).is_none()) {
                 continue;
             }
             for gate in isa::token_gates(form, token) {
-                closed.retain(|other| *other != gate);
-                if self.is_closed(&gate) && !closed_words.contains(&gate) {
-                    closed_words.push(gate);
+                of_form.retain(|other| *other != gate);
+                if self.is_closed(&gate) && !closed.contains(&gate) {
+                    closed.push(gate);
                     let (stage, index) = match token {
                         _ if is_restriction(token) && form.opcode == Opcode::Fence => (Stage::FormGate, 1),
                         _ if is_restriction(token) || isa::is_gated_late(token) => {
@@ -233,15 +249,6 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        let has_types =
-            !errors.iter().any(|e| matches!(e, SelectError::Types | SelectError::Alternate { .. }));
-        for gate in closed.into_iter().filter(|gate| self.is_closed(gate)) {
-            let (stage, index) = Stage::of_table(gate.stage);
-            if has_types || stage != Stage::Words {
-                findings.push(Finding { stage, index, fault: Fault::Closed(gate) });
-            }
-        }
-        findings
     }
 }
 
@@ -273,6 +280,15 @@ impl Selection {
 fn is_restriction(token: Token) -> bool {
     let restrictions = [Mod::MbarrierInit, Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta];
     matches!(token, Token::Mod(modifier) if restrictions.contains(&modifier))
+}
+
+/// Is the modifier of this index a layout that ptxas checks later? It does so unless there are more than two.
+fn is_late_layout(index: usize, form: Option<&Form>, picks: &Picks, modifiers: &[&str]) -> bool {
+    let is_layout = |word: &&&str| crate::words::is_layout(word);
+    modifiers.get(index).filter(is_layout).is_some()
+        && modifiers.iter().filter(is_layout).count() <= 2
+        && form.is_some_and(|form| form.has(Property::Calls, picks))
+        && !modifiers.contains(&"mma")
 }
 
 /// Is this error hidden? An illegal modifier hides missing ones, except missing comparison and Boolean operators.

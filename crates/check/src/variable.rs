@@ -203,61 +203,17 @@ impl<'a> Checker<'a> {
         declared: &Declaration,
         place: &mut Option<Place<'_, 'a>>,
     ) {
-        let name = node.name;
-        let space = declared.space;
         // A declaration with a wrong type still declares its name; otherwise every use would be an error too.
         let shape = declared.shape.unwrap_or(Shape { ty: Type::B32, lanes: 1, align: None });
-        if declared.shape.is_some() && shape.ty == Type::Pred && space != Space::Reg {
-            let message = format!("Predicate variable '{}' must be in register state space", name.text);
-            let help = "keep the predicate in a register, or store 0 or 1 in a .u8";
-            self.sink.error(Code::PredicateVariable, name.span, message).help(help);
+        self.space_of_type(node.name, declared, shape, place.is_some());
+        if declared.space == Space::Reg {
+            return self.register(node, declared, shape, place);
         }
-        if declared.opaque == Some(Opaque::Sampler) && !self.independent_samplers {
-            self.unified_sampler(name.span);
-        }
-        if declared.opaque.is_some() && declared.linkage == Linkage::Common {
-            self.sink.error(Code::IllegalLinkage, name.span, "Illegal type for .common symbol");
-        }
-        if declared.opaque.is_some() && place.is_some() {
-            let message = "Texture/surface variable must be at module or entry parameter scope";
-            self.sink.error(Code::IllegalScope, name.span, message);
-        }
-        if space == Space::Param && place.is_some() && (shape.lanes > 1 || shape.ty.lanes() > 1) {
-            let message = format!("Variable '{}' cannot be allocated in .param state space", name.text);
-            self.sink
-                .error(Code::IllegalParameter, name.span, message)
-                .help("declare it `.align N .b8 name[N]`");
-        }
-        if space == Space::Reg {
-            if !node.dimensions.is_empty() {
-                let message = format!("Variable '{}' cannot be allocated into a register", name.text);
-                let help = format!("`{}<N>` declares {}0 to {}N-1", name.text, name.text, name.text);
-                self.sink.error(Code::RegisterArray, name.span, message).help(help);
-            }
-            self.initializer_allowed(node, declared);
-            let entity = match shape.lanes {
-                1 => Entity::Register(shape.ty, None),
-                lanes => Entity::VectorRegister(shape.ty, lanes, [None; 4]),
-            };
-            return self.declare(node, entity, place);
-        }
-        let (mut elements, mut incomplete) = self.elements(node);
-        if let (true, Some(syntax::tree::Initializer::List(list))) = (incomplete, &node.initializer)
-            && !list.values.is_empty()
-        {
-            elements = elements.saturating_mul(list.values.len() as u64);
-            incomplete = false;
-        }
-        if incomplete && declared.linkage != Linkage::Extern {
-            let message = format!("Non-external variable '{}' has incomplete type", name.text);
-            let help = "give the array a length, or declare it `.extern`";
-            self.sink.error(Code::IncompleteType, name.span, message).help(help);
-        }
-        let bytes = if incomplete { 0 } else { elements.saturating_mul(shape.element_bytes()) };
+        let bytes = self.bytes(node, declared.linkage, shape);
         let id = VarId(self.variables.len() as u32);
         let variable = Variable {
-            name: name.text.to_owned(),
-            space,
+            name: node.name.text.to_owned(),
+            space: declared.space,
             ty: shape.ty,
             opaque: declared.opaque,
             fields: Vec::new(),
@@ -269,16 +225,81 @@ impl<'a> Checker<'a> {
             linkage: declared.linkage,
             managed: declared.managed,
             function: place.as_ref().map(|p| p.function),
-            span: name.span,
+            span: node.name.span,
         };
         if place.is_none()
-            && let Some(Entity::Variable(previous)) = self.globals.get(name.text).map(|d| d.entity)
+            && let Some(Entity::Variable(previous)) = self.globals.get(node.name.text).map(|d| d.entity)
         {
             return self.declare_again(node, declared, previous, variable);
         }
         self.variables.push(variable);
         self.declare(node, Entity::Variable(id), place);
         self.initialize(node, declared, shape, id, place);
+    }
+
+    /// Reports a type that variables of this state space, or in this place, cannot have.
+    fn space_of_type(&mut self, name: Name<'a>, declared: &Declaration, shape: Shape, in_body: bool) {
+        let space = declared.space;
+        if declared.shape.is_some() && shape.ty == Type::Pred && space != Space::Reg {
+            let message = format!("Predicate variable '{}' must be in register state space", name.text);
+            let help = "keep the predicate in a register, or store 0 or 1 in a .u8";
+            self.sink.error(Code::PredicateVariable, name.span, message).help(help);
+        }
+        if declared.opaque == Some(Opaque::Sampler) && !self.independent_samplers {
+            self.unified_sampler(name.span);
+        }
+        if declared.opaque.is_some() && declared.linkage == Linkage::Common {
+            self.sink.error(Code::IllegalLinkage, name.span, "Illegal type for .common symbol");
+        }
+        if declared.opaque.is_some() && in_body {
+            let message = "Texture/surface variable must be at module or entry parameter scope";
+            self.sink.error(Code::IllegalScope, name.span, message);
+        }
+        if space == Space::Param && in_body && (shape.lanes > 1 || shape.ty.lanes() > 1) {
+            let message = format!("Variable '{}' cannot be allocated in .param state space", name.text);
+            self.sink
+                .error(Code::IllegalParameter, name.span, message)
+                .help("declare it `.align N .b8 name[N]`");
+        }
+    }
+
+    /// Declares a register.
+    fn register(
+        &mut self,
+        node: &Declarator<'a>,
+        declared: &Declaration,
+        shape: Shape,
+        place: &mut Option<Place<'_, 'a>>,
+    ) {
+        let name = node.name;
+        if !node.dimensions.is_empty() {
+            let message = format!("Variable '{}' cannot be allocated into a register", name.text);
+            let help = format!("`{}<N>` declares {}0 to {}N-1", name.text, name.text, name.text);
+            self.sink.error(Code::RegisterArray, name.span, message).help(help);
+        }
+        self.initializer_allowed(node, declared);
+        let entity = match shape.lanes {
+            1 => Entity::Register(shape.ty, None),
+            lanes => Entity::VectorRegister(shape.ty, lanes, [None; 4]),
+        };
+        self.declare(node, entity, place);
+    }
+
+    /// The size of a variable in bytes; 0 if nothing says it.
+    fn bytes(&mut self, node: &Declarator<'a>, linkage: Linkage, shape: Shape) -> u64 {
+        let (mut elements, mut incomplete) = self.elements(node);
+        if let (true, Some(syntax::tree::Initializer::List(list))) = (incomplete, &node.initializer)
+            && !list.values.is_empty()
+        {
+            elements = elements.saturating_mul(list.values.len() as u64);
+            incomplete = false;
+        }
+        if incomplete && linkage != Linkage::Extern {
+            let message = format!("Non-external variable '{}' has incomplete type", node.name.text);
+            let help = "give the array a length, or declare it `.extern`";
+            self.sink.error(Code::IncompleteType, node.name.span, message).help(help);
+        }
+        if incomplete { 0 } else { elements.saturating_mul(shape.element_bytes()) }
     }
 
     fn initialize(
