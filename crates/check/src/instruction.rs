@@ -84,6 +84,7 @@ impl<'a> BodyChecker<'_, 'a> {
             return None;
         }
         self.apart.clear();
+        self.has_plain_offset = false;
         let selection = self.selection(node);
         self.sink().enter(Stage::Operand);
         self.modifiers(node, &selection, ..=Stage::Words);
@@ -413,6 +414,7 @@ impl<'a> BodyChecker<'_, 'a> {
             return;
         }
         self.apart.clear();
+        self.has_plain_offset = false;
         let selection = self.selection(node);
         self.sink().enter(Stage::Operand);
         self.modifiers(node, &selection, ..=Stage::Words);

@@ -151,8 +151,10 @@ impl<'a> Scope<'a> {
         self.ranges.get(prefix)
     }
 
-    /// All names, for suggestions.
-    pub(crate) fn candidates(&self) -> impl Iterator<Item = &'a str> {
-        self.names.keys().chain(self.labels.keys()).copied()
+    /// All names, for suggestions. They are in order: of names that are equally near, the first is suggested.
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let mut names: Vec<&str> = self.names.keys().chain(self.labels.keys()).copied().collect();
+        names.sort_unstable();
+        names.into_iter()
     }
 }

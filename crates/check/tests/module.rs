@@ -163,3 +163,18 @@ fn oddities_are_accepted() {
     let emitted = module.expect("it is legal").to_string();
     assert!(emitted.contains("%r1, %r2"), "no operand is negated: {emitted}");
 }
+
+/// A hash map gives its names in another order each time.
+#[test]
+fn of_equally_near_names_the_first_is_suggested() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n\
+        .visible .entry k() { .reg .b32 val5, val3, val1, val4, val2; mov.u32 val9, 0; ret; }";
+    for _ in 0..8 {
+        let source = SourceFile::new("test.ptx", text.to_owned());
+        let (tree, parsed) = syntax::parse(&source);
+        let (_, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
+        let helps = diagnostics.iter().filter_map(|diagnostic| diagnostic.help.as_deref());
+        let suggested: Vec<_> = helps.filter(|help| help.starts_with("did you mean")).collect();
+        assert_eq!(suggested, ["did you mean 'val1'?"]);
+    }
+}
