@@ -31,7 +31,7 @@ fn main() -> std::io::Result<()> {
              std::arch::naked_asm!({versions}\"{jump} {{}}\", sym {function})\n}}\n"
         );
         if function.ends_with("::call") {
-            let _ = writeln!(text, "forward!({name});");
+            let _ = writeln!(text, "forward!({name}, c\"{name}\");");
         }
     }
     std::fs::write(folder.join("exports.rs"), text)?;

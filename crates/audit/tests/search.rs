@@ -1,9 +1,9 @@
 //! Programs whose libraries come from elsewhere than they say. These tests need `gcc`.
 #![cfg(target_os = "linux")]
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use test_utils::gcc::compile;
 // Cargo builds the library beside this test.
 use ptxvm_audit as _;
 
@@ -20,14 +20,6 @@ int main(int count, char **words) {
     return count - 2;
 }"#;
 
-fn gcc(folder: &Path, source: &str, name: &str, words: &[&str]) -> PathBuf {
-    let (text, made) = (folder.join("source.c"), folder.join(name));
-    std::fs::write(&text, source).unwrap();
-    let compiled = Command::new("gcc").arg(&text).args(words).arg("-o").arg(&made).output().expect("gcc");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    made
-}
-
 /// A program whose run path names a folder of NVIDIA's, with and without the audit of a folder of ours.
 fn run(audited: bool) -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -36,13 +28,13 @@ fn run(audited: bool) -> String {
         std::fs::create_dir(place).unwrap();
         for name in ["libcudart.so.13", "libother.so"] {
             let soname = format!("-Wl,-soname,{name}");
-            gcc(place, LIBRARY, name, &["-shared", "-fPIC", whose, &soname]);
+            compile(place, LIBRARY, name, &["-shared", "-fPIC", whose, &soname]);
         }
     }
     std::fs::remove_file(ours.join("libother.so")).unwrap();
     let (path, run_path) = (format!("-L{}", theirs.display()), format!("-Wl,-rpath,{}", theirs.display()));
     let words = [&path, "-l:libcudart.so.13", "-ldl", "-Wl,--disable-new-dtags", &run_path];
-    let program = gcc(folder.path(), PROGRAM, "program", &words);
+    let program = compile(folder.path(), PROGRAM, "program", &words);
     let mut out = String::new();
     for opened in ["libcudart.so.13", "libother.so"] {
         let mut command = Command::new(&program);

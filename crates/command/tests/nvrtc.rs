@@ -3,10 +3,10 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{Folder, finish};
+use test_utils::gcc::compile;
 // Cargo builds the libraries beside this test.
 use ptxvm_audit as _;
 use ptxvm_nvrtc as _;
@@ -62,14 +62,6 @@ int main(void) {
     return 0;
 }"#;
 
-fn gcc(folder: &Path, source: &str, name: &str, words: &[&str]) -> PathBuf {
-    let (text, made) = (folder.join("source.c"), folder.join(name));
-    std::fs::write(&text, source).unwrap();
-    let compiled = Command::new("gcc").arg(&text).args(words).arg("-o").arg(&made).output().expect("gcc");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    made
-}
-
 #[test]
 fn machine_code_is_ptx() {
     let folder = Folder::new();
@@ -84,9 +76,10 @@ fn machine_code_is_ptx() {
     std::fs::create_dir(&theirs).unwrap();
     std::fs::write(theirs.join("versions"), "libnvrtc.so.13 { global: nvrtc*; local: *; };").unwrap();
     let versions = format!("-Wl,--version-script={}", theirs.join("versions").display());
-    gcc(&theirs, NVRTC, "libnvrtc.so.13", &["-shared", "-fPIC", "-Wl,-soname,libnvrtc.so.13", &versions]);
+    compile(&theirs, NVRTC, "libnvrtc.so.13", &["-shared", "-fPIC", "-Wl,-soname,libnvrtc.so.13", &versions]);
     let (path, run_path) = (format!("-L{}", theirs.display()), format!("-Wl,-rpath,{}", theirs.display()));
-    let program = gcc(&folder.path(""), PROGRAM, "program", &[&path, "-l:libnvrtc.so.13", "-ldl", &run_path]);
+    let program =
+        compile(&folder.path(""), PROGRAM, "program", &[&path, "-l:libnvrtc.so.13", "-ldl", &run_path]);
     let plain = finish(&mut Command::new(&program)).unwrap();
     let cubin = "CUBIN -lineinfo;--gpu-architecture=compute_80;\n";
     assert_eq!(

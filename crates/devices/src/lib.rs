@@ -92,16 +92,6 @@ pub fn bus_id(number: u32) -> String {
     format!("0000:{:02X}:00.0", bus(number))
 }
 
-/// Whether a GPU is one of system on chip, which shares the memory of the host.
-pub fn is_integrated(chip: &Chip) -> bool {
-    matches!(chip.capability, 87 | 110 | 121)
-}
-
-/// Whether the memory of a GPU corrects errors: that of data centres does.
-pub fn has_ecc(chip: &Chip) -> bool {
-    matches!(chip.capability, 60 | 70 | 75 | 80 | 86 | 89 | 90 | 100 | 103)
-}
-
 /// Reads a variable. An empty value counts as unset; an invalid one is a fault, whose text says that it is not `what`.
 pub fn read<T>(
     variable: impl Fn(&str) -> Option<String>,

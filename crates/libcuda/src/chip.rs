@@ -40,7 +40,7 @@ fn value_of(chip: &Chip, attribute: u32, device: u32) -> i32 {
         15 | 19 | 31 | 41 | 44 | 78 | 79 | 80 | 83 | 90 | 91 | 99 => 1,
         16 => chip.multiprocessors as i32,
         17 | 20 | 35 | 84 | 85 => 0,
-        18 => devices::is_integrated(chip).into(),
+        18 => chip.is_integrated().into(),
         21..=23 => {
             if chip.capability < 60 {
                 65536
@@ -63,7 +63,7 @@ fn value_of(chip: &Chip, attribute: u32, device: u32) -> i32 {
             }
         }
         29 | 43 => 2048,
-        32 => devices::has_ecc(chip).into(),
+        32 => chip.has_ecc().into(),
         33 => devices::bus(device) as i32,
         34 | 50 => 0,
         36 => (chip.memory_clock * 1000) as i32,

@@ -14,9 +14,7 @@ pub struct Config {
     pub chip: Chip,
     /// Its name, which the environment can override.
     pub name: String,
-    /// The number of devices.
-    pub count: u32,
-    /// The number that each has in this machine. They differ if `CUDA_VISIBLE_DEVICES` hides or orders devices.
+    /// The number that each device has in this machine. They differ if `CUDA_VISIBLE_DEVICES` hides or orders devices.
     pub numbers: Vec<u32>,
     /// The memory of each device in bytes.
     pub memory: u64,
@@ -29,6 +27,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// How many devices there are.
+    pub fn count(&self) -> u32 {
+        self.numbers.len() as u32
+    }
+
     /// The configuration of this process: what `devices` reads, `PTXVM_LENIENT=1` and `PTXVM_HOST_ACCESS=1`.
     pub fn get() -> &'static Config {
         static CONFIG: OnceLock<Config> = OnceLock::new();
@@ -54,7 +57,6 @@ impl Config {
         Config {
             chip: devices.chip,
             name: devices.name,
-            count: devices.visible.len() as u32,
             numbers: devices.visible,
             memory: devices.memory,
             lenient,
@@ -70,16 +72,15 @@ mod tests {
 
     #[test]
     fn the_environment_describes_the_devices() {
-        let with = |pairs: &[(&str, &str)]| {
-            let pairs: Vec<_> =
-                pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            Config::of(move |name| {
-                pairs.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone())
-            })
-        };
-        let hidden = with(&[("PTXVM_DEVICE_COUNT", "4"), ("CUDA_VISIBLE_DEVICES", "3,1")]);
-        assert_eq!((hidden.count, &hidden.numbers[..]), (2, &[3, 1][..]));
-        assert!(with(&[("PTXVM_LENIENT", "1")]).lenient && !with(&[]).lenient);
+        let hidden = Config::of(|name| match name {
+            "PTXVM_DEVICE_COUNT" => Some("4".to_owned()),
+            "CUDA_VISIBLE_DEVICES" => Some("3,1".to_owned()),
+            _ => None,
+        });
+        assert_eq!((hidden.count(), &hidden.numbers[..]), (2, &[3, 1][..]));
+        assert!(!hidden.lenient && !hidden.host_access);
+        let with = |name: &str| Config::of(|other| (other == name).then(|| "1".to_owned()));
+        assert!(with("PTXVM_LENIENT").lenient && with("PTXVM_HOST_ACCESS").host_access);
     }
 
     #[test]
@@ -92,6 +93,7 @@ mod tests {
             ("PTXVM_LOG", "garbage", "warn"),
             ("PTXVM_TOOL", "zzz", "racecheck"),
             ("PTXVM_LENIENT", "yes", "1"),
+            ("PTXVM_HOST_ACCESS", "on", "0"),
         ] {
             let [fault] = &faults(name, bad)[..] else { panic!("{name}={bad}") };
             assert!(fault.contains(name) && fault.contains(bad), "{fault}");

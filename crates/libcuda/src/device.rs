@@ -50,7 +50,7 @@ api! { API:
     }
     /// How many devices there are.
     cuDeviceGetCount 2000 "cuDeviceGetCount" (count: Out<c_int>) {
-        count.write(driver()?.config.count as c_int)
+        count.write(driver()?.config.count() as c_int)
     }
     /// The name of a device.
     cuDeviceGetName 2000 "cuDeviceGetName" (name: *mut c_char, length: c_int, device: CUdevice) {

@@ -36,7 +36,7 @@ pub fn start() -> Result<&'static Driver, Status> {
         crate::log::log!(error_once, "{}", faults.join("\nptxvm: "));
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
     }
-    if Config::get().count == 0 {
+    if Config::get().count() == 0 {
         return Err(Status::CUDA_ERROR_NO_DEVICE);
     }
     Ok(DRIVER.get_or_init(|| {
@@ -48,7 +48,7 @@ pub fn start() -> Result<&'static Driver, Status> {
             device: ptxvm::Device::from(machine.clone()),
             machine,
             allocations: Allocations::default(),
-            primaries: (0..config.count).map(Primary::new).collect(),
+            primaries: (0..config.count()).map(Primary::new).collect(),
         }
     }))
 }
@@ -67,7 +67,7 @@ impl Driver {
     /// # Errors
     /// If there is no such device.
     pub fn ordinal(&self, device: i32) -> Result<u32, Status> {
-        let ordinal = u32::try_from(device).ok().filter(|&ordinal| ordinal < self.config.count);
+        let ordinal = u32::try_from(device).ok().filter(|&ordinal| ordinal < self.config.count());
         ordinal.ok_or(Status::CUDA_ERROR_INVALID_DEVICE)
     }
 

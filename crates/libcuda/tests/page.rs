@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
 
 use ptxvm_libcuda::{Function, functions};
 
@@ -28,24 +27,14 @@ fn page() -> String {
     }
     text += "\n## Not supported\n\nThey return `CUDA_ERROR_NOT_SUPPORTED`, and say so once under `PTXVM_LOG=warn`:\n\n";
     let missing = functions().filter(|function| !function.supported && !function.per_thread);
-    let missing: Vec<_> = missing.map(|function| format!("`{}`", function.symbol)).collect();
-    text += &missing.join(", ");
+    text += &test_utils::page::symbols(missing.map(|function| function.symbol));
     text.push('\n');
     text
 }
 
 #[test]
 fn the_page_is_what_is_declared() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/libcuda.md");
-    let page = page();
-    if std::env::var_os("PTXVM_WRITE_DOCS").is_some() {
-        std::fs::write(&path, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == page,
-        "docs/libcuda.md is not what the functions' declarations say: see the top of this test"
-    );
+    test_utils::page::holds("libcuda.md", &page());
 }
 
 #[test]

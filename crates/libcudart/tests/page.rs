@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
 
 use ptxvm_libcudart::functions;
 
@@ -57,14 +56,5 @@ fn page() -> String {
 
 #[test]
 fn the_page_is_what_is_declared() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/libcudart.md");
-    let page = page();
-    if std::env::var_os("PTXVM_WRITE_DOCS").is_some() {
-        std::fs::write(&path, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == page,
-        "docs/libcudart.md is not what the functions' declarations say: see the top of this test"
-    );
+    test_utils::page::holds("libcudart.md", &page());
 }

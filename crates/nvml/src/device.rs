@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong};
 
-use devices::{has_ecc, uuid, uuid_text};
+use devices::{uuid, uuid_text};
 
 use crate::api::api;
 use crate::pointers::{In, Out, Text, field};
@@ -265,7 +265,7 @@ api! { API:
     }
     /// Whether memory corrects errors: that of data centres does, as `cuDeviceGetAttribute` tells it.
     nvmlDeviceGetEccMode (of: Handle, current: Out<c_uint>, pending: Out<c_uint>) {
-        if !has_ecc(&device(of)?.chip) {
+        if !device(of)?.chip.has_ecc() {
             return Err(Status::NOT_SUPPORTED);
         }
         current.write(1)?;
@@ -273,21 +273,21 @@ api! { API:
     }
     /// Whether memory corrects errors unless somebody changes that.
     nvmlDeviceGetDefaultEccMode (of: Handle, result: Out<c_uint>) {
-        if !has_ecc(&device(of)?.chip) {
+        if !device(of)?.chip.has_ecc() {
             return Err(Status::NOT_SUPPORTED);
         }
         result.write(1)
     }
     /// How many errors of memory there have been: none.
     nvmlDeviceGetTotalEccErrors (of: Handle, _kind: c_uint, _counter: c_uint, count: Out<c_ulonglong>) {
-        if !has_ecc(&device(of)?.chip) {
+        if !device(of)?.chip.has_ecc() {
             return Err(Status::NOT_SUPPORTED);
         }
         count.write(0)
     }
     /// How many errors there have been in a part of memory: none.
     nvmlDeviceGetMemoryErrorCounter (of: Handle, _kind: c_uint, _counter: c_uint, _part: c_uint, count: Out<c_ulonglong>) {
-        if !has_ecc(&device(of)?.chip) {
+        if !device(of)?.chip.has_ecc() {
             return Err(Status::NOT_SUPPORTED);
         }
         count.write(0)

@@ -1,7 +1,6 @@
 //! docs/nvml.md says what the library has. `PTXVM_WRITE_DOCS=1 cargo test -p ptxvm-nvml --test page` writes it.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use ptxvm_nvml::{Function, functions};
 
@@ -30,24 +29,14 @@ fn page() -> String {
     text += "\n## What no device has\n\nThese return `NVML_ERROR_NOT_SUPPORTED`, as NVIDIA's do for a GPU without the sensor or the feature, and say so once \
              under `PTXVM_LOG=warn`:\n\n";
     let missing = functions().filter(|function| !function.supported);
-    let missing: Vec<_> = missing.map(|function| format!("`{}`", function.symbol)).collect();
-    text += &missing.join(", ");
+    text += &test_utils::page::symbols(missing.map(|function| function.symbol));
     text.push('\n');
     text
 }
 
 #[test]
 fn the_page_is_what_is_declared() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/nvml.md");
-    let page = page();
-    if std::env::var_os("PTXVM_WRITE_DOCS").is_some() {
-        std::fs::write(&path, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == page,
-        "docs/nvml.md is not what the functions' declarations say: see the top of this test"
-    );
+    test_utils::page::holds("nvml.md", &page());
 }
 
 #[test]

@@ -95,7 +95,7 @@ unsafe fn call(name: &CStr, words: [Word; 6]) -> Word {
 
 /// A function that is NVIDIA's, unchanged.
 macro_rules! forward {
-    ($name:ident) => {
+    ($name:ident, $text:literal) => {
         #[allow(non_snake_case)]
         mod $name {
             pub unsafe extern "C" fn call(
@@ -106,10 +106,8 @@ macro_rules! forward {
                 e: usize,
                 f: usize,
             ) -> usize {
-                let name = const { concat!(stringify!($name), "\0") };
-                let Ok(name) = std::ffi::CStr::from_bytes_with_nul(name.as_bytes()) else { return 0 };
                 // SAFETY: the program's promise to the function of this name.
-                unsafe { super::call(name, [a, b, c, d, e, f]) }
+                unsafe { super::call($text, [a, b, c, d, e, f]) }
             }
         }
     };
@@ -177,6 +175,18 @@ unsafe extern "C" fn cubin(program: Word, place: Word) -> Word {
     let name = if is_ptx(program) { c"nvrtcGetPTX" } else { c"nvrtcGetCUBIN" };
     // SAFETY: the program's promise; the place is as large as `cubin_size` has said.
     unsafe { call(name, [program, place, 0, 0, 0, 0]) }
+}
+
+/// `nvrtcGetErrorString`, which has a text where there is no library, too.
+///
+/// # Safety
+/// As for NVIDIA's.
+unsafe extern "C" fn error_string(error: Word) -> Word {
+    match library() {
+        0 => c"NVIDIA's NVRTC cannot be opened".as_ptr().expose_provenance(),
+        // SAFETY: the program's promise.
+        _ => unsafe { call(c"nvrtcGetErrorString", [error, 0, 0, 0, 0, 0]) },
+    }
 }
 
 /// `nvrtcDestroyProgram`. A later program may have the same address.

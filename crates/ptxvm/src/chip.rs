@@ -82,6 +82,16 @@ const fn chip(
 }
 
 impl Chip {
+    /// Whether the GPU is one of a system on chip, which shares the memory of the host.
+    pub fn is_integrated(&self) -> bool {
+        matches!(self.capability, 87 | 110 | 121)
+    }
+
+    /// Whether its memory corrects errors: that of data centres does.
+    pub fn has_ecc(&self) -> bool {
+        matches!(self.capability, 60 | 70 | 75 | 80 | 86 | 89 | 90 | 100 | 103)
+    }
+
     /// The GPU of a capability. If no row has it, the row with the next smaller capability, under the requested number.
     pub fn of_capability(capability: u32) -> Option<Chip> {
         let before = CHIPS.iter().rev().find(|chip| chip.capability <= capability)?;

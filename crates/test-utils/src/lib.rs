@@ -11,7 +11,9 @@ pub mod corpus;
 pub mod date;
 #[cfg(feature = "folds")]
 pub mod folds;
+pub mod gcc;
 pub mod header;
+pub mod page;
 #[cfg(feature = "records")]
 pub mod record;
 #[cfg(feature = "programs")]

@@ -8,11 +8,12 @@ use std::thread;
 use super::{Outcome, Site, root, succeed};
 
 /// Releases, each with how many pairs of operator and dtype and how many groups must pass at least.
-const RELEASES: [(&str, usize, usize); 2] = [("2.8.0", 3500, 36), ("2.15.0", 3500, 36)];
+const RELEASES: [(&str, usize, usize); 2] = [("2.8.0", 3560, 39), ("2.15.0", 3620, 39)];
 /// So many processes go through the table of operators.
 const PARTS: usize = 2;
 
-/// Runs PyTorch's own table of operators and our script on each release.
+/// Runs our script and PyTorch's own table of operators on each release, and measures. With words for the client, it runs
+/// these groups of our script alone.
 ///
 /// # Errors
 /// When a release cannot be installed, or a script does not come to its end.
@@ -29,15 +30,22 @@ pub fn run(site: &Site) -> Result<Outcome, String> {
             fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
             let mut command = Command::new(python.with_file_name("ptxvm"));
             command.args(["exec", "--quiet", "--device", &site.device, "--"]).arg(&python).arg(&path);
-            command.current_dir(&site.scratch).args(&site.words);
+            command.current_dir(&site.scratch);
             for name in ["TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"] {
                 command.env(name, site.scratch.join(name));
             }
             Ok::<Command, String>(command)
         };
-        let text =
-            site.output(&mut script("groups.py", include_str!("scripts/torch_groups.py"))?, "groups")?;
-        outcome.add(Outcome::of_script(&text, groups)?);
+        let mut command = script("groups.py", include_str!("scripts/torch_groups.py"))?;
+        let of_groups = Outcome::of_script(&site.output(command.args(&site.words), "groups")?, groups)?;
+        if !site.words.is_empty() {
+            outcome.add(of_groups);
+            continue;
+        }
+        // By themselves: among thousands of pairs all failed groups are less than one of a hundred.
+        println!("PyTorch {release}, groups: {of_groups}");
+        of_groups.hold()?;
+        print!("{}", site.output(&mut script("speed.py", include_str!("scripts/torch_speed.py"))?, "speed")?);
         let operators = include_str!("scripts/torch_opinfo.py");
         let texts: Vec<_> = thread::scope(|scope| {
             let part = |part: usize| {
@@ -55,7 +63,6 @@ pub fn run(site: &Site) -> Result<Outcome, String> {
             outcome.add(Outcome { share: 99, ..Outcome::of_script(&text?, pairs / PARTS)? });
         }
     }
-    outcome.share = 99;
     Ok(outcome)
 }
 

@@ -105,7 +105,6 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
         command.env("PTXVM_PROFILE", "1").env_remove("PTXVM_TOOL");
     }
     set_environment(&mut command, folder.path(), options.device.as_deref())?;
-    command.env("PATH", path_with(folder.path())?);
     let mut signals = Forwarded::begin();
     let start = Instant::now();
     let mut program = command.spawn().map_err(|error| cannot_run(name, &error))?;
@@ -267,20 +266,15 @@ fn write_script(path: &Path, words: &[OsString], subcommand: &str) -> std::io::R
 
 /// Sets the environment variables with which the program finds the libraries.
 fn set_environment(command: &mut Command, folder: &Path, device: Option<&str>) -> Result<(), Failure> {
-    let before = env::var_os("LD_LIBRARY_PATH").filter(|path| !path.is_empty());
-    let paths = std::iter::once(folder.to_owned()).chain(before.iter().flat_map(env::split_paths));
-    let paths: OsString =
-        env::join_paths(paths).map_err(|error| Failure::usage(format!("LD_LIBRARY_PATH: {error}")))?;
-    command.env("LD_LIBRARY_PATH", paths);
-    if folder.join(AUDIT).exists() {
-        let mut audit = folder.join(AUDIT).into_os_string();
-        if let Some(before) = env::var_os("LD_AUDIT").filter(|before| !before.is_empty()) {
-            audit.push(":");
-            audit.push(before);
-        }
-        command.env("LD_AUDIT", audit).env("PTXVM_LIBRARIES", folder);
+    command.env("PATH", with_first("PATH", folder, "/bin:/usr/bin")?);
+    command.env("LD_LIBRARY_PATH", with_first("LD_LIBRARY_PATH", folder, "")?);
+    let audit = folder.join(AUDIT);
+    if audit.exists() {
+        command.env("LD_AUDIT", with_first("LD_AUDIT", &audit, "")?).env("PTXVM_LIBRARIES", folder);
     }
-    set_default(command, "PTXVM_TORCH", "1");
+    if env::var_os("PTXVM_TORCH").is_none() {
+        command.env("PTXVM_TORCH", "1");
+    }
     command.env("NUMBA_CUDA_DRIVER", folder.join("libcuda.so.1"));
     command.env("TRITON_LIBCUDA_PATH", folder);
     command.env("TRITON_PTXAS_PATH", folder.join("ptxas"));
@@ -292,18 +286,12 @@ fn set_environment(command: &mut Command, folder: &Path, device: Option<&str>) -
     Ok(())
 }
 
-/// Sets a variable that the environment does not set already.
-fn set_default(command: &mut Command, name: &str, value: &str) {
-    if env::var_os(name).is_none() {
-        command.env(name, value);
-    }
-}
-
-/// The folders in which the program finds others: the one with our tools before those of this process.
-fn path_with(tools: &Path) -> Result<OsString, Failure> {
-    let before = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    let folders = std::iter::once(tools.to_owned()).chain(env::split_paths(&before));
-    env::join_paths(folders).map_err(|error| Failure::usage(format!("PATH: {error}")))
+/// A list of paths in a variable: one of ours before those that this process has there, or else before the usual ones.
+fn with_first(variable: &str, path: &Path, usual: &str) -> Result<OsString, Failure> {
+    let before = env::var_os(variable).unwrap_or_else(|| usual.into());
+    let before = Some(before).filter(|paths| !paths.is_empty());
+    let paths = std::iter::once(path.to_owned()).chain(before.iter().flat_map(env::split_paths));
+    env::join_paths(paths).map_err(|error| Failure::usage(format!("{variable}: {error}")))
 }
 
 /// The path of a program, found as `execvp` does.

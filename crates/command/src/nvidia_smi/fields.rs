@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use devices::{has_ecc, uuid_text};
+use devices::uuid_text;
 
 use super::{Gpu, name_of_process};
 
@@ -49,11 +49,11 @@ fn some(text: impl ToString) -> Option<String> {
 
 /// A count of errors of memory, if that memory finds any.
 fn errors(gpu: &Gpu) -> Option<String> {
-    has_ecc(&gpu.devices.chip).then(|| "0".to_owned())
+    gpu.devices.chip.has_ecc().then(|| "0".to_owned())
 }
 
 fn ecc(gpu: &Gpu) -> Option<String> {
-    has_ecc(&gpu.devices.chip).then(|| "Enabled".to_owned())
+    gpu.devices.chip.has_ecc().then(|| "Enabled".to_owned())
 }
 
 /// Whether a device that could be split into parts is: none is.

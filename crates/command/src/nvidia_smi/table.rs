@@ -1,7 +1,5 @@
 //! The table that comes without options, in the columns of NVIDIA's.
 
-use devices::has_ecc;
-
 use super::fields::mig;
 use super::{Gpu, name_of_process};
 
@@ -37,7 +35,7 @@ pub fn table(gpus: &[Gpu]) -> String {
     ];
     for gpu in gpus {
         let name = fit(&gpu.devices.name, 30);
-        let ecc = if has_ecc(&gpu.devices.chip) { "0" } else { "N/A" };
+        let ecc = if gpu.devices.chip.has_ecc() { "0" } else { "N/A" };
         let (used, all) = (gpu.used() >> 20, gpu.devices.memory >> 20);
         let memory = format!("{used}MiB / {all:>6}MiB");
         lines.extend([

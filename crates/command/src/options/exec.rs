@@ -7,14 +7,14 @@ use clap::Args;
 use crate::profile::parse_file;
 
 const EXEC_HELP: &str = "\
-The program finds ptxvm's CUDA driver (libcuda.so.1), where they were built its CUDA runtime (libcudart.so.12, .13) and NVML
-(libnvidia-ml.so.1), and its stand-ins for ptxas and nvidia-smi, through LD_LIBRARY_PATH, PATH, NUMBA_CUDA_DRIVER,
-TRITON_LIBCUDA_PATH and TRITON_PTXAS_PATH. The libraries must lie beside this command, or in ../lib:
+The program finds ptxvm's CUDA driver (libcuda.so.1), where they were built its CUDA runtime (libcudart.so.12, .13), NVML
+(libnvidia-ml.so.1) and what stands before NVRTC, and its stand-ins for ptxas and nvidia-smi, through LD_AUDIT, LD_LIBRARY_PATH,
+PATH, NUMBA_CUDA_DRIVER, TRITON_LIBCUDA_PATH and TRITON_PTXAS_PATH. The libraries must lie beside this command, or in ../lib:
 `cargo build --release -p ptxvm-libcuda -p ptxvm-command` puts them there.
 
 What else the program's environment may say: PTXVM_DEVICE_NAME, PTXVM_DEVICE_COUNT, PTXVM_DEVICE_MEMORY (16G),
 PTXVM_LOG=warn|info|trace (what the program asks for and does not get; calls that fail; all calls), PTXVM_TOOL=racecheck,initcheck
-(as --tool of `ptxvm run`), CUDA_VISIBLE_DEVICES. With a value of PTXVM_* that means nothing the driver does not start, and says why.
+(as --tool of `ptxvm run`), PTXVM_TORCH=0 (PyTorch's own operators are left alone), CUDA_VISIBLE_DEVICES. With a value of PTXVM_* that means nothing the driver does not start, and says why.
 
 Signals are handed on to the program. What it did is reported however it ends.
 

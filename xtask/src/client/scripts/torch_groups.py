@@ -4,6 +4,7 @@ Prints `passed NAME`, `failed NAME: why` for each group, and `done`.
 """
 
 import copy
+import ctypes
 import io
 import subprocess
 import sys
@@ -356,12 +357,13 @@ def graphs():
         assert y.tolist() == [4 * turn + 1] * 4 and z.item() == 2 * (4 * turn + 1) and x.tolist() == [turn + 1] * 4
         seen.append(noise.clone())
     assert not seen[0].equal(seen[1])
-    raises(RuntimeError, "capturing", lambda: captured_item(x))
+    for depends_on_values in (lambda: x.sum().item(), x.nonzero):
+        raises(RuntimeError, "capturing", lambda call=depends_on_values: captured(call))
 
 
-def captured_item(x):
+def captured(call):
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
-        x.sum().item()
+        call()
 
 
 @group
@@ -383,6 +385,29 @@ except RuntimeError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert "first True\nsecond True" in done.stdout, done.stdout + done.stderr
     assert "error[assertion]" in done.stderr and "out of bounds" in done.stderr, done.stderr
+
+
+@group
+def wrong_dimensions():
+    x = torch.ones(3, 2, device="cuda")
+    raises(IndexError, "Dimension out of range", lambda: x.gather(5, torch.zeros(1, 1, dtype=torch.int64, device="cuda")))
+    raises(IndexError, "Dimension out of range", lambda: x.index_select(5, torch.zeros(1, dtype=torch.int64, device="cuda")))
+    assert (x + 1).sum().item() == 12
+
+
+@group
+def memory_out_of_reach():
+    driver, module, address, size = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t()
+    text = b".version 7.0\n.target sm_50\n.address_size 64\n.visible .global .align 4 .f32 table[4];\n"
+    torch.ones(1, device="cuda")
+    assert driver.cuModuleLoadData(ctypes.byref(module), text) == 0
+    assert driver.cuModuleGetGlobal_v2(ctypes.byref(address), ctypes.byref(size), module, b"table") == 0
+
+    class Table:
+        __cuda_array_interface__ = {"shape": (4,), "typestr": "<f4", "data": (address.value, False), "version": 3}
+
+    table = torch.as_tensor(Table(), device="cuda")
+    raises(NotImplementedError, "does not reach", lambda: table + 1)
 
 
 @group

@@ -13,9 +13,7 @@ OPERATORS = frozenset({
     "_embedding_bag_forward_only",
     "_index_put_impl_",
     "binary_cross_entropy",
-    "binary_cross_entropy_out",
     "embedding",
-    "embedding_bag",
     "embedding_dense_backward",
     "gather",
     "index",
@@ -24,7 +22,6 @@ OPERATORS = frozenset({
     "index_copy",
     "index_copy_",
     "index_fill_",
-    "index_put_",
     "index_reduce",
     "index_select",
     "multi_margin_loss",
@@ -40,10 +37,11 @@ OPERATORS = frozenset({
     "take",
 })
 
-#: What PyTorch's CPU kernels say of such values.
+#: What PyTorch's CPU kernels say of such values, and not of a dimension that a tensor lacks.
 _VALUES = re.compile(
-    r"out of (bounds|range)|index \S+ is out|Target \S+ is out|INDICES element|all elements of input should be between"
-    r"|probability tensor contains"
+    r"^(?!Dimension out of range).*(out of (bounds|range)|index \S+ is out|Target \S+ is out|INDICES element|all elements of input should be between"
+    r"|probability tensor contains)",
+    re.DOTALL,
 )
 
 _PTX = """\

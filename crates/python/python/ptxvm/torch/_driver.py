@@ -34,19 +34,11 @@ def open_libraries():
     _runtime = ctypes.CDLL("libcudart.so." + torch.version.cuda.split(".")[0])
     _runtime.cudaStreamSynchronize.argtypes = [ctypes.c_void_p]
     _runtime.cudaLaunchHostFunc.argtypes = [ctypes.c_void_p, HOST_FUNCTION, ctypes.c_void_p]
-    _runtime.cudaMemcpyAsync.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
 
 
 def synchronize(device):
     """Waits for the current stream of a device, given by its number; a fault of a kernel is PyTorch's error here."""
     if _runtime.cudaStreamSynchronize(_raw_stream(device)):
-        torch.cuda.current_stream(device).synchronize()
-
-
-def copy(to, source, count, device):
-    """Copies bytes in the order of the current stream, which tells the tools what comes from where."""
-    by_addresses = 4
-    if _runtime.cudaMemcpyAsync(to, source, count, by_addresses, _raw_stream(device)):
         torch.cuda.current_stream(device).synchronize()
 
 

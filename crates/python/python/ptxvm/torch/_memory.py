@@ -15,6 +15,8 @@ _is_inference = torch.is_inference_mode_enabled
 #: Views of device memory by address, bytes, offset, type, sizes and strides.
 _kept: dict = {}
 _MOST_KEPT = 4096
+#: Addresses of the host have no more bits; the driver's own addresses of 64 bits begin above.
+_HOST_BITS = 47
 _empty_strided = torch.empty_strided
 _COMPRESSED_ROWS = (torch.sparse_csr, torch.sparse_bsr)
 _COMPRESSED = (*_COMPRESSED_ROWS, torch.sparse_csc, torch.sparse_bsc)
@@ -47,7 +49,10 @@ def to_read(tensor):
 
 
 def on_host(tensor):
-    """A CPU tensor on the memory of a CUDA tensor. The caller keeps the CUDA tensor alive."""
+    """A CPU tensor on the memory of a CUDA tensor. The caller keeps the CUDA tensor alive.
+
+    Raises :class:`Unsupported` where the memory has no address of the host: a variable of a module, or what ``cuMemMap`` maps.
+    """
     if tensor.layout is not _strided:
         return _sparse_on_host(tensor)
     if tensor.is_nested:
@@ -62,8 +67,11 @@ def on_host(tensor):
     new = _new_empty.get(dtype)
     if new is None:
         new = _new_empty[dtype] = torch.empty(0, dtype=dtype, device=_CPU).new_empty
+    address = storage.data_ptr()
+    if address >> _HOST_BITS:
+        raise Unsupported(f"ptxvm: the host does not reach the device memory at {address:#x}")
     host = new(0)
-    host.set_(_storage(storage.data_ptr(), _CPU, count), tensor.storage_offset(), tensor.size(), tensor.stride())
+    host.set_(_storage(address, _CPU, count), tensor.storage_offset(), tensor.size(), tensor.stride())
     if tensor.is_conj():
         host = torch._conj(host)
     if tensor.is_neg():

@@ -16,26 +16,17 @@ _TRACKS_WRITES = _driver.TRACKS_WRITES
 
 #: Operators that take CPU tensors of any size beside CUDA tensors. All others take numbers (tensors without dimensions) only.
 TAKES_CPU_TENSORS = frozenset({
-    "_copy_from",
     "_ctc_loss",
     "_ctc_loss_backward",
     "_foreach_copy_",
     "_index_put_impl_",
     "_nested_from_padded_and_nested_example",
     "_nested_view_from_buffer",
-    "_pack_padded_sequence",
-    "_pack_padded_sequence_backward",
     "_to_copy",
-    "_unsafe_index",
-    "_unsafe_index_put",
-    "_unsafe_masked_index",
-    "_unsafe_masked_index_put_accumulate",
     "_use_cudnn_ctc_loss",
     "_use_miopen_ctc_loss",
     "copy_",
     "index",
-    "index_put",
-    "index_put_",
     "segment_reduce",
 })
 

@@ -10,15 +10,11 @@ from ._operators import Operator
 
 _C = torch._C
 
-#: Operators that look at sizes and storages only, which PyTorch does without the device, and those that copy by the driver.
+#: Operators that look at sizes and storages only, which PyTorch does without the device.
 _KEPT = frozenset({
     "_efficientzerotensor",
-    "_has_same_storage_numel",
-    "_nested_tensor_size",
-    "_pin_memory",
     "empty.memory_format",
     "empty_strided",
-    "is_pinned",
     "record_stream",
     "resize_",
     "set_",
