@@ -47,7 +47,11 @@ impl<'a> BodyChecker<'_, 'a> {
                     let diagnostic = Diagnostic::error(Code::RepeatedModifier, node.head(), message);
                     self.sink().report(finding.stage, finding.index, diagnostic);
                 }
-                Fault::Closed(gate) if self.has_plain_offset && crate::texture::is_of_offsets(gate) => {}
+                Fault::Closed(gate)
+                    if self.has_plain_offset
+                        && selection.form.is_some_and(|form| {
+                            crate::texture::is_of_offsets(gate, form, &selection.picks)
+                        }) => {}
                 Fault::Closed(gate) => {
                     self.report_closed(node, selection, gate, finding.stage, finding.index)
                 }

@@ -54,10 +54,10 @@ pub(crate) fn has_plain_offset(form: &Form, picks: &Picks, operands: &[Lowered])
     specs.next().is_none() && is_integer
 }
 
-/// Is this the gate of offset operands?
-pub(crate) fn is_of_offsets(gate: &Gate) -> bool {
-    let first = isa::Requirement::Version(Version::new(4, 3));
-    gate.subject == "Feature 'offset operand'" || !gate.subject.contains(" with ") && gate.requires == first
+/// Is this a gate of the offset operand? The instructions on textures have no others that are checked with modifiers
+/// and belong to no modifier.
+pub(crate) fn is_of_offsets(gate: &Gate, form: &Form, picks: &Picks) -> bool {
+    gate.stage == isa::Stage::Modifier && form.has_gate(gate, picks)
 }
 
 impl<'a> BodyChecker<'_, 'a> {

@@ -540,14 +540,27 @@ impl Form {
                 gates.extend_from_slice(choice.gates);
             }
         }
-        for rule in self.rules.iter().filter(|rule| rule.applies(picks)) {
-            if let Consequence::Gates(more) = rule.then {
-                gates.extend_from_slice(more);
-            }
-        }
+        gates.extend(self.rule_gates(picks));
         // The sort is stable: within a stage, the table has ptxas's order.
         gates.sort_by_key(|gate| gate.stage);
         gates
+    }
+
+    /// Does an instruction of this form have the gate whatever its tokens need by themselves?
+    pub fn has_gate(&self, gate: &Gate, picks: &Picks) -> bool {
+        self.gates.contains(gate) || self.rule_gates(picks).any(|other| other == *gate)
+    }
+
+    /// The gates of the rules that apply.
+    fn rule_gates(&self, picks: &Picks) -> impl Iterator<Item = Gate> {
+        self.rules
+            .iter()
+            .filter(|rule| rule.applies(picks))
+            .flat_map(|rule| match rule.then {
+                Consequence::Gates(gates) => gates,
+                _ => &[],
+            })
+            .copied()
     }
 }
 

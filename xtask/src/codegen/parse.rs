@@ -49,7 +49,7 @@ pub fn file(text: &str, table: &mut Table) -> Result<(), (usize, String)> {
         } else if message::is_line(line) {
             table.messages.push(message::line(line, &table.sets).map_err(|e| (number, e))?);
         } else if line.starts_with('.') {
-            define(line, &mut table.sets).map_err(|e| (number, e))?;
+            define(line, &mut table.sets, &table.rows).map_err(|e| (number, e))?;
         } else if line.starts_with(' ') {
             match (block.rows.is_empty(), block.has_rows) {
                 (false, _) => block.attributes.push((number, line.trim().into())),
@@ -85,7 +85,7 @@ fn finish(block: &mut Block, table: &mut Table) -> Result<(), (usize, String)> {
                 scratch.entry(known.clone()).or_insert_with(|| choices.clone());
             }
         }
-        define(line, &mut scratch).map_err(|e| (*number, e))?;
+        define(line, &mut scratch, &table.rows).map_err(|e| (*number, e))?;
         if let Some(choices) = scratch.remove(&name) {
             own.insert(name.clone(), choices.clone());
             sets.insert(name, choices);
@@ -137,19 +137,24 @@ fn elsewhere(line: &str, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// `.name = .a .b $other [: gates]`, extending an earlier definition of the name.
-fn define(line: &str, sets: &mut Sets) -> Result<(), String> {
+/// `.name = .a .b $other [but .c] [: gates]`, extending an earlier definition of the name.
+fn define(line: &str, sets: &mut Sets, rows: &[Row]) -> Result<(), String> {
     let (name, rest) = line.split_once('=').ok_or("`=` expected")?;
     let name = name.trim().trim_start_matches('.').to_string();
     let (names, gate_text) = match rest.split_once(" : ") {
         Some((names, gates)) => (names, Some(gates)),
         None => (rest, None),
     };
+    let (names, but) = names.split_once(" but ").unwrap_or((names, ""));
     let mut choices = sets.remove(&name).unwrap_or_default();
     for choice in names.split_whitespace() {
         if let Some(other) = choice.strip_prefix('$') {
-            let other = sets.get(other).ok_or_else(|| format!("no set `{other}`"))?;
-            choices.extend(other.iter().cloned());
+            let known = sets.get(other).cloned().or_else(|| said_elsewhere(other, rows));
+            for choice in known.ok_or_else(|| format!("no set `{other}`"))? {
+                if !choices.iter().any(|other| other.name == choice.name) {
+                    choices.push(choice);
+                }
+            }
             continue;
         }
         let choice = choice.strip_prefix('.').ok_or_else(|| format!("`{choice}` lacks its dot"))?;
@@ -164,8 +169,43 @@ fn define(line: &str, sets: &mut Sets) -> Result<(), String> {
         };
         choices.push(Choice { name: choice.into(), gates, is_free });
     }
+    for word in but.split_whitespace() {
+        let excluded: Vec<String> = match word.split_once('$') {
+            Some((_, other)) => said_elsewhere(other, rows).into_iter().flatten().map(|c| c.name).collect(),
+            None => vec![word.trim_start_matches('.').into()],
+        };
+        if !choices.iter().any(|choice| excluded.contains(&choice.name)) {
+            return Err(format!("`{word}` is not in the set"));
+        }
+        choices.retain(|choice| !excluded.contains(&choice.name));
+    }
     sets.insert(name, choices);
     Ok(())
+}
+
+/// A set that needs no definition: `ld.cop` is what slots `.cop` of rows above take in `ld`, `type.packed` a class of
+/// types.
+fn said_elsewhere(name: &str, rows: &[Row]) -> Option<Vec<Choice>> {
+    let (opcode, slot) = name.split_once('.')?;
+    let is_of_class = |ty: &Type| match slot {
+        "any" => true,
+        "float" => ty.is_float(),
+        "narrow" => ty.is_float() && ty.element().bits() <= 8,
+        "packed" => ty.lanes() > 1,
+        _ => false,
+    };
+    let mut names: Vec<&str> = match opcode {
+        "type" => Type::ALL.iter().filter(|ty| is_of_class(ty)).map(|ty| ty.name()).collect(),
+        _ => {
+            let slots = rows.iter().filter(|row| row.opcode == opcode).flat_map(|row| &row.slots);
+            let choices = slots.filter(|other| other.name == slot).flat_map(|slot| &slot.choices);
+            choices.map(|choice| choice.name.as_str()).collect()
+        }
+    };
+    names.sort_unstable();
+    names.dedup();
+    let choice = |name: &str| Choice { name: name.into(), gates: Vec::new(), is_free: false };
+    (!names.is_empty()).then(|| names.into_iter().map(choice).collect())
 }
 
 /// Gates in which `{word}` stands for the modifier that has them.
