@@ -16,6 +16,7 @@ mod modifier;
 mod opaque;
 mod part;
 mod picks;
+mod placement;
 mod property;
 pub mod prose;
 mod refusal;

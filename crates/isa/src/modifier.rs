@@ -73,6 +73,25 @@ impl Mod {
         })
     }
 
+    /// Does it round? `.rs` does so at random.
+    pub(crate) fn rounds(self) -> bool {
+        self.rounding().is_some() || self == Mod::Rs
+    }
+
+    /// Does it name the operation of a reduction or combination? ptxas keeps one for each instruction.
+    pub(crate) fn is_operation(self) -> bool {
+        self.bool_op().is_some()
+            || matches!(
+                self,
+                Mod::Inc | Mod::Dec | Mod::Exch | Mod::Add | Mod::Cas | Mod::Max | Mod::Min | Mod::Popc
+            )
+    }
+
+    /// Is it the format of a matrix conversion? ptxas counts them.
+    pub(crate) fn is_format(self) -> bool {
+        matches!(self, Mod::B8x16 | Mod::B4x16P64 | Mod::B6x16P32)
+    }
+
     /// Does ptxas store both modifiers in the same field, so that they exclude each other on any instruction?
     pub fn fills_field_of(self, other: Mod) -> bool {
         self == other || Field::of(self).is_some_and(|field| Field::of(other) == Some(field))

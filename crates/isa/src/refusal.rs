@@ -1,7 +1,7 @@
 //! The messages of ptxas for modifiers that mean no form: the texts of [`SelectError`].
 
 use crate::field::Field;
-use crate::select::{is_operation, is_refused_early, rounds};
+use crate::select::is_refused_early;
 use crate::spelling::is_part_of_name;
 use crate::{Mod, SelectError, Token, Type, is_alternate};
 
@@ -15,7 +15,7 @@ impl SelectError {
         match *self {
             SelectError::UnknownModifier { .. } => true,
             SelectError::Repeated { index } => {
-                !modifier(index).is_some_and(|m| is_operation(m) || m.space().is_some())
+                !modifier(index).is_some_and(|m| m.is_operation() || m.space().is_some())
             }
             SelectError::Illegal { index, form } => {
                 modifier(index).is_some_and(|m| is_refused_early(form.form(), m))
@@ -130,7 +130,7 @@ fn illegal(opcode: &str, name: &str) -> String {
         Some(m) if m.cmp().is_some() => {
             return format!("Comparison qualifier is not allowed for instruction '{opcode}'");
         }
-        Some(m) if rounds(m) => return format!("Illegal rounding modifier for instruction '{opcode}'"),
+        Some(m) if m.rounds() => return format!("Illegal rounding modifier for instruction '{opcode}'"),
         Some(m) if m.space().is_some() => {
             return format!("No state space qualifier expected for instruction '{opcode}'");
         }
@@ -164,7 +164,7 @@ fn repeated(opcode: &str, name: &str) -> String {
         Some(m) if m.space().is_some() => {
             format!("Unexpected number of state spaces specified in instruction '{opcode}'")
         }
-        Some(m) if is_operation(m) => Field::Operation.message(m),
+        Some(m) if m.is_operation() => Field::Operation.message(m),
         Some(_) if is_eviction_priority(name) => {
             "Unexpected number of '.level::eviction_priority' modifiers specified".into()
         }

@@ -1,8 +1,8 @@
 //! Selects the form that an instruction's modifiers mean, as ptxas does: the modifiers are a multiset, and only the
 //! order of the types among themselves matters.
 
-use crate::field::Field;
 use crate::form::{Consequence, Elements, Fault, OperandSpec};
+use crate::placement::{Placed, place, repeats};
 use crate::spelling::Written;
 use crate::{Action, Condition, Effect, Form, FormId, Mod, Opcode, Picks, Slot, Token, Type};
 
@@ -151,7 +151,7 @@ pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selec
         // ptxas still checks the modifiers after an unknown name for repetitions.
         _ => {
             let again = |&index: &usize| {
-                written[index].modifier().is_some_and(|m| !is_operation(m) && repeats(&written[..index], m))
+                written[index].modifier().is_some_and(|m| !m.is_operation() && repeats(&written[..index], m))
             };
             errors.extend((0..written.len()).filter(again).map(|index| SelectError::Repeated { index }));
             errors.push(SelectError::UnknownInstruction);
@@ -204,37 +204,14 @@ pub fn overload(after: FormId, modifiers: &[&str], operands: usize) -> Option<Se
     })
 }
 
-/// Does ptxas accept this modifier twice?
-fn repeats_silently(modifier: Mod) -> bool {
-    matches!(modifier, Mod::Sat | Mod::Cc | Mod::Approx | Mod::Relu | Mod::Satfinite | Mod::Sync | Mod::Uni)
-        || matches!(modifier, Mod::NaN | Mod::Shiftamt)
-}
-
-/// Modifiers that name the operation of a reduction or combination. ptxas keeps one for each instruction.
-pub(crate) fn is_operation(modifier: Mod) -> bool {
-    matches!(modifier, Mod::And | Mod::Or | Mod::Xor | Mod::Inc | Mod::Dec | Mod::Exch)
-        || matches!(modifier, Mod::Add | Mod::Cas | Mod::Max | Mod::Min | Mod::Popc)
-}
-
-/// Formats of matrix conversions. ptxas counts them.
-fn is_format(modifier: Mod) -> bool {
-    matches!(modifier, Mod::B8x16 | Mod::B4x16P64 | Mod::B6x16P32)
-}
-
-/// Does the form combine bits with one operation and results with another (`mma` with `.xor.popc`)?
-fn combines_twice(form: &Form) -> bool {
-    let combines = |choice: &crate::Choice| matches!(choice.token, Token::Mod(m) if is_operation(m));
-    form.slots.iter().filter(|slot| slot.choices.iter().any(combines)).count() > 1
-}
-
 /// Do only products of other types take this modifier, so that ptxas reports the types? Products of `.b1` take an
 /// operation themselves. For `wmma` with alternate types, ptxas checks the operation later.
 fn is_of_other_products(form: &Form, types: &[Type], modifier: Mod) -> bool {
     match form.opcode {
-        Opcode::Wmma => is_operation(modifier) && !types.iter().any(|&ty| is_alternate(ty)),
+        Opcode::Wmma => modifier.is_operation() && !types.iter().any(|&ty| is_alternate(ty)),
         _ if types.contains(&Type::B1) => false,
-        Opcode::Mma => is_operation(modifier) || modifier == Mod::Satfinite,
-        _ => is_operation(modifier),
+        Opcode::Mma => modifier.is_operation() || modifier == Mod::Satfinite,
+        _ => modifier.is_operation(),
     }
 }
 
@@ -257,11 +234,7 @@ fn typed_operation(form: &Form, written: &[Written]) -> Option<usize> {
     if form.opcode == Opcode::Multimem && written.iter().any(is_foreign) {
         return None;
     }
-    written.iter().position(|w| w.modifier().is_some_and(|m| is_operation(m) && takes(Token::Mod(m))))
-}
-
-pub(crate) fn rounds(modifier: Mod) -> bool {
-    modifier.rounding().is_some() || modifier == Mod::Rs
+    written.iter().position(|w| w.modifier().is_some_and(|m| m.is_operation() && takes(Token::Mod(m))))
 }
 
 /// Types that ptxas checks apart from the others: if no row of the opcode takes any of them, it rejects them last.
@@ -326,145 +299,6 @@ pub fn mixture(form: &Form, types: &[Type]) -> Option<Vec<Type>> {
     others.next().is_none().then_some(found)
 }
 
-/// `.texref`, `.samplerref` and `.surfref`, which are types to ptxas.
-fn is_opaque(modifier: Mod) -> bool {
-    matches!(modifier, Mod::Texref | Mod::Samplerref | Mod::Surfref)
-}
-
-/// The modifiers of an instruction, distributed to the slots of one row.
-#[derive(Default)]
-struct Placed {
-    /// One for each slot of the row.
-    slots: Vec<Option<Mod>>,
-    types: Vec<Type>,
-    repeated: Vec<SelectError>,
-    illegal: Vec<SelectError>,
-    /// `.texref`, `.samplerref` or `.surfref` is written without a slot for it.
-    opaque: bool,
-    /// More than two formats of a matrix conversion are written.
-    formats: bool,
-    /// The index of a second geometry of a texture, of another kind than the first.
-    geometries: Option<usize>,
-}
-
-/// Does the modifier repeat one of its kind, whatever the row?
-fn repeats(before: &[Written], modifier: Mod) -> bool {
-    let any = |wanted: &dyn Fn(Mod) -> bool| before.iter().any(|w| w.modifier().is_some_and(wanted));
-    let field = Field::of(modifier);
-    field.is_some() && any(&|m| Field::of(m) == field) || is_operation(modifier) && any(&is_operation)
-}
-
-/// Is this a second state space in an instruction that has one slot for a state space?
-fn is_second_space(form: &Form, before: &[Written], modifier: Mod) -> bool {
-    let is_space = |m: Mod| m.space().is_some();
-    let takes = |slot: &&Slot| slot.choices.iter().any(|c| matches!(c.token, Token::Mod(m) if is_space(m)));
-    let spaces = form.slots[form.head..].iter().filter(takes).count();
-    is_space(modifier) && spaces == 1 && before.iter().any(|w| w.modifier().is_some_and(is_space))
-}
-
-/// The modes of `vote` are one field.
-fn repeats_vote(before: &[Written], modifier: Mod) -> bool {
-    let is_mode = |m: Mod| matches!(m, Mod::All | Mod::Any | Mod::Ballot | Mod::Uni);
-    is_mode(modifier) && before.iter().any(|w| w.modifier().is_some_and(is_mode))
-}
-
-fn place(id: FormId, written: &[Written]) -> Placed {
-    let form = id.form();
-    let mut placed = Placed { slots: vec![None; form.slots.len()], ..Placed::default() };
-    for (index, written_here) in written.iter().enumerate() {
-        let modifier = match *written_here {
-            Written::Token(Token::Type(ty)) => {
-                if !form.ignores(ty, placed.types.len()) {
-                    placed.types.push(ty);
-                }
-                continue;
-            }
-            Written::Token(Token::Mod(modifier)) => modifier,
-            Written::Foreign => {
-                placed.illegal.push(SelectError::Illegal { index, form: id });
-                continue;
-            }
-            Written::Ignored(modifier) => {
-                if repeats(&written[..index], modifier) {
-                    placed.repeated.push(SelectError::Repeated { index });
-                }
-                continue;
-            }
-            Written::Unknown => continue,
-        };
-        // Modifiers of the name fill no field, and a modifier after the name is not part of it.
-        let is_scope = matches!(written[0].modifier(), Some(Mod::Cta | Mod::Cluster));
-        let of_barrier = is_scope && matches!(form.opcode, Opcode::Bar | Opcode::Barrier);
-        let before = &written[form.head.max(usize::from(of_barrier)).min(index)..index];
-        let takes = |slot: usize| {
-            (slot >= form.head || slot == index) && form.slots[slot].choice(Token::Mod(modifier)).is_some()
-        };
-        let places: Vec<usize> = (0..placed.slots.len()).filter(|&slot| takes(slot)).collect();
-        match places.iter().find(|&&slot| placed.slots[slot].is_none()) {
-            Some(&slot) => {
-                placed.slots[slot] = Some(modifier);
-                let is_named = index < form.head && slot < form.head;
-                let is_free = is_operation(modifier) && combines_twice(form);
-                if !is_named && places.len() == 1 && !is_free && repeats(before, modifier) {
-                    placed.repeated.push(SelectError::Repeated { index });
-                }
-            }
-            // Rows that ignore `.pred` also ignore these.
-            _ if is_opaque(modifier) => placed.opaque |= !form.ignored.contains(&Type::Pred),
-            // `bar.cta` ignores nothing.
-            None if form.ignored_mods.contains(&modifier) && !of_barrier => {
-                if repeats(before, modifier) {
-                    placed.repeated.push(SelectError::Repeated { index });
-                }
-            }
-            // A second state space of an instruction that takes one.
-            None if places.is_empty()
-                && form.opcode != Opcode::Cp
-                && is_second_space(form, before, modifier) =>
-            {
-                placed.repeated.push(SelectError::Repeated { index });
-            }
-            None if places.is_empty() => {
-                if repeats(before, modifier) || form.opcode == Opcode::Vote && repeats_vote(before, modifier)
-                {
-                    placed.repeated.push(SelectError::Repeated { index });
-                    // Only the first operation is an error.
-                    if is_operation(modifier) {
-                        continue;
-                    }
-                }
-                placed.illegal.push(SelectError::Illegal { index, form: id });
-            }
-            None if repeats_silently(modifier) && placed.slots.contains(&Some(modifier)) => {}
-            None if is_format(modifier) => placed.formats = true,
-            // One `.lo` or `.hi` belongs to the name, wherever it is written; further ones are comparisons, which are
-            // illegal here.
-            None if form.opcode == Opcode::Dp2a => {
-                placed.illegal.push(SelectError::Illegal { index, form: id });
-            }
-            // The scope of a barrier belongs to the name.
-            None if of_barrier && modifier == Mod::Cta && !repeats(before, modifier) => {
-                placed.illegal.push(SelectError::Illegal { index, form: id });
-            }
-            // A texture has either a number of dimensions or another geometry. ptxas keeps the two in different
-            // fields and compares them later.
-            None if Field::of(modifier) == Some(Field::Kind("dimension")) && !repeats(before, modifier)
-                || Field::of(modifier) == Some(Field::Kind("texture")) && !repeats(before, modifier) =>
-            {
-                placed.geometries = Some(index);
-            }
-            None => {
-                // The last modifier written wins.
-                if let Some(&slot) = places.last() {
-                    placed.slots[slot] = Some(modifier);
-                }
-                placed.repeated.push(SelectError::Repeated { index });
-            }
-        }
-    }
-    placed
-}
-
 /// Errors in the length of a vector that a form otherwise ignores: fragments must still have that length.
 fn misfits_of_fragments(id: FormId, picks: &Picks, length: usize) -> impl Iterator<Item = SelectError> {
     let form = id.form();
@@ -490,7 +324,7 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     let mut types_good = types_fit(form, &types);
     let (mut late, mut missing) = (Vec::new(), Vec::new());
     // The parser of modifiers rejects more than two.
-    let is_format_here = |w: &&Written| w.modifier().is_some_and(is_format);
+    let is_format_here = |w: &&Written| w.modifier().is_some_and(Mod::is_format);
     if formats && written.iter().filter(is_format_here).count() == 2 {
         late.push(SelectError::Missing { slot: "padded", form: id });
     }
@@ -640,7 +474,7 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
         _ => None,
     };
     let (operations, mut errors): (Vec<_>, Vec<_>) =
-        repeated.into_iter().partition(|error| at(error).is_some_and(is_operation));
+        repeated.into_iter().partition(|error| at(error).is_some_and(Mod::is_operation));
     let (early, illegal): (Vec<_>, Vec<_>) =
         illegal.into_iter().partition(|error| at(error).is_some_and(|m| is_refused_early(form, m)));
     let alone = illegal.is_empty() && early.is_empty();

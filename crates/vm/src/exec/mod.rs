@@ -50,6 +50,7 @@ mod threads;
 mod transfer;
 mod warp;
 mod watch;
+mod watch_values;
 mod windows;
 
 use diag::Span;

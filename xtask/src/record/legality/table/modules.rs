@@ -1,20 +1,20 @@
 //! Whole modules: directives, declarations, initialisers, functions, calls, prototypes, scopes and debug data, written from
 //! templates or made of the modules of `tests/` by changing a few words.
 
-use std::fs;
-use std::path::Path;
-
 use fastrand::Rng;
-use isa::{Mod, Target, Type, Version};
+use isa::{Target, Version};
 
 use super::{Kind, Question};
+use body::{body, call};
+use changed::{bases, changed};
+
+mod body;
+mod changed;
 
 /// So many are written from templates.
 const WRITTEN: usize = 6000;
 /// So many are modules of `tests/` with changes.
 const CHANGED: usize = 6000;
-/// Longer modules of `tests/` are left alone.
-const LINES: usize = 60;
 
 pub fn all(rng: &mut Rng) -> Vec<Question> {
     let module = |text: String| Question { kind: Kind::Module, text, at: None };
@@ -486,206 +486,4 @@ fn debug(rng: &mut Rng) -> String {
         one(rng, &places),
         mostly(rng, "1 1 1", &places)
     )
-}
-
-fn call(rng: &mut Rng) -> String {
-    let prototypes = [
-        "(.param .b32 _) _ (.param .b32 _)",
-        "_ ()",
-        "_ (.param .b64 _)",
-        "(.param .b32 _) _",
-        "_",
-        "(.reg .b32 _) _ (.reg .b32 _)",
-        "(.param .align 8 .b8 _[16]) _ (.param .b32 _, .param .b32 _)",
-        "_ (.param .b32 _) .noreturn",
-        "(.param .b32 r) _ (.param .b32 a)",
-        "f (.param .b32 _)",
-    ];
-    let functions = [
-        "() f(.param .b32 a)",
-        "(.param .b32 r) f(.param .b32 a)",
-        "(.reg .b32 r) f(.reg .b32 a)",
-        "f()",
-        "(.reg .b32 r) f(.reg .b32 a, .reg .f32 b)",
-        "(.param .b32 r) f(.param .align 4 .b8 a[8])",
-        "f(.reg .pred p)",
-        "(.param .b64 r) f(.param .f32 a)",
-        "(.reg .b32 r, .reg .b32 s) f(.reg .b32 a)",
-    ];
-    let results =
-        ["", "(%r1), ", "(o), ", "(_), ", "(%r1, %r2), ", "(%d1), ", "(o+4), ", "(5), ", "(), ", "(nope), "];
-    let targets = ["f", "%d1", "%r1", "nope", "g", "5", "e", "l", "x"];
-    let arguments = [
-        "",
-        ", (%r1)",
-        ", (i)",
-        ", (%r1, %f1)",
-        ", (1)",
-        ", (1.5)",
-        ", (%d1)",
-        ", ()",
-        ", (i+4)",
-        ", (i, i)",
-        ", (x)",
-        ", (_)",
-        ", (%p1)",
-        ", (%tid.x)",
-        ", ({%r1, %r2})",
-    ];
-    let ends = ["", ", proto", ", list", ", nope", ", l", ", f"];
-    format!(
-        ".global .b32 x;\n.func {} {}\n.entry e() {{\n.reg .b32 %r<4>; .reg .f32 %f<4>; .reg .b64 %d<4>; .reg .pred %p<4>;\n\
-         .param .{} i{}; .param .{} o;\nproto: .callprototype {};\nlist: .calltargets {};\nl:\n{}call{} {}{}{}{};\nexit;\n}}",
-        one(rng, &functions),
-        mostly(rng, "{ ret; }", &[";"]),
-        mostly(rng, "b32", &PLAIN),
-        mostly(rng, "", &["[8]", "[1]"]),
-        mostly(rng, "b32", &PLAIN),
-        one(rng, &prototypes),
-        mostly(rng, "f", &["f, f", "g", "x", "f, nope", ""]),
-        mostly(rng, "", &["@%p1 ", "@!%p1 ", "@%r1 "]),
-        mostly(rng, "", &[".uni", ".foo", ".uni.uni"]),
-        one(rng, &results),
-        mostly(rng, "f", &targets),
-        one(rng, &arguments),
-        mostly(rng, "", &ends),
-    )
-}
-
-fn body(rng: &mut Rng) -> String {
-    let statements = [
-        "mov.b32 %r1, 0;",
-        "bra l;",
-        "bra m;",
-        "l:",
-        "m:",
-        "l: m:",
-        "{ l: }",
-        "{ .reg .b32 %r1; mov.b32 %r1, 0; }",
-        ".reg .b32 %r1;",
-        ".reg .b32 %r<8>;",
-        ".reg .pred %r1;",
-        "{ .reg .b64 q; mov.b64 q, 0; }",
-        "mov.b64 q, 0;",
-        ".reg .b64 q;",
-        "ts: .branchtargets l, m;",
-        "brx.idx %r1, ts;",
-        "ts: .branchtargets l;",
-        "{ bra l; l: bra m; }",
-        "exit;",
-        "ret;",
-        "@%p1 bra l;",
-        "@!%p1 exit;",
-        "{ }",
-        ".pragma \"nounroll\";",
-        ".pragma \"foo\";",
-        ".local .b32 v;",
-        ".shared .b32 v[4];",
-        ".const .b32 v;",
-        ".global .b32 v = 4;",
-        ".param .b32 v;",
-        "ld.local.b32 %r1, [v];",
-        "st.param.b32 [v], %r1;",
-        "ld.param.b32 %r1, [a];",
-        "ld.param.b32 %r1, [a+4];",
-        "ld.param.b64 %d1, [a];",
-        "mov.b64 %d1, a;",
-        "mov.b32 %r1, l;",
-        "add.s32 %r1, a, 1;",
-        "mov.b32 l, 0;",
-        ".loc 1 1 1;",
-        ".reg .v2 .b32 w;",
-        "mov.b32 w.x, %r1;",
-        "ld.global.v2.b32 w, [%d1];",
-        ".reg .b32 x, y, z;",
-        "add.s32 x, y, z;",
-        "@%p1 { exit; }",
-        "$l: bra $l;",
-        "%l: bra %l;",
-        ".reg .b32 %r<0>;",
-        ".reg .b32 e;",
-        "bra e;",
-        ".func g() { ret; }",
-        ";",
-        "mov.b32 %r1, %r9;",
-        ".reg .pred p[2];",
-        ".alias l, m;",
-        "call g;",
-        ".reg .s32 %s<100>;",
-        "mov.s32 %s99, %s100;",
-        ".maxnreg 4;",
-        "{ .shared .b32 v; } ld.shared.b32 %r1, [v];",
-    ];
-    let kind = mostly(
-        rng,
-        ".entry e(.param .b32 a)",
-        &[".func e(.param .b32 a)", ".func e(.reg .b32 a)", ".entry e"],
-    );
-    let mut text = format!("{kind} {{\n.reg .b32 %r<4>; .reg .b64 %d<4>; .reg .pred %p<4>;\n");
-    for _ in 0..rng.usize(1..=5) {
-        text += one(rng, &statements);
-        text.push('\n');
-    }
-    text + "exit;\n}"
-}
-
-/// The modules of `tests/` that are short.
-fn bases() -> Vec<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
-    let folders = ["fail", "roundtrip", "run"].map(|name| root.join(name));
-    let mut paths: Vec<_> = folders
-        .iter()
-        .filter_map(|folder| fs::read_dir(folder).ok())
-        .flat_map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "ptx"))
-        .collect();
-    paths.sort();
-    let texts = paths.iter().filter_map(|path| fs::read_to_string(path).ok());
-    let no_comment = |line: &str| line.split("//").next().unwrap_or_default().trim().to_owned();
-    let plain = texts.map(|text| {
-        text.lines().map(no_comment).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n") + "\n"
-    });
-    plain.filter(|text| text.is_ascii() && text.lines().count() <= LINES && text.len() < 3000).collect()
-}
-
-/// A module with one to three words dropped, doubled, replaced or swapped.
-fn changed(base: &str, rng: &mut Rng) -> String {
-    let mut words = words(base);
-    for _ in 0..rng.usize(1..=2) {
-        let seen: Vec<usize> = (0..words.len()).filter(|&i| !words[i].trim().is_empty()).collect();
-        let Some(&place) = seen.get(rng.usize(..seen.len().max(1))) else { break };
-        let other = seen[rng.usize(..seen.len())];
-        match rng.u8(..7) {
-            0 => drop(words.remove(place)),
-            1 => words.insert(place, words[place].clone()),
-            2 => words.swap(place, other),
-            3 => words[place] = words[other].clone(),
-            4 => words[place] = format!(".{}", Type::ALL[rng.usize(..Type::ALL.len())].name()),
-            5 => words[place] = format!(".{}", Mod::ALL[rng.usize(..Mod::ALL.len())].name()),
-            _ => NUMBERS[rng.usize(..NUMBERS.len())].clone_into(&mut words[place]),
-        }
-    }
-    words.concat()
-}
-
-/// Names with their dots, numbers, runs of blanks and single signs.
-fn words(text: &str) -> Vec<String> {
-    let kind = |c: char| match c {
-        c if c.is_ascii_alphanumeric() || "_$%:".contains(c) => 0,
-        ' ' => 1,
-        _ => 2,
-    };
-    let mut words: Vec<String> = Vec::new();
-    for c in text.chars() {
-        match words.last_mut() {
-            Some(word)
-                if kind(c) < 2
-                    && (word.chars().last().map(kind) == Some(kind(c)) || kind(c) == 0 && word == ".") =>
-            {
-                word.push(c);
-            }
-            _ => words.push(c.into()),
-        }
-    }
-    words
 }
