@@ -19,6 +19,7 @@ mod limits;
 mod local_memory;
 mod pattern;
 mod registers;
+mod shared;
 mod tensor_memory;
 
 pub use grid::run;

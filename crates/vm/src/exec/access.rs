@@ -22,8 +22,8 @@ use super::transfer::{Transfer, extend};
 use super::{Active, Gang, Step};
 use crate::bytes::store;
 use crate::code::{Address, Base, Load, Store};
-use crate::cta::Shared;
 use crate::registers::{SlotRef, lane_width};
+use crate::shared::Shared;
 
 /// What an access does, for checks and messages.
 #[derive(Clone, Copy)]

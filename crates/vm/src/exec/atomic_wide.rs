@@ -10,8 +10,8 @@ use portable_atomic::AtomicU128;
 use super::access::{Request, Resolved};
 use super::{Active, Gang, Step};
 use crate::code::Address;
-use crate::cta::Shared;
 use crate::registers::SlotRef;
+use crate::shared::Shared;
 
 impl Gang<'_> {
     /// `atom.exch.b128`, `atom.cas.b128`.

@@ -11,8 +11,8 @@ use machine::{DeviceFunction, Fault, FaultKind, printf};
 use super::access::{Request, Resolved};
 use super::{Active, Gang, Path, Step, Wait};
 use crate::code::{Argument, Call, Callee, Returned};
-use crate::cta::Shared;
 use crate::registers::Window;
+use crate::shared::Shared;
 
 /// The call that is executed.
 #[derive(Clone, Copy)]

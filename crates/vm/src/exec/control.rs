@@ -12,8 +12,8 @@ use super::frame::CallRecord;
 use super::{Active, Gang, Path, Step, Wait};
 use crate::bytes::load;
 use crate::code::{Argument, Barrier, Block, Call, Callee, Code, Reduction, Terminator};
-use crate::cta::{BARRIERS, CLUSTER_BARRIER, Shared};
 use crate::registers::{SlotRef, Window, lane_width};
+use crate::shared::{BARRIERS, CLUSTER_BARRIER, Shared};
 
 /// Distinct values, each with the lanes that hold it.
 pub(super) type Values = SmallVec<[(u64, Mask); 4]>;

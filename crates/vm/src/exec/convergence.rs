@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 
 use super::{Active, Gang, Observer, Path, Step, Wait};
 use crate::code::{Block, Kind, Meeting, Op, WarpOp};
-use crate::cta::Shared;
 use crate::registers::{SlotRef, Window};
+use crate::shared::Shared;
 
 /// The member mask of each lane.
 type MemberMasks = [u32; GANG_LANES];

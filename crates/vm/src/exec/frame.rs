@@ -19,8 +19,8 @@ use super::windows::Windows;
 use super::{Active, Gang, Step};
 use crate::affine::Affine;
 use crate::code::{Function, Returned};
-use crate::cta::Shared;
 use crate::registers::{REGISTER_LIMIT, SlotRef, Window};
+use crate::shared::Shared;
 
 /// Local memory that a thread may have, in bytes: what GPUs allow.
 pub(super) const LOCAL_LIMIT: u64 = 512 * 1024;

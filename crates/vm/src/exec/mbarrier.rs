@@ -14,8 +14,8 @@ use super::addresses::address_of;
 use super::copy::ranks;
 use super::{Active, Gang, Step};
 use crate::code::Address;
-use crate::cta::Shared;
 use crate::registers::SlotRef;
+use crate::shared::Shared;
 
 type Mbarrier = ir::Mbarrier<SlotRef, Address>;
 

@@ -13,8 +13,8 @@ use machine::{Accesses, Counts, Profile, Stopwatch};
 
 use super::{Active, Gang, Step};
 use crate::code::{Access, Block, Callee, Code, Terminator};
-use crate::cta::Shared;
 use crate::grid::Run;
+use crate::shared::Shared;
 
 /// Is called for everything that a host thread executes, and may end the run with a fault. The empty default methods
 /// cost nothing.

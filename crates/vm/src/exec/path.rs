@@ -9,7 +9,7 @@
 use machine::mask::Mask;
 
 use super::Gang;
-use crate::cta::Shared;
+use crate::shared::Shared;
 
 /// Why a path does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use super::{Active, Gang, Step};
 use crate::affine::Affine;
 use crate::bytes::{load, store};
 use crate::code::{Linear, MAX_SOURCES, Pure, PureStore};
-use crate::cta::Shared;
 use crate::registers::SlotRef;
+use crate::shared::Shared;
 
 impl Gang<'_> {
     #[inline]

@@ -27,8 +27,8 @@ use super::transfer::{extend, read, write};
 use super::{Active, Gang, Step};
 use crate::bytes::{load, store};
 use crate::code::{Load, Store};
-use crate::cta::Shared;
 use crate::registers::SlotRef;
+use crate::shared::Shared;
 
 /// `fence` and `membar`.
 pub(super) fn execute_fence(order: Order) {

@@ -20,8 +20,8 @@ use super::atomic::reduce_elements;
 use super::copy::ranks;
 use super::{Active, Gang, Step};
 use crate::code::{Address, Kind, MemoryOp, Op};
-use crate::cta::Shared;
 use crate::registers::SlotRef;
+use crate::shared::Shared;
 
 type TensorOp = ir::TensorOp<SlotRef, Address>;
 

@@ -11,8 +11,8 @@ use machine::{Fault, FaultKind};
 use sem::texture::{Fetch, Lookup, MOST_SOURCES, SurfaceAccess, SurfacePlace, TEXEL_BYTES};
 use smallvec::SmallVec;
 
-use super::atomic::{Update, update_atomically};
 use super::transfer::{read, write};
+use super::update::{Update, update_atomically};
 use super::{Active, Gang, Step};
 use crate::bytes::{load, store};
 use crate::code::{Kind, Op, Texel, TexelWork};

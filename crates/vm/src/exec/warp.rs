@@ -8,8 +8,8 @@ use machine::mask::{GANG_LANES, Mask, WARP_LANES};
 
 use super::{Active, Gang, Step};
 use crate::code::{ShufflePattern, WarpOp, shuffle_source};
-use crate::cta::Shared;
 use crate::registers::{SlotRef, lane_width};
+use crate::shared::Shared;
 
 impl Gang<'_> {
     #[inline(never)]

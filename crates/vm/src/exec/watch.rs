@@ -22,9 +22,9 @@ use crate::code::{
     Access, Address, Block, Flow, Kind, MemoryOp, Op, Returned, TensorMemory, Terminator, WarpOp, flows,
     shuffle_source,
 };
-use crate::cta::{CLUSTER_BARRIER, Shared};
 use crate::footprint::{Footprint, Touch};
 use crate::registers::SlotRef;
+use crate::shared::{CLUSTER_BARRIER, Shared};
 
 /// Reports to an observer what a host thread executes.
 pub(crate) struct Watcher {

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::access::{Request, Resolved};
 use super::{Active, Gang};
 use crate::code::{Kind, Op, Store};
-use crate::cta::Shared;
+use crate::shared::Shared;
 
 /// Reads the values of an access, for the observer.
 pub(super) struct Operands<'a, 'l> {

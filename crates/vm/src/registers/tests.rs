@@ -1,6 +1,7 @@
 //! All forms of a slot show the same values, lane by lane and as an array.
 
 use super::*;
+use crate::bytes::load;
 
 const W: Window = Window { index: 0, offset: 0 };
 

@@ -29,8 +29,8 @@ use machine::mask::WARP_LANES;
 use super::{Active, Gang, Step};
 use crate::bytes::{load, store};
 use crate::code::{Fragment, MatrixOp, Multiply};
-use crate::cta::Shared;
 use crate::registers::{SlotRef, Window};
+use crate::shared::Shared;
 
 pub(super) use tiled::Matrices;
 

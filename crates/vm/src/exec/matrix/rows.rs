@@ -7,11 +7,11 @@ use smallvec::SmallVec;
 
 use super::Words;
 use crate::code::{MatrixRows, RowFormat};
-use crate::cta::Shared;
 use crate::exec::access::{Request, Resolved};
 use crate::exec::addresses::{ROOM, address_of};
 use crate::exec::{Active, Gang, Step};
 use crate::registers::SlotRef;
+use crate::shared::Shared;
 
 /// Bytes of the row at one lane's address.
 const ROW_BYTES: usize = 16;

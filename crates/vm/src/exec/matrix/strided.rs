@@ -7,12 +7,12 @@ use machine::mask::WARP_LANES;
 use smallvec::SmallVec;
 
 use crate::code::{Address, Fragment, Strided};
-use crate::cta::Shared;
 use crate::exec::access::Request;
 use crate::exec::addresses::{Addresses, Region, address_of};
 use crate::exec::transfer::{read, write};
 use crate::exec::{Active, Gang, Step};
 use crate::registers::SlotRef;
+use crate::shared::Shared;
 
 /// The bytes of one line of a tile: 4 lanes of a register.
 type Line = [u32; 4];

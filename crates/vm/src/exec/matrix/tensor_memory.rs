@@ -10,10 +10,10 @@ use sem::tensor_memory::{Cell, Copy, Fragment, LANES_OF_WARP, Misuse, Shift, red
 
 use super::Words;
 use crate::code::{Address, TensorMemory};
-use crate::cta::Shared;
 use crate::exec::access::{Request, Resolved};
 use crate::exec::{Active, Gang, Step};
 use crate::registers::{SlotRef, Window};
+use crate::shared::Shared;
 use crate::tensor_memory::TensorMemoryOf;
 
 /// Bytes of a unit, the building block of matrices and rows in shared memory.

@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 use super::Warp;
 use super::shared::{TILE_LINES, UNIT_BYTES};
 use crate::code::{Multiply, TileSource, Tiled};
-use crate::cta::Shared;
 use crate::exec::{Active, Gang, Step};
 use crate::registers::SlotRef;
+use crate::shared::Shared;
 
 /// Buffers for the matrices of a warp's product, reused for later products.
 #[derive(Default)]
