@@ -115,3 +115,12 @@ def printer(blocks="1"):
 @pytest.fixture
 def root():
     return ROOT
+
+
+def arguments(size=1000):
+    """x and y of a launch of `saxpy`."""
+    import numpy
+
+    x = numpy.arange(size, dtype=numpy.float32)
+    y = numpy.full(size, 0.5, numpy.float32)
+    return x, y
