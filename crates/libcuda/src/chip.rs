@@ -114,7 +114,8 @@ fn value_of(chip: &Chip, attribute: u32, device: u32) -> i32 {
         95 => since(60),
         97 => kib(chip.shared_opt_in),
         102 => 1,
-        103 => 0,
+        // Processes share memory by descriptors, also that of pools, and events.
+        103 | 119 | 125 => 1,
         106 => chip.blocks_of_multiprocessor as i32,
         108 => persisting as i32,
         109 => window,

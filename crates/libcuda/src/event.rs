@@ -15,6 +15,7 @@ use crate::handles::{Handles, handle_of};
 use crate::operation::Operation;
 use crate::pointers::Out;
 use crate::queue::Point;
+use crate::shared_event::{SharedEvent, SharedRecord};
 use crate::stream::Stream;
 use crate::stream_order::{self, Position};
 
@@ -29,6 +30,8 @@ pub struct Event {
     /// The number of its context.
     pub context: u64,
     timing: bool,
+    /// What other processes know of it, if they may.
+    pub shared: Option<Arc<SharedEvent>>,
     last: Mutex<Option<Record>>,
 }
 
@@ -45,6 +48,22 @@ enum Record {
 pub type Moment = Arc<OnceLock<Instant>>;
 
 impl Event {
+    /// Adds an event of a context, and writes its handle.
+    ///
+    /// # Errors
+    /// If there is no place for the handle.
+    pub fn insert(
+        result: Out<CUevent>,
+        context: &Context,
+        timing: bool,
+        shared: Option<Arc<SharedEvent>>,
+    ) -> Result<(), Status> {
+        let event = Arc::new(Event { context: context.id, timing, shared, last: Mutex::default() });
+        result.write(handle_of(&event))?;
+        EVENTS.insert::<()>(event);
+        Ok(())
+    }
+
     /// The point of the last record.
     pub fn point(&self) -> Option<Point> {
         match self.last()? {
@@ -91,7 +110,11 @@ impl Event {
         }
         let time = Moment::default();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        stream.submit(Operation::Stamp(Arc::clone(&time)))?;
+        let shared = self.shared.as_ref().map(SharedEvent::record);
+        stream.submit(Operation::Stamp(Arc::clone(&time), shared.clone())).inspect_err(|_| {
+            // Nobody waits for what will not come.
+            shared.iter().for_each(SharedRecord::end);
+        })?;
         let position = stream_order::position(stream);
         *last = Some(Record::Work { point: stream.queue.now(), time, position });
         Ok(())
@@ -99,10 +122,11 @@ impl Event {
 
     /// Whether all that was recorded is done.
     fn is_past(&self) -> bool {
-        let (is_past, position) = match self.last() {
+        let (mut is_past, position) = match self.last() {
             Some(Record::Work { point, position, .. }) => (point.is_past(), position),
             _ => (true, None),
         };
+        is_past &= self.shared.as_ref().is_none_or(|shared| shared.last().is_past());
         if is_past {
             stream_order::host_waits(position);
         }
@@ -156,10 +180,8 @@ api! { API:
         if flags > 7 || flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
-        let event = Arc::new(Event { context: context.id, timing: flags & DISABLE_TIMING == 0, last: Mutex::default() });
-        result.write(handle_of(&event))?;
-        EVENTS.insert::<()>(event);
-        Ok(())
+        let shared = (flags & INTERPROCESS != 0).then(SharedEvent::new).transpose()?;
+        Event::insert(result, &context, flags & DISABLE_TIMING == 0, shared)
     }
     /// Destroys an event.
     cuEventDestroy 2000 "cuEventDestroy" (handle: CUevent) {
@@ -196,6 +218,9 @@ api! { API:
             let position = event.position();
             point.wait();
             stream_order::host_waits(position);
+        }
+        if let Some(shared) = &event.shared {
+            shared.last().wait(&*Context::current_or(Some(event.context))?);
         }
         crate::pool::synchronized();
         crate::output::flush();

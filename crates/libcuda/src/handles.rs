@@ -38,6 +38,12 @@ impl<T> Handles<T> {
         objects.iter().flat_map(HashMap::values).for_each(|object| work(object));
     }
 
+    /// All objects.
+    pub fn all(&self) -> Vec<Arc<T>> {
+        let objects = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        objects.iter().flat_map(HashMap::values).cloned().collect()
+    }
+
     /// Removes the object of a handle.
     pub fn remove<H>(&self, handle: *mut H) -> Option<Arc<T>> {
         let mut objects = self.0.write().unwrap_or_else(PoisonError::into_inner);

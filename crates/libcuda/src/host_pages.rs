@@ -7,6 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::share::Shared;
+
 /// The page size. If the host has larger pages, touched and untouched ones are not distinguished.
 const PAGE: u64 = 4096;
 /// Bits of an entry of the kernel's page table (Linux, "pagemap"): the page is present, or has been swapped out.
@@ -48,6 +50,27 @@ pub unsafe fn unmap(address: u64) {
         // SAFETY: this is the mapping from `map`; the caller promises that nothing uses it.
         unsafe { libc::munmap(start, bytes) };
     }
+}
+
+/// Makes the mapping that begins at an address one that other processes can open, without changing address or bytes. Returns a second
+/// mapping of the same memory, or nothing if no mapping begins there.
+///
+/// # Safety
+/// Nothing may use the pages meanwhile.
+pub unsafe fn share(address: u64) -> Option<std::io::Result<Shared>> {
+    let pages = pages();
+    let &bytes = pages.get(&address)?;
+    let start = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(address as usize))?;
+    let share = || {
+        let shared = Shared::new(bytes)?;
+        // SAFETY: both mappings have these bytes, and the caller promises that nobody uses the pages.
+        unsafe {
+            std::ptr::copy_nonoverlapping(start.as_ptr(), shared.start().as_ptr(), bytes);
+            shared.map_over(start)?;
+        }
+        Ok(shared)
+    };
+    Some(share())
 }
 
 /// Calls `f` with the start and size of the pages that may have been touched.

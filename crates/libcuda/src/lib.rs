@@ -24,6 +24,7 @@ mod host_pages;
 mod image;
 mod in_use;
 mod initialized;
+mod ipc;
 mod jit;
 mod launch;
 mod leak;
@@ -31,6 +32,7 @@ mod library;
 mod link;
 mod live;
 mod log;
+mod managed;
 mod memory;
 mod module;
 mod old_launch;
@@ -47,6 +49,8 @@ mod profile;
 mod queue;
 mod report;
 mod save;
+mod share;
+mod shared_event;
 mod status;
 mod stream;
 mod stream_order;
@@ -72,9 +76,11 @@ static TABLES: &[&[&[Function]]] = &[
     event::API,
     fill::API,
     function::API,
+    ipc::API,
     launch::API,
     library::API,
     link::API,
+    managed::API,
     memory::API,
     old_launch::API,
     pool::API,

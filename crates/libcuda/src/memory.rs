@@ -10,13 +10,12 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use cudarc::driver::sys::{CUdevice, CUdeviceptr, CUpointer_attribute, CUstream};
+use cudarc::driver::sys::{CUdeviceptr, CUpointer_attribute};
 
 use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::{Driver, driver};
-use crate::operation::Operation;
 use crate::pointers::{Out, read_all, write};
 
 /// Addresses from here on belong to the device alone; lower ones are host pointers.
@@ -43,6 +42,8 @@ pub enum Kind {
     Array,
     /// A range of virtual addresses with memory mapped to it.
     Mapped,
+    /// An allocation of another process, which counts it.
+    Imported,
 }
 
 /// A live allocation.
@@ -82,6 +83,11 @@ impl Kind {
             _ => false,
         }
     }
+
+    /// Whether it takes memory of the device for this process.
+    fn is_counted(self) -> bool {
+        self.is_of_device() && self != Kind::Imported
+    }
 }
 
 impl Allocations {
@@ -89,7 +95,7 @@ impl Allocations {
     pub fn insert(&self, base: u64, bytes: u64, kind: Kind, context: &Context) {
         let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let allocation = Allocation { base, bytes, kind, device: context.device, context: context.id, id };
-        if kind.is_of_device() {
+        if kind.is_counted() {
             crate::in_use::allocated(context.device, bytes);
         }
         self.live.write().unwrap_or_else(PoisonError::into_inner).insert(base, allocation);
@@ -102,7 +108,7 @@ impl Allocations {
         let allocation = *live.get(&base).filter(|allocation| kind(allocation.kind))?;
         live.remove(&base);
         crate::initialized::freed(base);
-        if allocation.kind.is_of_device() {
+        if allocation.kind.is_counted() {
             crate::in_use::freed(allocation.device, allocation.bytes);
         }
         Some(allocation)
@@ -175,7 +181,7 @@ impl Allocations {
             if goes {
                 crate::initialized::freed(allocation.base);
                 crate::pool::released(allocation.base, allocation.bytes);
-                if allocation.kind.is_of_device() {
+                if allocation.kind.is_counted() {
                     crate::in_use::freed(allocation.device, allocation.bytes);
                 }
                 if !matches!(allocation.kind, Kind::Variable | Kind::Array) {
@@ -230,7 +236,10 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
 }
 
 /// The number of the context that an address belongs to.
-fn owner(address: u64) -> Result<Option<u64>, Status> {
+///
+/// # Errors
+/// If the driver does not run.
+pub fn owner(address: u64) -> Result<Option<u64>, Status> {
     Ok(driver()?.allocations.find(address).map(|allocation| allocation.context))
 }
 
@@ -241,16 +250,23 @@ fn owner(address: u64) -> Result<Option<u64>, Status> {
 pub fn free(address: u64) -> Result<(), Status> {
     let driver = driver()?;
     let is_ours = |kind| matches!(kind, Kind::Device | Kind::Internal | Kind::Managed | Kind::Pool);
-    let freed = driver.allocations.remove(address, is_ours).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+    let Some(freed) = driver.allocations.remove(address, is_ours) else {
+        // Of other processes' memory, only that of pools is freed.
+        return crate::ipc::close(address, true);
+    };
     crate::pool::released(address, freed.bytes);
     give_back(driver, address)
 }
 
-/// Frees memory in the machine, and unmaps its host pages.
-fn give_back(driver: &Driver, address: u64) -> Result<(), Status> {
+/// Frees memory in the machine, and unmaps its host pages and what is shared with other processes.
+///
+/// # Errors
+/// If the machine has no memory there.
+pub fn give_back(driver: &Driver, address: u64) -> Result<(), Status> {
     let freed = driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE);
     // SAFETY: as for all freed memory, all operations that may use it are done.
     unsafe { crate::host_pages::unmap(address) };
+    crate::ipc::forget(address);
     freed
 }
 
@@ -317,7 +333,9 @@ unsafe fn pointer_attribute(data: *mut c_void, attribute: u32, address: u64) -> 
             _ if is(A::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) => {
                 write(data.cast::<c_int>(), known.map(|allocation| allocation.device as c_int)?)
             }
-            _ if is(A::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) => write(data.cast::<u32>(), 0),
+            _ if is(A::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) => {
+                write(data.cast::<u32>(), (known?.kind == Kind::Device).into())
+            }
             _ if is(A::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) => write(data.cast::<u64>(), known?.base),
             _ if is(A::CU_POINTER_ATTRIBUTE_RANGE_SIZE) => write(data.cast::<u64>(), known?.bytes),
             _ if is(A::CU_POINTER_ATTRIBUTE_MAPPED) => write(data.cast::<u8>(), allocation.is_some().into()),
@@ -358,62 +376,7 @@ fn attribute_bytes(attribute: u32) -> usize {
     }
 }
 
-/// Answers `cuMemRangeGetAttribute` for managed memory. That memory is in host memory, equally near to all devices, so advice has no
-/// effect and is not kept.
-///
-/// # Safety
-/// `data` must have `bytes` bytes.
-unsafe fn range_attribute(
-    data: *mut c_void,
-    bytes: usize,
-    attribute: u32,
-    address: u64,
-    count: usize,
-) -> Result<(), Status> {
-    let invalid = Status::CUDA_ERROR_INVALID_VALUE;
-    let allocations = &driver()?.allocations;
-    let is_managed = allocations.find(address).is_some_and(|allocation| allocation.kind == Kind::Managed);
-    if data.is_null() || count == 0 || !is_managed {
-        return Err(invalid);
-    }
-    allocations.check(address, count as u64)?;
-    // Read mostly; preferred location, accessed by, last prefetch: nowhere (-2); then the newer attributes with separate kind and number.
-    let (value, fits): (c_int, bool) = match attribute {
-        1 => (0, bytes == 4),
-        2 | 4 => (-2, bytes == 4),
-        3 => (-2, bytes >= 4 && bytes.is_multiple_of(4)),
-        5..=8 => (0, bytes == 4),
-        _ => return Err(invalid),
-    };
-    if !fits {
-        return Err(invalid);
-    }
-    for i in 0..bytes / 4 {
-        // SAFETY: the caller's promise.
-        unsafe { write(data.cast::<c_int>().add(i), value) }?;
-    }
-    Ok(())
-}
-
 api! { API:
-    /// What advice there is for managed memory.
-    cuMemRangeGetAttribute 8000 "cuMemRangeGetAttribute" (data: *mut c_void, bytes: usize, attribute: c_uint, address: CUdeviceptr, count: usize) {
-        Context::current()?;
-        range_attribute(data, bytes, attribute, address, count)
-    }
-    /// What advice there is for managed memory, several kinds at a time.
-    cuMemRangeGetAttributes 8000 "cuMemRangeGetAttributes" (data: *mut *mut c_void, sizes: *mut usize, attributes: *const c_uint, attribute_count: usize, address: CUdeviceptr, count: usize) {
-        Context::current()?;
-        let (places, sizes) = (read_all(data, attribute_count)?, read_all(sizes, attribute_count)?);
-        let attributes = read_all(attributes, attribute_count)?;
-        if attribute_count == 0 {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
-        }
-        for ((place, bytes), attribute) in places.into_iter().zip(sizes).zip(attributes) {
-            range_attribute(place, bytes, attribute, address, count)?;
-        }
-        Ok(())
-    }
     /// Allocates device memory.
     cuMemAlloc 3020 "cuMemAlloc_v2" (result: Out<CUdeviceptr>, bytes: usize) {
         let context = Context::current()?;
@@ -556,34 +519,6 @@ api! { API:
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
         Ok(())
-    }
-    /// Advice on the use of managed memory: has no effect here.
-    cuMemAdvise 8000 "cuMemAdvise" (address: CUdeviceptr, bytes: usize, advice: c_uint, _device: CUdevice) {
-        Context::current()?;
-        if !(1..=6).contains(&advice) {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
-        }
-        driver()?.allocations.check(address, bytes as u64)
-    }
-    /// Advice on the use of managed memory: has no effect here.
-    cuMemAdvise 12020 "cuMemAdvise_v2" (address: CUdeviceptr, bytes: usize, advice: c_uint, _location: cudarc::driver::sys::CUmemLocation) {
-        Context::current()?;
-        if !(1..=6).contains(&advice) {
-            return Err(Status::CUDA_ERROR_INVALID_VALUE);
-        }
-        driver()?.allocations.check(address, bytes as u64)
-    }
-    /// Moves managed memory to where it will be used: has no effect here.
-    cuMemPrefetchAsync 8000 "cuMemPrefetchAsync" / 8000 "cuMemPrefetchAsync_ptsz" (address: CUdeviceptr, bytes: usize, _device: CUdevice, of: CUstream) |default| {
-        let stream = default.stream(of)?;
-        driver()?.allocations.check(address, bytes as u64)?;
-        stream.submit(Operation::Nothing)
-    }
-    /// Moves managed memory to where it will be used: has no effect here.
-    cuMemPrefetchAsync 12020 "cuMemPrefetchAsync_v2" / 12020 "cuMemPrefetchAsync_v2_ptsz" (address: CUdeviceptr, bytes: usize, _location: cudarc::driver::sys::CUmemLocation, _flags: c_uint, of: CUstream) |default| {
-        let stream = default.stream(of)?;
-        driver()?.allocations.check(address, bytes as u64)?;
-        stream.submit(Operation::Nothing)
     }
 }
 

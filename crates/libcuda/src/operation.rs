@@ -10,6 +10,7 @@ use crate::fill::Fill;
 use crate::graph::{Choice, GraphMemory};
 use crate::launch::KernelLaunch;
 use crate::queue::Point;
+use crate::shared_event::SharedRecord;
 use crate::stream::{Callback, HostFunction, Stream};
 use crate::stream_value::Value;
 
@@ -36,8 +37,10 @@ pub enum Operation {
     WaitValue(Value),
     /// Writes a value to memory.
     WriteValue(Value),
-    /// Records the time.
-    Stamp(Moment),
+    /// Records the time, also for other processes.
+    Stamp(Moment, Option<SharedRecord>),
+    /// Waits for a record of an event that other processes may have recorded.
+    Await(SharedRecord),
     /// Waits for another stream.
     Wait(Point),
     /// Keeps a stream alive until its work is done.
@@ -64,7 +67,11 @@ impl Operation {
                 crate::stream_order::told_host();
             }
             Operation::Wait(point) => point.wait(),
-            Operation::Stamp(moment) => drop(moment.set(std::time::Instant::now())),
+            Operation::Stamp(moment, shared) => {
+                let _ = moment.set(std::time::Instant::now());
+                shared.iter().for_each(SharedRecord::end);
+            }
+            Operation::Await(record) => record.wait(context),
             other if before.is_ok() => {
                 if let Err(status) = other.perform(context) {
                     context.fail(status);
@@ -100,7 +107,8 @@ impl Operation {
             }
             Operation::Callback(_)
             | Operation::Wait(_)
-            | Operation::Stamp(_)
+            | Operation::Stamp(..)
+            | Operation::Await(_)
             | Operation::Keep(_)
             | Operation::Nothing => Ok(()),
         }

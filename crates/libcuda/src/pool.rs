@@ -2,10 +2,12 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use cudarc::driver::sys::{CUdevice, CUdeviceptr, CUmemAccessDesc, CUmemoryPool, CUstream};
+use cudarc::driver::sys::{
+    CUdevice, CUdeviceptr, CUmemAccessDesc, CUmemPoolPtrExportData, CUmemoryPool, CUstream,
+};
 
 use crate::Status;
 use crate::api::api;
@@ -16,6 +18,7 @@ use crate::handles::{Handles, handle_of};
 use crate::memory::{Kind, allocate};
 use crate::operation::Operation;
 use crate::pointers::{In, Out, read, write};
+use crate::share::Shared;
 use crate::stream::Stream;
 
 static POOLS: Handles<Pool> = Handles::new();
@@ -25,6 +28,10 @@ static POOLS: Handles<Pool> = Handles::new();
 pub struct Pool {
     /// The number of its device.
     device: u32,
+    /// What stands for the pool in other processes, if it is to be shared: the descriptor of an empty page.
+    shared: Option<Shared>,
+    /// Whether it is a pool of another process, which alone allocates from it.
+    is_imported: bool,
     /// Reuse policies, on by default.
     settings: Mutex<HashMap<u32, bool>>,
     memory: Mutex<Memory>,
@@ -64,6 +71,9 @@ fn in_chunks(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(CHUNK).unwrap_or(u64::MAX)
 }
 
+/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`.
+const DESCRIPTOR: u32 = 1;
+
 /// Attributes (`CUmemPool_attribute`).
 const REUSE: std::ops::RangeInclusive<u32> = 1..=3;
 const RELEASE_THRESHOLD: u32 = 4;
@@ -85,7 +95,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Pool {
     fn new(device: u32) -> Arc<Pool> {
-        let pool = Arc::new(Pool { device, ..Pool::default() });
+        Pool::insert(Pool { device, ..Pool::default() })
+    }
+
+    fn insert(pool: Pool) -> Arc<Pool> {
+        let pool = Arc::new(pool);
         POOLS.insert::<()>(Arc::clone(&pool));
         pool
     }
@@ -101,6 +115,9 @@ impl Pool {
     }
 
     fn take(self: &Arc<Pool>, context: &Context, bytes: usize) -> Result<u64, Status> {
+        if self.is_imported {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
         let address = allocate(context, bytes, Kind::Pool, "cuMemAllocAsync")?;
         self.count(address, bytes as u64);
         Ok(address)
@@ -216,7 +233,7 @@ api! { API:
         let stream = default.stream(of)?;
         let allocations = &driver()?.allocations;
         let kind = allocations.find(address).filter(|allocation| allocation.base == address).map(|allocation| allocation.kind);
-        if matches!(kind, Some(Kind::Pool | Kind::Device)) || allocations.is_promised(address) {
+        if matches!(kind, Some(Kind::Pool | Kind::Device | Kind::Imported)) || allocations.is_promised(address) {
             stream.submit(Operation::Free(address))
         } else {
             Err(Status::CUDA_ERROR_INVALID_VALUE)
@@ -227,10 +244,44 @@ api! { API:
         driver()?;
         let properties = properties.read()?;
         let device = properties.location.device()?;
-        if properties.handle_types != 0 {
-            return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
+        let shared = match properties.handle_types {
+            0 => None,
+            DESCRIPTOR => Some(Shared::new(1).map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?),
+            _ => return Err(Status::CUDA_ERROR_NOT_SUPPORTED),
+        };
+        result.write(handle_of(&Pool::insert(Pool { device, shared, ..Pool::default() })))
+    }
+    /// Makes a descriptor of a pool, for other processes. The program closes it.
+    cuMemPoolExportToShareableHandle 11020 "cuMemPoolExportToShareableHandle" (result: *mut c_void, handle: CUmemoryPool, kind: c_uint, flags: c_ulonglong) {
+        let pool = pool(handle)?;
+        let shared = pool.shared.as_ref().filter(|_| !pool.is_imported && kind == DESCRIPTOR && flags == 0);
+        let shared = shared.filter(|_| !result.is_null()).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        write(result.cast::<c_int>(), shared.descriptor().map_err(|_| Status::CUDA_ERROR_OPERATING_SYSTEM)?)
+    }
+    /// Opens a pool of another process by its descriptor, which stays the program's.
+    cuMemPoolImportFromShareableHandle 11020 "cuMemPoolImportFromShareableHandle" (result: Out<CUmemoryPool>, handle: *mut c_void, kind: c_uint, flags: c_ulonglong) {
+        let device = Context::current()?.device;
+        let descriptor = c_int::try_from(handle.addr()).ok().filter(|_| kind == DESCRIPTOR && flags == 0);
+        let descriptor = descriptor.filter(|_| !result.is_null()).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let shared = Shared::of_descriptor(descriptor).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE)?;
+        result.write(handle_of(&Pool::insert(Pool { device, shared: Some(shared), is_imported: true, ..Pool::default() })))
+    }
+    /// Makes what another process needs to open an allocation of a pool that is shared.
+    cuMemPoolExportPointer 11020 "cuMemPoolExportPointer" (result: Out<CUmemPoolPtrExportData>, address: CUdeviceptr) {
+        Context::current()?;
+        let allocation = driver()?.allocations.find(address).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let is_shared = lock(&OWNERS).get(&allocation.base).is_some_and(|pool| pool.shared.is_some());
+        if result.is_null() || !is_shared {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }
-        result.write(handle_of(&Pool::new(device)))
+        result.write(CUmemPoolPtrExportData { reserved: crate::ipc::handle_of(&allocation)? })
+    }
+    /// Opens an allocation of a pool of another process. It is freed as those of pools are.
+    cuMemPoolImportPointer 11020 "cuMemPoolImportPointer" (result: Out<CUdeviceptr>, handle: CUmemoryPool, data: In<CUmemPoolPtrExportData>) {
+        if result.is_null() || !pool(handle)?.is_imported {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        result.write(crate::ipc::import(&data.read()?.reserved, true)?)
     }
     /// Destroys a pool; its allocations stay.
     cuMemPoolDestroy 11020 "cuMemPoolDestroy" (handle: CUmemoryPool) {

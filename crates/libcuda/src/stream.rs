@@ -221,6 +221,10 @@ impl Stream {
         if let Some(position) = event.position() {
             stream_order::stream_waits(self, &position);
         }
+        if let Some(shared) = event.shared.as_ref().map(|shared| shared.last()).filter(|last| !last.is_past())
+        {
+            self.submit(Operation::Await(shared))?;
+        }
         match event.point() {
             Some(point) if !point.is_past() => self.submit(Operation::Wait(point)),
             _ => self.context()?.check(),

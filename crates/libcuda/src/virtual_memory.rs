@@ -14,17 +14,23 @@ use crate::context::Context;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
 use crate::memory::Kind;
-use crate::pointers::Out;
+use crate::pointers::{Out, write};
+use crate::share::Shared;
 
 /// Sizes and addresses are multiples of this: 2 MiB, as on GPUs.
 const GRANULARITY: u64 = 2 << 20;
 /// The distance between reserved ranges in bytes.
 const GAP: u64 = 1 << 32;
 
+/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`.
+const DESCRIPTOR: c_uint = 1;
+
 /// Physical memory.
 struct Physical {
     start: NonNull<u8>,
     bytes: usize,
+    /// What other processes can map, if the program has asked for that. Otherwise it is this process's alone.
+    shared: Option<Shared>,
     properties: CUmemAllocationProp,
     /// Whether it has ever been mapped.
     is_used: AtomicBool,
@@ -36,20 +42,28 @@ unsafe impl Send for Physical {}
 unsafe impl Sync for Physical {}
 
 impl Physical {
+    /// Memory that processes share. Others may have written it.
+    fn shared(shared: Shared, properties: CUmemAllocationProp) -> Physical {
+        let (start, bytes) = (shared.start(), shared.bytes());
+        Physical { start, bytes, shared: Some(shared), properties, is_used: AtomicBool::new(true) }
+    }
+
     fn new(bytes: usize, properties: CUmemAllocationProp) -> Option<Physical> {
         const PROTECTION: c_int = libc::PROT_READ | libc::PROT_WRITE;
         const FLAGS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: it asks for new memory at any address.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, PROTECTION, FLAGS, -1, 0) };
         let start = NonNull::new(start.cast::<u8>()).filter(|_| start != libc::MAP_FAILED)?;
-        Some(Physical { start, bytes, properties, is_used: AtomicBool::new(false) })
+        Some(Physical { start, bytes, shared: None, properties, is_used: AtomicBool::new(false) })
     }
 }
 
 impl Drop for Physical {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping from `mmap`, and nothing uses it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+        if self.shared.is_none() {
+            // SAFETY: this is the mapping from `mmap`, and nothing uses it any more.
+            unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+        }
     }
 }
 
@@ -82,6 +96,33 @@ const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 fn physical(handle: c_ulonglong) -> Result<Arc<Physical>, Status> {
     driver()?;
     PHYSICAL.get(std::ptr::without_provenance_mut::<()>(handle as usize)).ok_or(INVALID)
+}
+
+/// Reserves a range for memory of another process: at least so many bytes, at an aligned address.
+pub fn reserve(bytes: u64) -> Option<u64> {
+    let bytes = bytes.checked_next_multiple_of(GRANULARITY)?;
+    place(&mut ranges(), bytes, GRANULARITY, 0)
+}
+
+/// Gives back a range from [`reserve`].
+pub fn release(address: u64) {
+    ranges().remove(&address);
+}
+
+/// Reserves a range: at the wanted address if it is free, else behind all others.
+fn place(ranges: &mut BTreeMap<u64, Range>, bytes: u64, align: u64, wanted: u64) -> Option<u64> {
+    let is_free = |address: u64| {
+        let end = address.checked_add(bytes).filter(|&end| end < machine::HEAP_BASE - GAP)?;
+        let before = ranges.range(..end).next_back();
+        let is_free = before.is_none_or(|(start, range)| start + range.bytes <= address);
+        (address >= machine::MAPPED_BASE && is_free).then_some(address)
+    };
+    let last = ranges.last_key_value();
+    let behind = last.map_or(machine::MAPPED_BASE, |(start, range)| start + range.bytes + GAP);
+    let place = is_free(wanted).filter(|at| at.is_multiple_of(align));
+    let place = place.or_else(|| is_free(behind.next_multiple_of(align)))?;
+    ranges.insert(place, Range { bytes, mapped: BTreeMap::new() });
+    Some(place)
 }
 
 /// Removes the mappings in a range of addresses. Operations that use them must be done.
@@ -121,12 +162,48 @@ api! { API:
             return Err(Status::CUDA_ERROR_OUT_OF_MEMORY);
         }
         let shared = std::ptr::addr_of!((*properties).requestedHandleTypes).cast::<u32>().read();
-        if shared != 0 {
-            return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
-        }
-        let physical = Physical::new(bytes, properties.read()).ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?;
+        let physical = match shared {
+            0 => Physical::new(bytes, properties.read()),
+            DESCRIPTOR => Shared::new(bytes).ok().map(|shared| Physical::shared(shared, properties.read())),
+            _ => return Err(Status::CUDA_ERROR_NOT_SUPPORTED),
+        };
+        let physical = physical.ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?;
         let handle = PHYSICAL.insert::<()>(Arc::new(physical));
         result.write(handle.addr() as c_ulonglong)
+    }
+    /// Makes a descriptor of physical memory, for other processes. The program closes it.
+    cuMemExportToShareableHandle 10020 "cuMemExportToShareableHandle" (result: *mut c_void, handle: c_ulonglong, kind: c_uint, flags: c_ulonglong) {
+        let physical = physical(handle)?;
+        if result.is_null() || flags != 0 {
+            return Err(INVALID);
+        }
+        if kind != DESCRIPTOR {
+            return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
+        }
+        // It has to be asked for when the memory is made.
+        let shared = physical.shared.as_ref().ok_or(INVALID)?;
+        let descriptor = shared.descriptor().map_err(|_| Status::CUDA_ERROR_OPERATING_SYSTEM)?;
+        write(result.cast::<c_int>(), descriptor)
+    }
+    /// Makes physical memory out of a descriptor of another process's. The descriptor stays the program's.
+    cuMemImportFromShareableHandle 10020 "cuMemImportFromShareableHandle" (result: Out<c_ulonglong>, handle: *mut c_void, kind: c_uint) {
+        let context = Context::current()?;
+        if result.is_null() {
+            return Err(INVALID);
+        }
+        if kind != DESCRIPTOR {
+            return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
+        }
+        let descriptor = c_int::try_from(handle.addr()).map_err(|_| INVALID)?;
+        let shared = Shared::of_descriptor(descriptor).ok().filter(|shared| is_whole(shared.bytes() as u64));
+        // SAFETY: zeros are such a structure: numbers, enumerations that have the value 0, and null pointers.
+        let mut properties = unsafe { std::mem::zeroed::<CUmemAllocationProp>() };
+        properties.type_ = cudarc::driver::sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+        properties.requestedHandleTypes = cudarc::driver::sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        properties.location.type_ = cudarc::driver::sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+        properties.location.__bindgen_anon_1.id = context.device as c_int;
+        let physical = Physical::shared(shared.ok_or(INVALID)?, properties);
+        result.write(PHYSICAL.insert::<()>(Arc::new(physical)).addr() as c_ulonglong)
     }
     /// Gives physical memory back when it is mapped nowhere.
     cuMemRelease 10020 "cuMemRelease" (handle: c_ulonglong) {
@@ -141,18 +218,8 @@ api! { API:
         if result.is_null() || flags != 0 || !is_whole(bytes as u64) || !align.is_power_of_two() {
             return Err(INVALID);
         }
-        let mut ranges = ranges();
-        let bytes = bytes as u64;
-        let is_free = |address: u64| {
-            let end = address.checked_add(bytes).filter(|&end| end < machine::HEAP_BASE - GAP)?;
-            let before = ranges.range(..end).next_back();
-            (address >= machine::MAPPED_BASE && before.is_none_or(|(start, range)| start + range.bytes <= address)).then_some(address)
-        };
-        let behind = ranges.last_key_value().map_or(machine::MAPPED_BASE, |(start, range)| start + range.bytes + GAP);
-        let place = is_free(wanted).filter(|at| at.is_multiple_of(align));
-        let place = place.or_else(|| is_free(behind.next_multiple_of(align))).ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?;
-        ranges.insert(place, Range { bytes, mapped: BTreeMap::new() });
-        result.write(place)
+        let place = place(&mut ranges(), bytes as u64, align, wanted);
+        result.write(place.ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?)
     }
     /// Gives a range of addresses back.
     cuMemAddressFree 10020 "cuMemAddressFree" (address: CUdeviceptr, bytes: usize) {

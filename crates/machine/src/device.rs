@@ -144,6 +144,20 @@ impl Device {
         unsafe { self.arena.map_at(address, start, bytes, name) }
     }
 
+    /// Moves an allocation to other memory of the host, bytes included. It keeps its address. Launches that were prepared
+    /// before use the memory from before, so none should be in flight.
+    ///
+    /// # Errors
+    /// When `address` is not the first byte of a live allocation.
+    ///
+    /// # Safety
+    /// `start` must point to as many bytes as the allocation has, which stay readable and writable as
+    /// [`Device::map_at`] asks.
+    pub unsafe fn move_to(&self, address: u64, start: NonNull<u8>) -> Result<(), FaultKind> {
+        // SAFETY: the caller's promise.
+        unsafe { self.arena.move_to(address, start) }
+    }
+
     /// Copies bytes from a pointer of the host into global memory.
     ///
     /// # Errors

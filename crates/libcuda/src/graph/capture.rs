@@ -107,7 +107,8 @@ impl Stream {
             Operation::Callback(_)
             | Operation::Allocate(_)
             | Operation::Choice(_)
-            | Operation::Stamp(_)
+            | Operation::Stamp(..)
+            | Operation::Await(_)
             | Operation::WaitValue(_)
             | Operation::WriteValue(_) => {
                 self.refuse_capture()?;

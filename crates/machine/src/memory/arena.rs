@@ -1,6 +1,6 @@
 //! Global memory: allocations with bounds and lifetimes.
 //!
-//! No operation holds the lock for long. A copy finds its allocation in the table and releases the lock. A launch uses
+//! No operation holds the lock for long, but a move of an allocation to other memory. A copy finds its allocation in the table and releases the lock. A launch uses
 //! the table of the time when it was prepared; a change replaces the whole table while a launch uses it. So memory that
 //! is freed during a launch stays until the launch has ended, and a launch does not see later allocations.
 
@@ -155,6 +155,26 @@ impl Arena {
     ) -> Result<(), AddressTaken> {
         let allocation = Allocation::mapped(address, bytes, name.into(), start);
         self.change(|table| table.insert_at(allocation))
+    }
+
+    /// Moves an allocation to other memory of the host, bytes included. It keeps its address.
+    ///
+    /// # Errors
+    /// When `address` is not the first byte of a live allocation.
+    ///
+    /// # Safety
+    /// As for [`Arena::map_at`]: `start` must point to as many bytes as the allocation has.
+    pub unsafe fn move_to(&self, address: u64, start: NonNull<u8>) -> Result<(), FaultKind> {
+        let table = self.table();
+        let allocation = table.find(address).ok_or(FaultKind::OutOfBounds)?;
+        let bytes = allocation.extent().bytes;
+        let from = allocation.extent().resolve(address, bytes)?;
+        // Nobody finds the allocation while its bytes are on their way.
+        self.change(|table| {
+            // SAFETY: both have these bytes, and this function keeps the allocation.
+            unsafe { host::copy(from, start.as_ptr(), bytes as usize) }
+            table.move_to(address, start)
+        })
     }
 
     /// Opens the window of host memory: the addresses that it covers become addresses of the host, without bounds or
@@ -395,6 +415,29 @@ mod tests {
         arena.write(MAPPED_BASE, &[0]).unwrap();
         // Other allocations still get lower addresses.
         assert!(arena.allocate(16, "own").unwrap() < MAPPED_BASE);
+    }
+
+    #[test]
+    fn what_is_moved_keeps_address_and_bytes() {
+        let arena = Arena::default();
+        let address = arena.allocate(8, "moved").unwrap();
+        arena.write(address, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+        let before = arena.table();
+        let mut place = [0u8; 8];
+        let start = NonNull::from(&mut place).cast::<u8>();
+        // SAFETY: the place outlives the arena.
+        let move_to = |address| unsafe { arena.move_to(address, start) };
+        move_to(address).unwrap();
+        arena.write(address, &[9]).unwrap();
+        // SAFETY: these are the bytes of `place`, and nobody else uses them now.
+        assert_eq!(unsafe { start.cast::<[u8; 8]>().read() }, [9, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(arena.table().find(address).unwrap().name(), "moved");
+        // Whoever has the table from before sees the bytes from before.
+        // SAFETY: the table keeps them.
+        assert_eq!(unsafe { *before.find(address).unwrap().extent().resolve(address, 1).unwrap() }, 1);
+        assert!(move_to(address + 1).is_err());
+        arena.free(address).unwrap();
+        assert_eq!(move_to(address), Err(FaultKind::UseAfterFree));
     }
 
     #[test]

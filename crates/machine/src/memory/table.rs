@@ -208,6 +208,26 @@ impl Table {
         self.entries.insert(index, (allocation.base, Arc::new(allocation)));
     }
 
+    /// Gives an allocation other memory of the host, as mapped. Users that still hold the allocation keep its storage alive.
+    ///
+    /// # Errors
+    /// When `address` is not the first byte of a live allocation, or is the window of all host memory.
+    pub fn move_to(&mut self, address: u64, start: NonNull<u8>) -> Result<(), FaultKind> {
+        let found = self.entries.binary_search_by_key(&address, |(base, _)| *base);
+        let allocation = found.map(|index| &mut self.entries[index].1).map_err(|_| FaultKind::OutOfBounds)?;
+        if !matches!(allocation.backing, Backing::Owned(_) | Backing::Mapped(_)) {
+            return Err(FaultKind::UseAfterFree);
+        }
+        let moved = Backing::Mapped(start);
+        *allocation = Arc::new(Allocation {
+            base: allocation.base,
+            bytes: allocation.bytes,
+            backing: moved,
+            name: allocation.name.clone(),
+        });
+        Ok(())
+    }
+
     /// Removes the storage of an allocation. Users that still hold the allocation keep the storage alive.
     ///
     /// # Errors

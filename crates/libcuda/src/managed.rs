@@ -1,0 +1,99 @@
+//! Advice on managed memory. It is host memory, so advice has no effect.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use cudarc::driver::sys::{CUdevice, CUdeviceptr, CUmemLocation, CUstream};
+
+use crate::Status;
+use crate::api::api;
+use crate::context::Context;
+use crate::driver::driver;
+use crate::memory::Kind;
+use crate::operation::Operation;
+use crate::pointers::{read_all, write};
+
+/// Answers `cuMemRangeGetAttribute` for managed memory. That memory is in host memory, equally near to all devices, so advice has no
+/// effect and is not kept.
+///
+/// # Safety
+/// `data` must have `bytes` bytes.
+unsafe fn range_attribute(
+    data: *mut c_void,
+    bytes: usize,
+    attribute: u32,
+    address: u64,
+    count: usize,
+) -> Result<(), Status> {
+    let invalid = Status::CUDA_ERROR_INVALID_VALUE;
+    let allocations = &driver()?.allocations;
+    let is_managed = allocations.find(address).is_some_and(|allocation| allocation.kind == Kind::Managed);
+    if data.is_null() || count == 0 || !is_managed {
+        return Err(invalid);
+    }
+    allocations.check(address, count as u64)?;
+    // Read mostly; preferred location, accessed by, last prefetch: nowhere (-2); then the newer attributes with separate kind and number.
+    let (value, fits): (c_int, bool) = match attribute {
+        1 => (0, bytes == 4),
+        2 | 4 => (-2, bytes == 4),
+        3 => (-2, bytes >= 4 && bytes.is_multiple_of(4)),
+        5..=8 => (0, bytes == 4),
+        _ => return Err(invalid),
+    };
+    if !fits {
+        return Err(invalid);
+    }
+    for i in 0..bytes / 4 {
+        // SAFETY: the caller's promise.
+        unsafe { write(data.cast::<c_int>().add(i), value) }?;
+    }
+    Ok(())
+}
+
+api! { API:
+    /// What advice there is for managed memory.
+    cuMemRangeGetAttribute 8000 "cuMemRangeGetAttribute" (data: *mut c_void, bytes: usize, attribute: c_uint, address: CUdeviceptr, count: usize) {
+        Context::current()?;
+        range_attribute(data, bytes, attribute, address, count)
+    }
+    /// What advice there is for managed memory, several kinds at a time.
+    cuMemRangeGetAttributes 8000 "cuMemRangeGetAttributes" (data: *mut *mut c_void, sizes: *mut usize, attributes: *const c_uint, attribute_count: usize, address: CUdeviceptr, count: usize) {
+        Context::current()?;
+        let (places, sizes) = (read_all(data, attribute_count)?, read_all(sizes, attribute_count)?);
+        let attributes = read_all(attributes, attribute_count)?;
+        if attribute_count == 0 {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        for ((place, bytes), attribute) in places.into_iter().zip(sizes).zip(attributes) {
+            range_attribute(place, bytes, attribute, address, count)?;
+        }
+        Ok(())
+    }
+    /// Advice on the use of managed memory: has no effect here.
+    cuMemAdvise 8000 "cuMemAdvise" (address: CUdeviceptr, bytes: usize, advice: c_uint, _device: CUdevice) {
+        Context::current()?;
+        if !(1..=6).contains(&advice) {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        driver()?.allocations.check(address, bytes as u64)
+    }
+    /// Advice on the use of managed memory: has no effect here.
+    cuMemAdvise 12020 "cuMemAdvise_v2" (address: CUdeviceptr, bytes: usize, advice: c_uint, _location: CUmemLocation) {
+        Context::current()?;
+        if !(1..=6).contains(&advice) {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        driver()?.allocations.check(address, bytes as u64)
+    }
+    /// Moves managed memory to where it will be used: has no effect here.
+    cuMemPrefetchAsync 8000 "cuMemPrefetchAsync" / 8000 "cuMemPrefetchAsync_ptsz" (address: CUdeviceptr, bytes: usize, _device: CUdevice, of: CUstream) |default| {
+        let stream = default.stream(of)?;
+        driver()?.allocations.check(address, bytes as u64)?;
+        stream.submit(Operation::Nothing)
+    }
+    /// Moves managed memory to where it will be used: has no effect here.
+    cuMemPrefetchAsync 12020 "cuMemPrefetchAsync_v2" / 12020 "cuMemPrefetchAsync_v2_ptsz" (address: CUdeviceptr, bytes: usize, _location: CUmemLocation, _flags: c_uint, of: CUstream) |default| {
+        let stream = default.stream(of)?;
+        driver()?.allocations.check(address, bytes as u64)?;
+        stream.submit(Operation::Nothing)
+    }
+}
