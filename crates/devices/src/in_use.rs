@@ -48,6 +48,10 @@ fn with_reports(pattern: &Path) -> Vec<Process> {
         let name = name.to_str()?.strip_prefix(before)?;
         let digits = name.find(|c: char| !c.is_ascii_digit())?;
         let (id, rest) = name.split_at(digits);
+        // A child that has inherited the file keeps it locked.
+        if !Path::new("/proc").join(id).exists() {
+            return None;
+        }
         rest.strip_prefix(behind)?.strip_suffix(".live")?;
         Some(Process { id: id.parse().ok()?, uses: uses(&entry.path())? })
     };
@@ -77,16 +81,18 @@ mod tests {
         let mut pairs = vec![0u8; 16 * 4096];
         pairs[16 * FIRST_DEVICE..][..8].copy_from_slice(&7u64.to_ne_bytes());
         pairs[16 * FIRST_DEVICE + 8..][..8].copy_from_slice(&1u64.to_ne_bytes());
-        for name in ["12.json.0.live", "13.json.1.live", "14.json", "x.json.0.live", "15.json.0.live"] {
+        // The first process, this one, and one whose number none has.
+        let own = std::process::id();
+        let [live, ended] = [format!("{own}.json.1.live"), format!("{}.json.0.live", u32::MAX)];
+        for name in ["1.json.0.live", &live, "1.json", "x.json.0.live", "1.json.2.live", &ended] {
             std::fs::write(folder.path().join(name), &pairs).unwrap();
         }
-        // Processes 12 and 13 run.
-        let files =
-            ["12.json.0.live", "13.json.1.live"].map(|name| File::open(folder.path().join(name)).unwrap());
+        let open = |name| File::open(folder.path().join(name)).unwrap();
+        let files = ["1.json.0.live", &live, &ended].map(open);
         files.iter().for_each(|file| file.lock().unwrap());
         let mut found = with_reports(&folder.path().join("%p.json"));
         found.sort_by_key(|process| process.id);
-        assert_eq!(found.iter().map(|process| process.id).collect::<Vec<_>>(), [12, 13]);
+        assert_eq!(found.iter().map(|process| process.id).collect::<Vec<_>>(), [1, own]);
         assert_eq!(
             (found[0].bytes_on(0), found[0].bytes_on(1), found[0].bytes_on(99)),
             (Some(7), None, None)

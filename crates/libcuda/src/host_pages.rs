@@ -92,3 +92,25 @@ pub fn each_touched(mut f: impl FnMut(u64, u64)) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_becomes_shared_keeps_address_and_bytes() {
+        let start = map(10_000).unwrap();
+        let address = start.as_ptr().expose_provenance() as u64;
+        // SAFETY: the pages are mapped, and no other thread knows them.
+        unsafe {
+            start.add(9_999).write(5);
+            let second = share(address).unwrap().unwrap();
+            assert_eq!((start.add(9_999).read(), second.start().add(9_999).read()), (5, 5));
+            start.write(7);
+            assert_eq!((second.start().read(), second.bytes()), (7, 12_288));
+            unmap(address);
+            assert_eq!(second.start().read(), 7);
+            assert!(!has(address) && share(address).is_none());
+        }
+    }
+}

@@ -23,6 +23,7 @@ use crate::handles::{Handles, handle_of};
 use crate::operation::Operation;
 use crate::pointers::Out;
 use crate::queue::Queue;
+use crate::shared_event::SharedEvent;
 use crate::status::of_panic;
 use crate::stream_order;
 
@@ -221,13 +222,14 @@ impl Stream {
         if let Some(position) = event.position() {
             stream_order::stream_waits(self, &position);
         }
-        if let Some(shared) = event.shared.as_ref().map(|shared| shared.last()).filter(|last| !last.is_past())
-        {
-            self.submit(Operation::Await(shared))?;
-        }
+        // Who waits for work of this process does it, if nobody else can; so that comes before work of other processes.
         match event.point() {
-            Some(point) if !point.is_past() => self.submit(Operation::Wait(point)),
-            _ => self.context()?.check(),
+            Some(point) if !point.is_past() => self.submit(Operation::Wait(point))?,
+            _ => self.context()?.check()?,
+        }
+        match event.shared.as_ref().map(SharedEvent::last) {
+            Some(record) if !record.is_past() => self.submit(Operation::Await(record)),
+            _ => Ok(()),
         }
     }
 }

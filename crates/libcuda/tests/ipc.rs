@@ -394,6 +394,7 @@ fn physical_memory_is_shared_by_a_descriptor() {
     let (memory, mut descriptor) = (physical(true), 0);
     let address = map(memory);
     ok!(cuMemsetD32_v2(address, 3, 1));
+    ok!(cuCtxSynchronize());
     ok!(cuMemExportToShareableHandle(&raw mut descriptor, memory, 1, 0));
     // SAFETY: the calls take numbers alone.
     ends!(0, libc::fcntl(descriptor, libc::F_SETFD, 0));
@@ -415,4 +416,5 @@ fn use_physical_memory() {
     let address = map(memory);
     assert_eq!(word(address), 3);
     ok!(cuMemsetD32_v2(address, 4, 1));
+    ok!(cuCtxSynchronize());
 }
