@@ -30,8 +30,6 @@ static IMPORTED: Mutex<BTreeMap<u64, Import>> = Mutex::new(BTreeMap::new());
 
 /// An allocation of another process.
 struct Import {
-    /// The mapping, which ends with it.
-    _memory: Shared,
     /// The number of its file.
     file: u64,
     /// How often it has been opened more than closed.
@@ -65,16 +63,17 @@ pub fn export(allocation: &Allocation) -> Result<Arc<Shared>, Status> {
     let shared = if base < DEVICE_BASE {
         // Where the host uses the address of the device, it has to stay.
         // SAFETY: no operation is in flight.
-        unsafe { crate::host_pages::share(base) }.ok_or(INVALID)?.map_err(out_of_memory)?
+        Arc::new(unsafe { crate::host_pages::share(base) }.ok_or(INVALID)?.map_err(out_of_memory)?)
     } else {
-        let shared = Shared::new(bytes as usize).map_err(out_of_memory)?;
-        // SAFETY: the memory has these bytes. It stays until `forget` is called, after the allocation has been freed.
-        let moved = unsafe { driver()?.machine.move_to(base, shared.start()) };
+        let shared = Arc::new(Shared::new(bytes as usize).map_err(out_of_memory)?);
+        // SAFETY: the memory has these bytes, and stays while it is kept.
+        let moved = unsafe { driver()?.machine.move_to(base, shared.start(), Arc::<Shared>::clone(&shared)) };
         moved.map_err(|_| INVALID)?;
         shared
     };
     crate::initialized::written(base, bytes);
-    Ok(Arc::clone(exported.entry(base).or_insert_with(|| Arc::new(shared))))
+    exported.insert(base, Arc::clone(&shared));
+    Ok(shared)
 }
 
 /// The memory at an address has been freed: if it was shared, gives up this process's part of it.
@@ -102,7 +101,7 @@ pub fn import(handle: &[u8; 64], is_of_pool: bool) -> Result<u64, Status> {
         import.users += 1;
         return Ok(address);
     }
-    let shared = name.open().map_err(|_| Status::CUDA_ERROR_MAP_FAILED)?;
+    let shared = Arc::new(name.open().map_err(|_| Status::CUDA_ERROR_MAP_FAILED)?);
     let bytes = name.numbers[0];
     if bytes == 0 || bytes > shared.bytes() as u64 {
         return Err(INVALID);
@@ -110,10 +109,11 @@ pub fn import(handle: &[u8; 64], is_of_pool: bool) -> Result<u64, Status> {
     let driver = driver()?;
     let address = crate::virtual_memory::reserve(bytes).ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?;
     let text = format!("memory of process {} (cuIpcOpenMemHandle)", name.process);
-    // SAFETY: the memory has these bytes. It stays until `forget` is called, after the mapping has been freed.
-    let mapped = unsafe { driver.machine.map_at(address, shared.start(), bytes, text) };
+    let start = shared.start();
+    // SAFETY: the memory has these bytes, and stays while it is kept.
+    let mapped = unsafe { driver.machine.map_kept(address, start, bytes, text, shared) };
     mapped.map_err(|_| Status::CUDA_ERROR_MAP_FAILED)?;
-    imported.insert(address, Import { _memory: shared, file: name.file, users: 1, is_of_pool });
+    imported.insert(address, Import { file: name.file, users: 1, is_of_pool });
     drop(imported);
     driver.allocations.insert(address, bytes, memory::Kind::Imported, &context);
     Ok(address)
@@ -125,17 +125,17 @@ pub fn import(handle: &[u8; 64], is_of_pool: bool) -> Result<u64, Status> {
 /// If no such allocation is at the address.
 pub fn close(address: u64, is_of_pool: bool) -> Result<(), Status> {
     let driver = driver()?;
-    let _last = {
+    {
         let mut imported = lock(&IMPORTED);
-        let import =
-            imported.get_mut(&address).filter(|import| import.is_of_pool == is_of_pool).ok_or(INVALID)?;
+        let import = imported.get_mut(&address).filter(|import| import.is_of_pool == is_of_pool);
+        let import = import.ok_or(INVALID)?;
         import.users -= 1;
         if import.users > 0 {
             return Ok(());
         }
         // From here on, another opening gets another address.
-        imported.remove(&address)
-    };
+        imported.remove(&address);
+    }
     driver.allocations.remove(address, |kind| kind == memory::Kind::Imported);
     let _ = driver.machine.free(address);
     crate::virtual_memory::release(address);

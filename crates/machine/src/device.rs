@@ -12,7 +12,7 @@ use crate::fault::FaultKind;
 use crate::kernel::BLOCK_LIMIT;
 use crate::launch::{LaunchConfig, LaunchError, LoadError};
 use crate::loaded::{Image, Loaded};
-use crate::memory::{AddressTaken, Arena, Heap, HostMemoryError, OutOfMemory};
+use crate::memory::{AddressTaken, Arena, Heap, HostMemoryError, Keeper, OutOfMemory};
 use crate::prepared::Launch;
 use crate::stopwatch::Stopwatch;
 use crate::texture::{self, Object, ObjectError, Objects};
@@ -144,18 +144,38 @@ impl Device {
         unsafe { self.arena.map_at(address, start, bytes, name) }
     }
 
-    /// Moves an allocation to other memory of the host, bytes included. It keeps its address. Launches that were prepared
-    /// before use the memory from before, so none should be in flight.
+    /// Like [`Device::map_at`], of memory that something keeps. That is dropped when the mapping has been freed, and all
+    /// launches that were prepared before have ended.
+    ///
+    /// # Errors
+    /// When another allocation overlaps.
+    ///
+    /// # Safety
+    /// `start` must point to `bytes` bytes that stay readable and writable as long as `keeper` is kept.
+    pub unsafe fn map_kept(
+        &self,
+        address: u64,
+        start: NonNull<u8>,
+        bytes: u64,
+        name: impl Into<String>,
+        keeper: Keeper,
+    ) -> Result<(), AddressTaken> {
+        // SAFETY: the caller's promise.
+        unsafe { self.arena.map_kept(address, start, bytes, name, keeper) }
+    }
+
+    /// Moves an allocation to other memory of the host, bytes included, which something keeps. It keeps its address.
+    /// Launches that were prepared before use the memory from before, so none should be in flight.
     ///
     /// # Errors
     /// When `address` is not the first byte of a live allocation.
     ///
     /// # Safety
-    /// `start` must point to as many bytes as the allocation has, which stay readable and writable as
-    /// [`Device::map_at`] asks.
-    pub unsafe fn move_to(&self, address: u64, start: NonNull<u8>) -> Result<(), FaultKind> {
+    /// `start` must point to as many bytes as the allocation has, which stay readable and writable as long as `keeper`
+    /// is kept.
+    pub unsafe fn move_to(&self, address: u64, start: NonNull<u8>, keeper: Keeper) -> Result<(), FaultKind> {
         // SAFETY: the caller's promise.
-        unsafe { self.arena.move_to(address, start) }
+        unsafe { self.arena.move_to(address, start, keeper) }
     }
 
     /// Copies bytes from a pointer of the host into global memory.

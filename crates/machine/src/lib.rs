@@ -38,7 +38,7 @@ pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, ho
 pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError, MAX_SLEEP, Place, RESIDENT_BLOCKS};
 pub use loaded::{KernelAttributes, Loaded};
 pub use memory::{
-    ARENA_BASE, AddressTaken, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError,
+    ARENA_BASE, AddressTaken, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError, Keeper,
     LOCAL_WINDOW, MAPPED_BASE, MOST_CLUSTER_BLOCKS, NARROW_BASE, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW,
     STACK_BASE, WINDOW_BYTES, function_address, generic_offset, map_shared, rank_of_address, resolve,
     shared_base, shared_object, shared_rank,

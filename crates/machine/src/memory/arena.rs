@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::host;
 use super::storage::Storage;
-use super::table::{AddressTaken, Addresses, Allocation, Table};
+use super::table::{AddressTaken, Addresses, Allocation, Keeper, Table};
 use super::{ALIGN, HOST_MEMORY};
 use crate::fault::FaultKind;
 
@@ -153,7 +153,26 @@ impl Arena {
         bytes: u64,
         name: impl Into<String>,
     ) -> Result<(), AddressTaken> {
-        let allocation = Allocation::mapped(address, bytes, name.into(), start);
+        let allocation = Allocation::mapped(address, bytes, name.into(), start, None);
+        self.change(|table| table.insert_at(allocation))
+    }
+
+    /// Like [`Arena::map_at`], of memory that something keeps. That is dropped when nobody uses the memory any more.
+    ///
+    /// # Errors
+    /// When another allocation overlaps.
+    ///
+    /// # Safety
+    /// `start` must point to `bytes` bytes that stay readable and writable as long as `keeper` is kept.
+    pub unsafe fn map_kept(
+        &self,
+        address: u64,
+        start: NonNull<u8>,
+        bytes: u64,
+        name: impl Into<String>,
+        keeper: Keeper,
+    ) -> Result<(), AddressTaken> {
+        let allocation = Allocation::mapped(address, bytes, name.into(), start, Some(keeper));
         self.change(|table| table.insert_at(allocation))
     }
 
@@ -163,8 +182,8 @@ impl Arena {
     /// When `address` is not the first byte of a live allocation.
     ///
     /// # Safety
-    /// As for [`Arena::map_at`]: `start` must point to as many bytes as the allocation has.
-    pub unsafe fn move_to(&self, address: u64, start: NonNull<u8>) -> Result<(), FaultKind> {
+    /// As for [`Arena::map_kept`]: `start` must point to as many bytes as the allocation has.
+    pub unsafe fn move_to(&self, address: u64, start: NonNull<u8>, keeper: Keeper) -> Result<(), FaultKind> {
         let table = self.table();
         let allocation = table.find(address).ok_or(FaultKind::OutOfBounds)?;
         let bytes = allocation.extent().bytes;
@@ -173,7 +192,7 @@ impl Arena {
         self.change(|table| {
             // SAFETY: both have these bytes, and this function keeps the allocation.
             unsafe { host::copy(from, start.as_ptr(), bytes as usize) }
-            table.move_to(address, start)
+            table.move_to(address, start, keeper)
         })
     }
 
@@ -425,8 +444,9 @@ mod tests {
         let before = arena.table();
         let mut place = [0u8; 8];
         let start = NonNull::from(&mut place).cast::<u8>();
+        let keeper: Keeper = Arc::new("what keeps it");
         // SAFETY: the place outlives the arena.
-        let move_to = |address| unsafe { arena.move_to(address, start) };
+        let move_to = |address| unsafe { arena.move_to(address, start, Arc::clone(&keeper)) };
         move_to(address).unwrap();
         arena.write(address, &[9]).unwrap();
         // SAFETY: these are the bytes of `place`, and nobody else uses them now.
@@ -436,7 +456,12 @@ mod tests {
         // SAFETY: the table keeps them.
         assert_eq!(unsafe { *before.find(address).unwrap().extent().resolve(address, 1).unwrap() }, 1);
         assert!(move_to(address + 1).is_err());
+        // Until it is freed, and whoever still uses it then has gone.
+        let user = arena.table();
         arena.free(address).unwrap();
+        assert_eq!(Arc::strong_count(&keeper), 2);
+        drop(user);
+        assert_eq!(Arc::strong_count(&keeper), 1);
         assert_eq!(move_to(address), Err(FaultKind::UseAfterFree));
     }
 

@@ -23,8 +23,8 @@ pub(crate) use arena::Arena;
 pub use arena::{HostMemoryError, OutOfMemory};
 pub use extent::Extent;
 pub use heap::Heap;
-pub use table::AddressTaken;
 pub use table::Table;
+pub use table::{AddressTaken, Keeper};
 
 use isa::Space;
 

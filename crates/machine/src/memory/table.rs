@@ -1,5 +1,6 @@
 //! The allocations of global memory at one point in time.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -27,12 +28,15 @@ pub struct Allocation {
     name: Cow<'static, str>,
 }
 
+/// What keeps memory of the host: that stays until the last launch which uses it has ended, and drops this.
+pub type Keeper = Arc<dyn Any + Send + Sync>;
+
 /// The storage of an allocation.
 enum Backing {
     /// Its own storage.
     Owned(Storage),
-    /// Memory of the host, while it is mapped.
-    Mapped(NonNull<u8>),
+    /// Memory of the host, while it is mapped, and what keeps it, if that is not the one who mapped it.
+    Mapped(NonNull<u8>, #[expect(dead_code, reason = "it is only kept")] Option<Keeper>),
     /// All memory of the host. Cannot be freed.
     Window(Option<NonNull<u8>>),
     /// Freed.
@@ -53,8 +57,14 @@ impl Allocation {
     }
 
     /// An allocation that maps memory of the host at a device address.
-    pub(super) fn mapped(base: u64, bytes: u64, name: String, start: NonNull<u8>) -> Allocation {
-        Allocation { base, bytes, backing: Backing::Mapped(start), name: name.into() }
+    pub(super) fn mapped(
+        base: u64,
+        bytes: u64,
+        name: String,
+        start: NonNull<u8>,
+        keeper: Option<Keeper>,
+    ) -> Allocation {
+        Allocation { base, bytes, backing: Backing::Mapped(start, keeper), name: name.into() }
     }
 
     /// A window of addresses that are addresses of the host.
@@ -85,7 +95,7 @@ impl Allocation {
     pub fn extent(&self) -> Extent {
         let start = match &self.backing {
             Backing::Owned(storage) => Some(storage.start()),
-            Backing::Mapped(start) => Some(*start),
+            Backing::Mapped(start, _) => Some(*start),
             Backing::Window(start) => *start,
             Backing::Freed => None,
         };
@@ -212,13 +222,13 @@ impl Table {
     ///
     /// # Errors
     /// When `address` is not the first byte of a live allocation, or is the window of all host memory.
-    pub fn move_to(&mut self, address: u64, start: NonNull<u8>) -> Result<(), FaultKind> {
+    pub fn move_to(&mut self, address: u64, start: NonNull<u8>, keeper: Keeper) -> Result<(), FaultKind> {
         let found = self.entries.binary_search_by_key(&address, |(base, _)| *base);
         let allocation = found.map(|index| &mut self.entries[index].1).map_err(|_| FaultKind::OutOfBounds)?;
-        if !matches!(allocation.backing, Backing::Owned(_) | Backing::Mapped(_)) {
+        if !matches!(allocation.backing, Backing::Owned(_) | Backing::Mapped(..)) {
             return Err(FaultKind::UseAfterFree);
         }
-        let moved = Backing::Mapped(start);
+        let moved = Backing::Mapped(start, Some(keeper));
         *allocation = Arc::new(Allocation {
             base: allocation.base,
             bytes: allocation.bytes,
@@ -235,7 +245,7 @@ impl Table {
     pub fn free(&mut self, address: u64) -> Result<(), FaultKind> {
         let found = self.entries.binary_search_by_key(&address, |(base, _)| *base);
         let allocation = found.map(|index| &mut self.entries[index].1).map_err(|_| FaultKind::InvalidFree)?;
-        if !matches!(allocation.backing, Backing::Owned(_) | Backing::Mapped(_)) {
+        if !matches!(allocation.backing, Backing::Owned(_) | Backing::Mapped(..)) {
             return Err(FaultKind::InvalidFree);
         }
         *allocation = Arc::new(allocation.freed());
@@ -290,7 +300,7 @@ impl Table {
         for (_, allocation) in &self.entries {
             match allocation.backing {
                 Backing::Window(_) => return false,
-                Backing::Mapped(start) => mapped.push((start.addr().get() as u64, allocation.bytes)),
+                Backing::Mapped(start, _) => mapped.push((start.addr().get() as u64, allocation.bytes)),
                 Backing::Owned(_) | Backing::Freed => {}
             }
         }
