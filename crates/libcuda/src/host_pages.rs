@@ -1,4 +1,4 @@
-//! Host memory with one address for host and device, and which of its pages have never been touched.
+//! Host memory with one address for host and device: which of its pages have never been touched, and how it moves to shared memory.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -14,42 +14,71 @@ const PAGE: u64 = 4096;
 /// Bits of an entry of the kernel's page table (Linux, "pagemap"): the page is present, or has been swapped out.
 const TOUCHED: u64 = 3 << 62;
 
-/// Address and size of each mapping, in whole pages.
-static PAGES: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
-
-fn pages() -> MutexGuard<'static, BTreeMap<u64, usize>> {
-    PAGES.lock().unwrap_or_else(PoisonError::into_inner)
+/// New pages of the host, which are unmapped with it.
+pub struct Pages {
+    start: NonNull<u8>,
+    bytes: usize,
 }
 
-/// Maps new pages, if the host has them and reports which are touched.
-pub fn map(bytes: u64) -> Option<NonNull<u8>> {
-    const PROTECTION: c_int = libc::PROT_READ | libc::PROT_WRITE;
-    const FLAGS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    let bytes = usize::try_from(bytes.checked_next_multiple_of(PAGE)?).ok()?;
-    // SAFETY: it asks for new memory at any address.
-    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, PROTECTION, FLAGS, -1, 0) };
-    let start = NonNull::new(start.cast::<u8>()).filter(|_| start != libc::MAP_FAILED)?;
-    // SAFETY: the pages are mapped. Touching one must not make others present.
-    unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_NOHUGEPAGE) };
-    pages().insert(start.as_ptr().expose_provenance() as u64, bytes);
-    Some(start)
+// SAFETY: it is plain memory; whoever uses it synchronizes with the others.
+unsafe impl Send for Pages {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+/// A live [`Pages`].
+struct Mapping {
+    bytes: usize,
+    /// Whether it matters which pages have been touched.
+    is_watched: bool,
 }
 
-/// Whether the memory that begins at an address is such a mapping.
-pub fn has(address: u64) -> bool {
-    pages().contains_key(&address)
+/// The live mappings, by address.
+static MAPPINGS: Mutex<BTreeMap<u64, Mapping>> = Mutex::new(BTreeMap::new());
+
+fn mappings() -> MutexGuard<'static, BTreeMap<u64, Mapping>> {
+    MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Unmaps a mapping, if there is one at the address.
-///
-/// # Safety
-/// Nothing may use the pages any more.
-pub unsafe fn unmap(address: u64) {
-    if let Some(bytes) = pages().remove(&address) {
-        let start = std::ptr::with_exposed_provenance_mut(address as usize);
-        // SAFETY: this is the mapping from `map`; the caller promises that nothing uses it.
-        unsafe { libc::munmap(start, bytes) };
+impl Pages {
+    /// Maps new pages, if the host has them. For watched ones it is known which have been touched.
+    pub fn map(bytes: u64, is_watched: bool) -> Option<Pages> {
+        const PROTECTION: c_int = libc::PROT_READ | libc::PROT_WRITE;
+        const FLAGS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let bytes = usize::try_from(bytes.checked_next_multiple_of(PAGE)?).ok()?;
+        // SAFETY: it asks for new memory at any address.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, PROTECTION, FLAGS, -1, 0) };
+        let start = NonNull::new(start.cast::<u8>()).filter(|_| start != libc::MAP_FAILED)?;
+        if is_watched {
+            // SAFETY: the pages are mapped. Touching one must not make others present.
+            unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_NOHUGEPAGE) };
+        }
+        let pages = Pages { start, bytes };
+        mappings().insert(pages.address(), Mapping { bytes, is_watched });
+        Some(pages)
     }
+
+    /// The first byte.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Its address, for host and device.
+    pub fn address(&self) -> u64 {
+        self.start.as_ptr().expose_provenance() as u64
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        mappings().remove(&self.address());
+        // SAFETY: this is the mapping from `map`, and nothing uses it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Whether the memory that begins at an address is watched.
+pub fn is_watched(address: u64) -> bool {
+    mappings().get(&address).is_some_and(|mapping| mapping.is_watched)
 }
 
 /// Makes the mapping that begins at an address one that other processes can open, without changing address or bytes. Returns a second
@@ -58,8 +87,8 @@ pub unsafe fn unmap(address: u64) {
 /// # Safety
 /// Nothing may use the pages meanwhile.
 pub unsafe fn share(address: u64) -> Option<std::io::Result<Shared>> {
-    let pages = pages();
-    let &bytes = pages.get(&address)?;
+    let mappings = mappings();
+    let bytes = mappings.get(&address)?.bytes;
     let start = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(address as usize))?;
     let share = || {
         let shared = Shared::new(bytes)?;
@@ -73,15 +102,16 @@ pub unsafe fn share(address: u64) -> Option<std::io::Result<Shared>> {
     Some(share())
 }
 
-/// Calls `f` with the start and size of the pages that may have been touched.
+/// Calls `f` with the start and size of the watched pages that may have been touched.
 pub fn each_touched(mut f: impl FnMut(u64, u64)) {
-    let pages = pages();
-    if pages.is_empty() {
+    let mappings = mappings();
+    let mut watched = mappings.iter().filter(|(_, mapping)| mapping.is_watched).peekable();
+    if watched.peek().is_none() {
         return;
     }
     let table = File::open("/proc/self/pagemap");
-    for (&start, &bytes) in pages.iter() {
-        let mut entries = vec![0; bytes / PAGE as usize * 8];
+    for (&start, mapping) in watched {
+        let mut entries = vec![0; mapping.bytes / PAGE as usize * 8];
         let is_known =
             table.as_ref().is_ok_and(|table| table.read_exact_at(&mut entries, start / PAGE * 8).is_ok());
         for (entry, page) in entries.chunks_exact(8).zip(0..) {
@@ -99,8 +129,8 @@ mod tests {
 
     #[test]
     fn what_becomes_shared_keeps_address_and_bytes() {
-        let start = map(10_000).unwrap();
-        let address = start.as_ptr().expose_provenance() as u64;
+        let pages = Pages::map(10_000, false).unwrap();
+        let (start, address) = (pages.start(), pages.address());
         // SAFETY: the pages are mapped, and no other thread knows them.
         unsafe {
             start.add(9_999).write(5);
@@ -108,9 +138,24 @@ mod tests {
             assert_eq!((start.add(9_999).read(), second.start().add(9_999).read()), (5, 5));
             start.write(7);
             assert_eq!((second.start().read(), second.bytes()), (7, 12_288));
-            unmap(address);
+            drop(pages);
             assert_eq!(second.start().read(), 7);
-            assert!(!has(address) && share(address).is_none());
+            assert!(share(address).is_none());
         }
+    }
+
+    #[test]
+    fn only_watched_pages_are_reported() {
+        let (watched, other) = (Pages::map(8192, true).unwrap(), Pages::map(8192, false).unwrap());
+        // SAFETY: the pages are mapped, and no other thread knows them.
+        unsafe {
+            watched.start().add(4096).write(1);
+            other.start().write(1);
+        }
+        let mut touched = Vec::new();
+        each_touched(|start, bytes| touched.push((start, bytes)));
+        assert!(touched.contains(&(watched.address() + 4096, 4096)));
+        assert!(is_watched(watched.address()) && !is_watched(other.address()));
+        assert!(!touched.iter().any(|&(start, _)| start == other.address() || start == watched.address()));
     }
 }

@@ -4,7 +4,6 @@
 //! observed: a page of such memory (`host_pages.rs`) counts as written once it has been touched.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ptr::NonNull;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ptxvm::{FindingKind, GlobalMemory, Tool, is_padding};
@@ -44,17 +43,12 @@ fn with(f: impl FnOnce(&mut GlobalMemory)) {
 pub fn allocated(base: u64, bytes: u64, kind: Kind) {
     let is_new = match kind {
         Kind::Device | Kind::Pool | Kind::Mapped => true,
-        Kind::Managed | Kind::Host(_) => crate::host_pages::has(base),
+        Kind::Managed | Kind::Host(_) => crate::host_pages::is_watched(base),
         _ => false,
     };
     if is_new {
         with(|memory| memory.allocate(base, bytes));
     }
-}
-
-/// Memory with one address for host and device whose touched pages can be found; `None` without initcheck.
-pub fn host_memory(bytes: u64) -> Option<NonNull<u8>> {
-    is_wanted().then(|| crate::host_pages::map(bytes)).flatten()
 }
 
 /// Marks the pages that the host has touched as written. Must be called before the state is queried.

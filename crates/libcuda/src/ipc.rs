@@ -107,7 +107,11 @@ pub fn import(handle: &[u8; 64], is_of_pool: bool) -> Result<u64, Status> {
         return Err(INVALID);
     }
     let driver = driver()?;
-    let address = crate::virtual_memory::reserve(bytes).ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?;
+    let address = if driver.config.host_access {
+        shared.start().as_ptr().expose_provenance() as u64
+    } else {
+        crate::virtual_memory::reserve(bytes).ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?
+    };
     let text = format!("memory of process {} (cuIpcOpenMemHandle)", name.process);
     let start = shared.start();
     // SAFETY: the memory has these bytes, and stays while it is kept.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use cudarc::driver::sys::{CUdeviceptr, CUpointer_attribute};
 
@@ -16,6 +16,7 @@ use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::{Driver, driver};
+use crate::host_pages::Pages;
 use crate::pointers::{Out, read_all, write};
 
 /// Addresses from here on belong to the device alone; lower ones are host pointers.
@@ -215,24 +216,34 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
     let name = format!("allocation {number} ({origin})");
     let out_of_memory = |_| Status::CUDA_ERROR_OUT_OF_MEMORY;
     let known_as = name.clone();
-    let base = match kind {
-        Kind::Managed | Kind::Host(_) if let Some(start) = crate::initialized::host_memory(bytes) => {
-            let address = start.as_ptr().expose_provenance() as u64;
-            // SAFETY: the pages stay mapped until the memory has been freed.
-            let mapped = unsafe { driver.machine.map_at(address, start, bytes, name) };
-            mapped.map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
+    let base = match own_pages(driver, kind, bytes) {
+        Some(pages) => {
+            let (address, start) = (pages.address(), pages.start());
+            // SAFETY: the pages stay mapped while they are kept.
+            unsafe { driver.machine.map_kept(address, start, bytes, name, Arc::new(pages)) }
+                .map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
             address
         }
-        kind if kind.is_at_host_address(driver) => {
+        None if kind.is_at_host_address(driver) => {
             let start = driver.machine.allocate_shared_with_host(bytes, name).map_err(out_of_memory)?;
             start.as_ptr().expose_provenance() as u64
         }
-        _ => driver.machine.allocate(bytes, name).map_err(out_of_memory)?,
+        None => driver.machine.allocate(bytes, name).map_err(out_of_memory)?,
     };
     driver.allocations.insert(base, bytes, kind, context);
     crate::leak::note(base, || origin);
     crate::initialized::named(base, &known_as);
     Ok(base)
+}
+
+/// Pages for an allocation that must have its own: where initcheck asks which pages the host has touched, and where memory
+/// of the device is at an address of the host, to which it may move to shared memory.
+fn own_pages(driver: &Driver, kind: Kind, bytes: u64) -> Option<Pages> {
+    match kind {
+        Kind::Managed | Kind::Host(_) if crate::initialized::is_wanted() => Pages::map(bytes, true),
+        Kind::Device | Kind::Pool if driver.config.host_access => Pages::map(bytes, false),
+        _ => None,
+    }
 }
 
 /// The number of the context that an address belongs to.
@@ -258,14 +269,12 @@ pub fn free(address: u64) -> Result<(), Status> {
     give_back(driver, address)
 }
 
-/// Frees memory in the machine, and unmaps its host pages and what is shared with other processes.
+/// Frees memory in the machine, and gives up what of it is shared with other processes.
 ///
 /// # Errors
 /// If the machine has no memory there.
 pub fn give_back(driver: &Driver, address: u64) -> Result<(), Status> {
     let freed = driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE);
-    // SAFETY: as for all freed memory, all operations that may use it are done.
-    unsafe { crate::host_pages::unmap(address) };
     crate::ipc::forget(address);
     freed
 }

@@ -224,6 +224,14 @@ fn one_process_uses_what_another_has_allocated() {
     other.ends_well();
 }
 
+/// The same where device memory is at addresses of the host.
+#[test]
+fn memory_at_addresses_of_the_host_is_shared_too() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "one_process_uses_what_another_has_allocated"]).env("PTXVM_HOST_ACCESS", "1");
+    assert!(command.status().unwrap().success());
+}
+
 #[test]
 #[ignore = "a program that a test runs"]
 fn use_memory_of_another() {
@@ -240,6 +248,10 @@ fn use_memory_of_another() {
     ok!(cuMemGetAddressRange_v2(&raw mut base, &raw mut bytes, address + 5));
     assert_eq!((base, bytes), (address, BYTES));
     assert_eq!((word(address), word(address + BYTES as u64 - 4)), (7, 7));
+    if std::env::var_os("PTXVM_HOST_ACCESS").is_some() {
+        // SAFETY: such memory is at an address of the host.
+        assert_eq!(unsafe { std::ptr::with_exposed_provenance::<u32>(address as usize).read() }, 7);
+    }
     let add = driver::function(driver::load(PTX), c"add");
     let launch = || {
         let mut data = address;
