@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::ThreadId;
@@ -233,37 +234,52 @@ impl Primary {
     }
 }
 
+type Stack = RefCell<Vec<Arc<Context>>>;
+
 thread_local! {
-    /// The context stack of the thread; the last one is current.
-    static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
+    /// The context stack of the thread; the last one is current. It stays usable after the thread's values have been dropped, since
+    /// destructors of the program's static objects run later and may call the driver.
+    static STACK: ManuallyDrop<Stack> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
+    /// Empties the stack when the thread ends.
+    static EMPTIES_STACK: EmptiesStack = const { EmptiesStack };
+}
+
+struct EmptiesStack;
+
+impl Drop for EmptiesStack {
+    fn drop(&mut self) {
+        STACK.with(|stack| drop(stack.take()));
+    }
 }
 
 /// The thread's current context, even if it is broken.
 pub fn top() -> Option<Arc<Context>> {
-    STACK.with_borrow(|stack| stack.last().cloned())
+    STACK.with(|stack| stack.borrow().last().cloned())
 }
 
 fn push(context: Arc<Context>) {
-    STACK.with_borrow_mut(|stack| stack.push(context));
+    // An error means that the thread is past its end.
+    let _ = EMPTIES_STACK.try_with(|_| ());
+    STACK.with(|stack| stack.borrow_mut().push(context));
 }
 
 fn pop() -> Result<Arc<Context>, Status> {
-    STACK.with_borrow_mut(Vec::pop).ok_or(Status::CUDA_ERROR_INVALID_CONTEXT)
+    STACK.with(|stack| stack.borrow_mut().pop()).ok_or(Status::CUDA_ERROR_INVALID_CONTEXT)
 }
 
 /// Replaces the current context.
 pub fn set_current(context: Option<Arc<Context>>) {
-    STACK.with_borrow_mut(|stack| {
-        stack.pop();
-        stack.extend(context);
-    });
+    let _ = pop();
+    if let Some(context) = context {
+        push(context);
+    }
 }
 
 /// Runs `work` with an empty context stack, as on a thread of the driver, and restores the stack afterwards.
 pub fn without_contexts<T>(work: impl FnOnce() -> T) -> T {
-    let contexts = STACK.take();
+    let contexts = STACK.with(|stack| stack.take());
     let result = work();
-    STACK.set(contexts);
+    STACK.with(|stack| stack.replace(contexts));
     result
 }
 
@@ -302,7 +318,7 @@ fn create(result: Out<CUcontext>, flags: c_uint, device: CUdevice, api_version: 
 /// Destroys a context. If it is the current one, it is popped.
 fn destroy(handle: CUcontext) -> Result<(), Status> {
     let context = context(handle)?;
-    STACK.with_borrow_mut(|stack| drop(stack.pop_if(|top| Arc::ptr_eq(top, &context))));
+    STACK.with(|stack| drop(stack.borrow_mut().pop_if(|top| Arc::ptr_eq(top, &context))));
     context.destroy(driver()?);
     Ok(())
 }

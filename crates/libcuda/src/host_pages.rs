@@ -11,6 +11,8 @@ use crate::share::Shared;
 
 /// The page size. If the host has larger pages, touched and untouched ones are not distinguished.
 const PAGE: u64 = 4096;
+/// New pages, which take memory when they are touched.
+const NEW: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 /// Bits of an entry of the kernel's page table (Linux, "pagemap"): the page is present, or has been swapped out.
 const TOUCHED: u64 = 3 << 62;
 
@@ -43,10 +45,9 @@ impl Pages {
     /// Maps new pages, if the host has them. For watched ones it is known which have been touched.
     pub fn map(bytes: u64, is_watched: bool) -> Option<Pages> {
         const PROTECTION: c_int = libc::PROT_READ | libc::PROT_WRITE;
-        const FLAGS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let bytes = usize::try_from(bytes.checked_next_multiple_of(PAGE)?).ok()?;
         // SAFETY: it asks for new memory at any address.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, PROTECTION, FLAGS, -1, 0) };
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, PROTECTION, NEW, -1, 0) };
         let start = NonNull::new(start.cast::<u8>()).filter(|_| start != libc::MAP_FAILED)?;
         if is_watched {
             // SAFETY: the pages are mapped. Touching one must not make others present.
@@ -95,11 +96,50 @@ pub unsafe fn share(address: u64) -> Option<std::io::Result<Shared>> {
         // SAFETY: both mappings have these bytes, and the caller promises that nobody uses the pages.
         unsafe {
             std::ptr::copy_nonoverlapping(start.as_ptr(), shared.start().as_ptr(), bytes);
-            shared.map_over(start)?;
+            shared.map_over(start, 0, bytes)?;
         }
         Ok(shared)
     };
     Some(share())
+}
+
+/// Reserves addresses of the host, aligned as wanted.
+pub fn reserve(bytes: u64, align: u64) -> Option<u64> {
+    let (bytes, align) = (usize::try_from(bytes).ok()?, usize::try_from(align).ok()?);
+    let all = bytes.checked_add(align)?;
+    // SAFETY: it asks for new pages at any address.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), all, libc::PROT_NONE, NEW, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return None;
+    }
+    let before = start.align_offset(align);
+    // SAFETY: both are parts of these new pages, outside what is kept.
+    unsafe {
+        if before > 0 {
+            libc::munmap(start, before);
+        }
+        libc::munmap(start.byte_add(before + bytes), align - before);
+    }
+    Some(start.expose_provenance() as u64 + before as u64)
+}
+
+/// Makes pages inside a reserved range unusable again.
+///
+/// # Safety
+/// They must be in such a range, and nothing may use them any more.
+pub unsafe fn withdraw(address: u64, bytes: u64) {
+    let place = std::ptr::with_exposed_provenance_mut(address as usize);
+    // SAFETY: the caller's promise.
+    unsafe { libc::mmap(place, bytes as usize, libc::PROT_NONE, NEW | libc::MAP_FIXED, -1, 0) };
+}
+
+/// Gives back a range from [`reserve`].
+///
+/// # Safety
+/// It must be such a range, and nothing may use it any more.
+pub unsafe fn unreserve(address: u64, bytes: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(address as usize), bytes as usize) };
 }
 
 /// Calls `f` with the start and size of the watched pages that may have been touched.

@@ -182,18 +182,21 @@ impl Shared {
         Ok(Name { kind, process: std::process::id(), descriptor, file: self.file()?, numbers })
     }
 
-    /// Maps the memory a second time, over pages that have been mapped by `mmap`: their addresses stay, and what was in them is lost.
+    /// Maps bytes of the memory a second time, over pages that have been mapped by `mmap`: their addresses stay, and what was in them is
+    /// lost.
     ///
     /// # Errors
     /// If the kernel refuses.
     ///
     /// # Safety
-    /// The pages must be whole, as many bytes as this memory has, and nobody may use them meanwhile.
-    pub unsafe fn map_over(&self, pages: NonNull<u8>) -> Result<()> {
+    /// From `pages` on, so many bytes must be whole pages, and nobody may use them meanwhile.
+    pub unsafe fn map_over(&self, pages: NonNull<u8>, offset: usize, bytes: usize) -> Result<()> {
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
         let place = pages.as_ptr().cast::<c_void>();
+        let offset =
+            libc::off_t::try_from(offset).map_err(|_| Error::from(std::io::ErrorKind::InvalidInput))?;
         // SAFETY: the caller's promise.
-        let mapped = unsafe { libc::mmap(place, self.bytes, READ_WRITE, flags, self.file.as_raw_fd(), 0) };
+        let mapped = unsafe { libc::mmap(place, bytes, READ_WRITE, flags, self.file.as_raw_fd(), offset) };
         if mapped == libc::MAP_FAILED { Err(Error::last_os_error()) } else { Ok(()) }
     }
 }

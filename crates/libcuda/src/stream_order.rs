@@ -9,6 +9,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem::ManuallyDrop;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ptxvm::{FindingKind, Tool};
@@ -104,8 +105,13 @@ struct Order {
 static ORDER: LazyLock<Mutex<Order>> = LazyLock::new(Mutex::default);
 
 thread_local! {
-    /// The position of the operation that this thread runs for a stream.
-    static CURRENT: RefCell<Option<Position>> = const { RefCell::new(None) };
+    /// The position of the operation that this thread runs for a stream. Between operations there is none to drop.
+    static CURRENT: ManuallyDrop<RefCell<Option<Position>>> = const { ManuallyDrop::new(RefCell::new(None)) };
+}
+
+/// The position of the operation that this thread runs.
+fn current() -> Option<Position> {
+    CURRENT.with(|current| current.borrow().clone())
 }
 
 fn order() -> MutexGuard<'static, Order> {
@@ -246,14 +252,14 @@ pub fn allocated(stream: &Stream, address: u64, bytes: u64, what: &str) {
 
 /// The operation that this thread runs allocates memory of a graph.
 pub fn allocated_by_graph(address: u64, bytes: u64, name: &str) {
-    if let Some(position) = CURRENT.with_borrow(Clone::clone) {
+    if let Some(position) = current() {
         order().allocate(address, bytes, name.to_owned(), position);
     }
 }
 
 /// The operation that this thread runs frees memory.
 pub fn freed(address: u64) {
-    let Some(position) = CURRENT.with_borrow(Clone::clone) else { return };
+    let Some(position) = current() else { return };
     let mistakes = order().allocations.get_mut(&address).map(|allocation| allocation.free(address, position));
     report(mistakes.into_iter().flatten());
 }
@@ -294,21 +300,21 @@ pub fn perform<T>(position: Option<Position>, work: impl FnOnce() -> T) -> T {
     struct Restore(Option<Position>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            CURRENT.replace(self.0.take());
+            CURRENT.with(|current| current.replace(self.0.take()));
         }
     }
-    let _restore = Restore(CURRENT.replace(position));
+    let _restore = Restore(CURRENT.with(|current| current.replace(position)));
     work()
 }
 
 /// A function of the program was called in a stream: the program may learn of all earlier operations.
 pub fn told_host() {
-    host_waits(CURRENT.with_borrow(Clone::clone));
+    host_waits(current());
 }
 
 /// The memory that streams have allocated: address and size.
 pub fn allocations() -> Vec<(u64, u64)> {
-    if CURRENT.with_borrow(Option::is_none) {
+    if CURRENT.with(|current| current.borrow().is_none()) {
         return Vec::new();
     }
     order().allocations.iter().map(|(&address, allocation)| (address, allocation.bytes)).collect()
@@ -316,7 +322,7 @@ pub fn allocations() -> Vec<(u64, u64)> {
 
 /// The operation that this thread runs uses memory.
 pub fn uses(address: u64, bytes: u64, of: impl FnOnce() -> Use) {
-    let Some(position) = CURRENT.with_borrow(Clone::clone) else { return };
+    let Some(position) = current() else { return };
     let mut order = order();
     let before = order.allocations.range_mut(..address.saturating_add(bytes.max(1))).next_back();
     let found = before.filter(|(base, allocation)| address < **base + allocation.bytes);

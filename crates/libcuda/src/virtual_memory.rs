@@ -93,6 +93,12 @@ fn is_whole(bytes: u64) -> bool {
 
 const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
 
+/// The kinds of handles for other processes that a program has asked for.
+fn handle_types(properties: &CUmemAllocationProp) -> c_uint {
+    // SAFETY: the field is a number, which need not be one that the enumeration has.
+    unsafe { std::ptr::addr_of!(properties.requestedHandleTypes).cast::<c_uint>().read() }
+}
+
 fn physical(handle: c_ulonglong) -> Result<Arc<Physical>, Status> {
     driver()?;
     PHYSICAL.get(std::ptr::without_provenance_mut::<()>(handle as usize)).ok_or(INVALID)
@@ -107,6 +113,13 @@ pub fn reserve(bytes: u64) -> Option<u64> {
 /// Gives back a range from [`reserve`].
 pub fn release(address: u64) {
     ranges().remove(&address);
+}
+
+/// Reserves a range at addresses of the host, none of which it can use yet.
+fn place_on_host(ranges: &mut BTreeMap<u64, Range>, bytes: u64, align: u64) -> Option<u64> {
+    let place = crate::host_pages::reserve(bytes, align)?;
+    ranges.insert(place, Range { bytes, mapped: BTreeMap::new() });
+    Some(place)
 }
 
 /// Reserves a range: at the wanted address if it is free, else behind all others.
@@ -138,7 +151,13 @@ fn unmap(address: u64, bytes: u64) -> Result<(), Status> {
     for at in inside {
         driver.allocations.remove(at, |kind| kind == Kind::Mapped);
         let _ = driver.machine.free(at);
-        range.mapped.remove(&at);
+        let mapping = range.mapped.remove(&at);
+        if driver.config.host_access
+            && let Some(mapping) = mapping
+        {
+            // SAFETY: these pages are of a reserved range, and what uses them is done.
+            unsafe { crate::host_pages::withdraw(at, mapping.bytes) };
+        }
     }
     Ok(())
 }
@@ -161,10 +180,10 @@ api! { API:
         if crate::in_use::bytes(device).saturating_add(bytes as u64) > driver()?.config.memory {
             return Err(Status::CUDA_ERROR_OUT_OF_MEMORY);
         }
-        let shared = std::ptr::addr_of!((*properties).requestedHandleTypes).cast::<u32>().read();
-        let physical = match shared {
-            0 => Physical::new(bytes, properties.read()),
-            DESCRIPTOR => Shared::new(bytes).ok().map(|shared| Physical::shared(shared, properties.read())),
+        let physical = match handle_types(&*properties) {
+            // What the host reaches is mapped twice: for the machine, and at its own address.
+            0 if !driver()?.config.host_access => Physical::new(bytes, properties.read()),
+            0 | DESCRIPTOR => Shared::new(bytes).ok().map(|shared| Physical::shared(shared, properties.read())),
             _ => return Err(Status::CUDA_ERROR_NOT_SUPPORTED),
         };
         let physical = physical.ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?;
@@ -181,7 +200,8 @@ api! { API:
             return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
         }
         // It has to be asked for when the memory is made.
-        let shared = physical.shared.as_ref().ok_or(INVALID)?;
+        let shared = physical.shared.as_ref().filter(|_| handle_types(&physical.properties) == DESCRIPTOR);
+        let shared = shared.ok_or(INVALID)?;
         let descriptor = shared.descriptor().map_err(|_| Status::CUDA_ERROR_OPERATING_SYSTEM)?;
         write(result.cast::<c_int>(), descriptor)
     }
@@ -218,7 +238,10 @@ api! { API:
         if result.is_null() || flags != 0 || !is_whole(bytes as u64) || !align.is_power_of_two() {
             return Err(INVALID);
         }
-        let place = place(&mut ranges(), bytes as u64, align, wanted);
+        let place = match driver()?.config.host_access {
+            true => place_on_host(&mut ranges(), bytes as u64, align),
+            false => place(&mut ranges(), bytes as u64, align, wanted),
+        };
         result.write(place.ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?)
     }
     /// Gives a range of addresses back.
@@ -228,6 +251,9 @@ api! { API:
         let range = ranges.get(&address).filter(|range| range.bytes == bytes as u64 && range.mapped.is_empty());
         range.ok_or(INVALID)?;
         ranges.remove(&address);
+        if driver()?.config.host_access {
+            crate::host_pages::unreserve(address, bytes as u64);
+        }
         Ok(())
     }
     /// Maps physical memory at an address.
@@ -244,6 +270,11 @@ api! { API:
         let before = range.mapped.range(..end).next_back();
         if before.is_some_and(|(at, mapping)| at + mapping.bytes > address) {
             return Err(INVALID);
+        }
+        if driver()?.config.host_access {
+            let shared = physical.shared.as_ref().ok_or(INVALID)?;
+            let place = NonNull::new(std::ptr::with_exposed_provenance_mut(address as usize)).ok_or(INVALID)?;
+            shared.map_over(place, offset, bytes).map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
         }
         let name = "mapped memory (cuMemMap)";
         driver()?.machine.map_at(address, physical.start.add(offset), bytes as u64, name).map_err(|_| INVALID)?;

@@ -227,9 +227,18 @@ fn one_process_uses_what_another_has_allocated() {
 /// The same where device memory is at addresses of the host.
 #[test]
 fn memory_at_addresses_of_the_host_is_shared_too() {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "one_process_uses_what_another_has_allocated"]).env("PTXVM_HOST_ACCESS", "1");
-    assert!(command.status().unwrap().success());
+    for test in ["one_process_uses_what_another_has_allocated", "physical_memory_is_shared_by_a_descriptor"] {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", test]).env("PTXVM_HOST_ACCESS", "1");
+        assert!(command.status().unwrap().success());
+    }
+}
+
+/// What the host finds at an address of the device, if it reaches that.
+fn word_on_host(address: u64) -> Option<u32> {
+    // SAFETY: with this variable such memory is at an address of the host.
+    let read = || unsafe { std::ptr::with_exposed_provenance::<u32>(address as usize).read() };
+    std::env::var_os("PTXVM_HOST_ACCESS").map(|_| read())
 }
 
 #[test]
@@ -248,10 +257,7 @@ fn use_memory_of_another() {
     ok!(cuMemGetAddressRange_v2(&raw mut base, &raw mut bytes, address + 5));
     assert_eq!((base, bytes), (address, BYTES));
     assert_eq!((word(address), word(address + BYTES as u64 - 4)), (7, 7));
-    if std::env::var_os("PTXVM_HOST_ACCESS").is_some() {
-        // SAFETY: such memory is at an address of the host.
-        assert_eq!(unsafe { std::ptr::with_exposed_provenance::<u32>(address as usize).read() }, 7);
-    }
+    assert!(matches!(word_on_host(address), None | Some(7)));
     let add = driver::function(driver::load(PTX), c"add");
     let launch = || {
         let mut data = address;
@@ -429,4 +435,11 @@ fn use_physical_memory() {
     assert_eq!(word(address), 3);
     ok!(cuMemsetD32_v2(address, 4, 1));
     ok!(cuCtxSynchronize());
+    assert!(matches!(word_on_host(address), None | Some(4)));
+    // Taken away, it makes room for other memory.
+    ok!(cuMemUnmap(address, 2 << 20));
+    ok!(cuMemMap(address, 2 << 20, 0, physical(false), 0));
+    assert_eq!(word(address), 0);
+    ok!(cuMemUnmap(address, 2 << 20));
+    ok!(cuMemAddressFree(address, 2 << 20));
 }

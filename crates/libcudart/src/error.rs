@@ -14,6 +14,8 @@ pub struct Error(pub u32);
 #[allow(missing_docs)]
 impl Error {
     pub const INVALID_VALUE: Error = Error(1);
+    /// A call from a destructor, after the values of its thread have been dropped.
+    pub const UNLOADING: Error = Error(4);
     pub const INVALID_CONFIGURATION: Error = Error(9);
     pub const INVALID_SYMBOL: Error = Error(13);
     pub const INVALID_CHANNEL_DESCRIPTOR: Error = Error(20);

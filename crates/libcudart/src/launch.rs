@@ -8,7 +8,7 @@ use cudarc::driver::sys::CUlaunchConfig;
 use crate::api::{Default, api};
 use crate::context::enter;
 use crate::driver::cu;
-use crate::error::Error;
+use crate::error::{Error, remember};
 use crate::pointers::{In, Out};
 use crate::registry::kernel;
 use crate::types::{Dim3, LaunchConfig};
@@ -88,12 +88,17 @@ pub fn of_driver(config: In<LaunchConfig>, default: Default) -> Result<CUlaunchC
 api! { API:
     /// Remembers what `<<<...>>>` says.
     fn __cudaPushCallConfiguration(grid: Dim3, block: Dim3, shared: usize, stream: Handle) -> c_uint {
-        CONFIGURATIONS.with_borrow_mut(|all| all.push(Configuration { grid, block, shared, stream }));
+        let push = |all: &RefCell<Vec<_>>| all.borrow_mut().push(Configuration { grid, block, shared, stream });
+        if CONFIGURATIONS.try_with(push).is_err() {
+            remember(Error::UNLOADING);
+            return 1;
+        }
         0
     }
     /// Takes back what `<<<...>>>` said.
     __cudaPopCallConfiguration(grid: Out<Dim3>, block: Out<Dim3>, shared: Out<usize>, stream: Out<Handle>) {
-        let last = CONFIGURATIONS.with_borrow_mut(Vec::pop).ok_or(Error::MISSING_CONFIGURATION)?;
+        let last = CONFIGURATIONS.try_with(|all| all.borrow_mut().pop()).map_err(|_| Error::UNLOADING)?;
+        let last = last.ok_or(Error::MISSING_CONFIGURATION)?;
         grid.write(last.grid)?;
         block.write(last.block)?;
         shared.write(last.shared)?;

@@ -9,8 +9,8 @@ fn libraries() -> PathBuf {
     test.parent().expect("the folder of this test").to_owned()
 }
 
-/// Compiles the program for a major version of CUDA, and runs it.
-pub fn registered(major: u32) -> Output {
+/// Compiles the program for a major version of CUDA, and runs it with each list of arguments.
+fn registered<const N: usize>(major: u32, runs: [&[&str]; N]) -> [Output; N] {
     let folder = tempfile::tempdir().expect("a folder");
     for (library, name) in [
         (format!("libptxvm_cudart{major}.so"), format!("libcudart.so.{major}")),
@@ -29,17 +29,25 @@ pub fn registered(major: u32) -> Output {
         .args(["-ldl", "-Wl,--allow-shlib-undefined"]);
     let compiled = gcc.output().expect("gcc");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let mut run = Command::new(program);
-    run.env("LD_LIBRARY_PATH", folder.path()).env("PTXVM_DEVICE", "sm_90");
-    run.output().expect("the program")
+    runs.map(|arguments| {
+        let mut run = Command::new(&program);
+        run.args(arguments).env("LD_LIBRARY_PATH", folder.path()).env("PTXVM_DEVICE", "sm_90");
+        run.output().expect("the program")
+    })
 }
 
 /// Runs it, and asserts that everything is as it says.
 pub fn works(major: u32) {
-    let output = registered(major);
+    let [output, last] = registered(major, [&[], &["last"]]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}\n{errors}", output.status);
     assert_eq!(output.stdout, b"done\n");
+    // Calls from a destructor of the program, when the values of its thread are gone.
+    assert!(
+        last.status.success() && last.stdout == b"last calls\n",
+        "{}",
+        String::from_utf8_lossy(&last.stderr)
+    );
     // The fault of its last kernel is reported.
     assert!(errors.contains("scale"), "{errors}");
     // So is where the memory is from: the call of the program, not that of the runtime.

@@ -6,6 +6,7 @@ Prints `passed NAME`, `failed NAME: why` for each group, and `done`.
 import copy
 import ctypes
 import io
+import os
 import subprocess
 import sys
 import tempfile
@@ -523,6 +524,44 @@ def kernels_from_source():
     function = torch.cuda.jiterator._create_jit_fn("template <typename T> T f(T x, T y) { return x * y + 3; }")
     x = torch.arange(8.0, device="cuda")
     assert function(x, x).tolist() == [n * n + 3.0 for n in range(8)]
+
+
+def add_in_place(tensors, event, answers, is_received):
+    """What the other process of `several_processes` does."""
+    for tensor in tensors:
+        tensor += 1
+    torch.cuda.Event.from_ipc_handle(torch.device("cuda"), event).synchronize()
+    own = torch.arange(5.0, device="cuda")
+    answers.put((own, tensors[0].sum().item()))
+    is_received.wait(60)
+
+
+@group
+def several_processes():
+    context = torch.multiprocessing.get_context("spawn")
+    answers, is_received = context.SimpleQueue(), context.Event()
+    storage = torch.zeros(1000, device="cuda")
+    event = torch.cuda.Event(interprocess=True)
+    event.record()
+    # Two views of one storage, and a tensor of its own.
+    tensors = [storage, storage[10:20], torch.ones(3, 3, dtype=torch.half, device="cuda")]
+    other = context.Process(target=add_in_place, args=(tensors, event.ipc_handle(), answers, is_received))
+    other.start()
+    received, total = answers.get()
+    assert received.is_cuda and received.tolist() == [0, 1, 2, 3, 4] and total == 1010
+    is_received.set()
+    other.join()
+    assert other.exitcode == 0
+    assert storage.sum() == 1010 and storage[10] == 2 and (tensors[2] == 2).all()
+
+
+@group
+def expandable_segments():
+    program = ("import torch\nx = torch.arange(5_000_000, device='cuda')\ny = torch.zeros(3_000_000, device='cuda') + 1\n"
+               "assert x.sum() == 12_499_997_500_000 and y.sum() == 3_000_000\ndel x\ntorch.cuda.empty_cache()\n"
+               "z = torch.ones(9_000_000, device='cuda')\nassert z.sum() == 9_000_000\n")
+    for name in ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"]:
+        subprocess.run([sys.executable, "-c", program], env={**os.environ, name: "expandable_segments:True"}, check=True)
 
 
 def main():
