@@ -65,13 +65,7 @@ int main(void) {
 #[test]
 fn machine_code_is_ptx() {
     let folder = Folder::new();
-    let command = folder.path("ptxvm");
-    std::fs::copy(env!("CARGO_BIN_EXE_ptxvm"), &command).unwrap();
-    folder.write("libcuda.so.1", "");
-    let test = std::env::current_exe().unwrap();
-    for library in ["libptxvm_audit.so", "libptxvm_nvrtc.so"] {
-        std::fs::copy(test.with_file_name(library), folder.path(library)).unwrap();
-    }
+    let command = folder.put_libraries(&["libptxvm_audit.so", "libptxvm_nvrtc.so"]);
     let theirs = folder.path("theirs");
     std::fs::create_dir(&theirs).unwrap();
     std::fs::write(theirs.join("versions"), "libnvrtc.so.13 { global: nvrtc*; local: *; };").unwrap();

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod file;
+pub mod linked;
 
 use std::fmt;
 use std::io::Read;
@@ -212,6 +213,14 @@ pub fn ptx_for(fat_binary: &[u8], capability: u32) -> Result<Vec<u8>, Error> {
     let suitable = images.iter().filter(|image| image.kind == Kind::Ptx && image.fits(capability));
     let best = suitable.max_by_key(|image| (image.capability, image.is_specific()));
     best.ok_or_else(|| Error::NoPtx(images.iter().map(Image::describe).collect()))?.text()
+}
+
+/// Whether PTX is the library of device-side launches, which defines such names.
+pub fn is_device_runtime(text: &[u8]) -> bool {
+    let name = b"cudaCDP2";
+    let text = &text[..text.len().min(1 << 16)];
+    text.windows(name.len()).any(|window| window == name)
+        && text.windows(9).any(|window| window == b"CNPRT_VER")
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
-use fatbin::{HEADER_BYTES, MAGIC, WRAPPER_MAGIC};
+pub use fatbin::linked::Part as Source;
+use fatbin::{HEADER_BYTES, MAGIC, WRAPPER_MAGIC, linked};
 use ptxvm::{Color, Module, SourceFile};
 
 use crate::Status;
@@ -10,23 +11,13 @@ use crate::cache::compiled;
 use crate::config::Config;
 use crate::log::log;
 
-/// PTX text and its name in messages.
-#[derive(Clone, Debug)]
-pub struct Source {
-    pub name: String,
-    pub text: Vec<u8>,
-    /// The register limit that the program gave the compiler. It has no effect here, but programs query it.
-    pub max_registers: u32,
-}
-
-impl Source {
-    fn new(name: impl Into<String>, text: Vec<u8>) -> Source {
-        Source { name: name.into(), text, max_registers: MAX_REGISTERS }
-    }
-}
-
 /// The most registers that a thread may have.
 const MAX_REGISTERS: u32 = 255;
+
+/// PTX text of which the program has said no more. (A register limit has no effect here, but programs query it.)
+fn source(name: impl Into<String>, text: Vec<u8>) -> Source {
+    Source { name: name.into(), text, max_registers: MAX_REGISTERS }
+}
 
 /// Why something could not be loaded, with a message.
 #[derive(Debug)]
@@ -47,23 +38,6 @@ impl From<Status> for Refusal {
     fn from(status: Status) -> Refusal {
         Refusal { status, message: String::new() }
     }
-}
-
-/// The image of our own linker starts with this. Each source follows: its name, its text (both with their lengths), and its register limit.
-const LINKED: &[u8; 8] = b"\x01PTXVML\n";
-
-/// Packs sources into one image.
-pub fn pack(sources: &[Source]) -> Vec<u8> {
-    let mut image = LINKED.to_vec();
-    image.extend((sources.len() as u64).to_le_bytes());
-    for source in sources {
-        for part in [source.name.as_bytes(), &source.text] {
-            image.extend((part.len() as u64).to_le_bytes());
-            image.extend(part);
-        }
-        image.extend(u64::from(source.max_registers).to_le_bytes());
-    }
-    image
 }
 
 /// Advice for users whose compiler made only machine code.
@@ -96,11 +70,11 @@ pub unsafe fn sources(image: *const c_void, name: &str) -> Result<Vec<Source>, R
         if starts_with(b"\x7fELF") {
             return Err(reported(no_ptx(format!("`{name}` is machine code without PTX"))));
         }
-        if starts_with(LINKED) {
-            return Ok(unpack(bytes.add(LINKED.len())));
+        if starts_with(linked::MARK) {
+            return unpacked(bytes);
         }
         let text = CStr::from_ptr(bytes.cast::<c_char>()).to_bytes().to_vec();
-        Ok(vec![Source::new(name, text)])
+        Ok(vec![source(name, text)])
     }
 }
 
@@ -117,11 +91,14 @@ pub fn sources_of_bytes(image: &[u8], name: &str) -> Result<Vec<Source>, Refusal
         return Err(reported(no_ptx(format!("`{name}` is machine code without PTX"))));
     }
     let end = image.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    if is(LINKED) || is(&WRAPPER_MAGIC.to_le_bytes()) {
-        // SAFETY: the image is complete, contains its own size, and was made here; or it is a wrapper in memory.
+    if is(linked::MARK) {
+        return linked::unpack(image).ok_or_else(|| Status::CUDA_ERROR_INVALID_IMAGE.into());
+    }
+    if is(&WRAPPER_MAGIC.to_le_bytes()) {
+        // SAFETY: it is a wrapper in memory.
         return unsafe { sources(image.as_ptr().cast(), name) };
     }
-    Ok(vec![Source::new(name, image[..end].to_vec())])
+    Ok(vec![source(name, image[..end].to_vec())])
 }
 
 fn no_ptx(what: String) -> Refusal {
@@ -142,7 +119,7 @@ fn reported(refusal: Refusal) -> Refusal {
 
 fn fat_binary(bytes: &[u8], name: &str) -> Result<Vec<Source>, Refusal> {
     match fatbin::ptx_for(bytes, Config::get().chip.capability) {
-        Ok(text) => Ok(vec![Source::new(name, text)]),
+        Ok(text) => Ok(vec![source(name, text)]),
         Err(error @ fatbin::Error::NoPtx(_)) => Err(no_ptx(error.to_string())),
         Err(error) => Err(Refusal { status: Status::CUDA_ERROR_INVALID_IMAGE, message: error.to_string() }),
     }
@@ -191,7 +168,7 @@ unsafe fn wrapped(image: *const c_void, name: &str) -> Result<Vec<Source>, Refus
             }
             match from_fat_binary(part, &format!("{name} part {i}")) {
                 Ok(sources) => {
-                    all.extend(sources.into_iter().filter(|source| !is_device_runtime(&source.text)))
+                    all.extend(sources.into_iter().filter(|source| !fatbin::is_device_runtime(&source.text)))
                 }
                 Err(refusal) => refused = Some(refusal),
             }
@@ -203,43 +180,17 @@ unsafe fn wrapped(image: *const c_void, name: &str) -> Result<Vec<Source>, Refus
     }
 }
 
-/// Whether PTX is the library of device-side launches, which defines such names.
-fn is_device_runtime(text: &[u8]) -> bool {
-    let name = b"cudaCDP2";
-    let text = &text[..text.len().min(1 << 16)];
-    text.windows(name.len()).any(|window| window == name)
-        && text.windows(9).any(|window| window == b"CNPRT_VER")
-}
-
-/// The sources of an image that [`pack`] made, after its magic number.
+/// The sources of an image that a linker of ours made.
 ///
 /// # Safety
-/// `at` must point into such an image.
-unsafe fn unpack(at: *const u8) -> Vec<Source> {
-    let mut at = at;
-    // SAFETY: the caller's promise; each length is followed by that many bytes.
-    let number = |at: &mut *const u8| unsafe {
-        let value = at.cast::<u64>().read_unaligned();
-        *at = at.add(8);
-        value as usize
+/// `image` must point to such an image.
+unsafe fn unpacked(image: *const u8) -> Result<Vec<Source>, Refusal> {
+    // SAFETY: the caller's promise; the header says how many bytes the image has.
+    let bytes = unsafe {
+        let size = linked::size(&image.cast::<[u8; linked::HEADER_BYTES]>().read_unaligned());
+        std::slice::from_raw_parts(image, size.ok_or(Status::CUDA_ERROR_INVALID_IMAGE)?)
     };
-    let part = |at: &mut *const u8| {
-        let length = number(at);
-        // SAFETY: as above.
-        unsafe {
-            let bytes = std::slice::from_raw_parts(*at, length).to_vec();
-            *at = at.add(length);
-            bytes
-        }
-    };
-    let count = number(&mut at);
-    (0..count)
-        .map(|_| {
-            let name = String::from_utf8_lossy(&part(&mut at)).into_owned();
-            let text = part(&mut at);
-            Source { name, text, max_registers: number(&mut at) as u32 }
-        })
-        .collect()
+    linked::unpack(bytes).ok_or_else(|| Status::CUDA_ERROR_INVALID_IMAGE.into())
 }
 
 /// Compiles sources, and links them if there are several.

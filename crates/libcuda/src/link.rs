@@ -9,7 +9,7 @@ use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::handles::{Handles, handle_of};
-use crate::image::{Refusal, Source, compile, pack, sources_of_bytes};
+use crate::image::{Refusal, Source, compile, sources_of_bytes};
 use crate::jit::Options;
 use crate::pointers::{Out, Text};
 
@@ -91,7 +91,7 @@ api! { API:
         let inputs = linker.inputs.lock().unwrap_or_else(PoisonError::into_inner);
         let linked = match &inputs[..] {
             [] => Err(Refusal { status: Status::CUDA_ERROR_INVALID_IMAGE, message: "nothing to link".to_owned() }),
-            inputs => compile(inputs).map(|_| pack(inputs).into_boxed_slice()),
+            inputs => compile(inputs).map(|_| fatbin::linked::pack(inputs).into_boxed_slice()),
         };
         let mut linked = linker.options.report(linked)?;
         let mut made = linker.image.lock().unwrap_or_else(PoisonError::into_inner);

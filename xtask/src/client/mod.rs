@@ -79,7 +79,16 @@ pub fn run(options: &Options) -> Result<(), String> {
     if !options.no_build {
         let mut build = Command::new("cargo");
         build.current_dir(root()).args(["build", "--release", "-p", "ptxvm-libcuda", "-p", "ptxvm-command"]);
-        build.args(["-p", "ptxvm-cudart13", "-p", "ptxvm-audit", "-p", "ptxvm-nvrtc"]);
+        build.args([
+            "-p",
+            "ptxvm-cudart13",
+            "-p",
+            "ptxvm-audit",
+            "-p",
+            "ptxvm-nvrtc",
+            "-p",
+            "ptxvm-nvjitlink",
+        ]);
         succeed(&mut build)?;
     }
     let fresh = match options.scratch {

@@ -42,10 +42,28 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
 /// What the dynamic linker asks where libraries are (`crates/audit`).
 const AUDIT: &str = "libptxvm_audit.so";
 
-/// What stands before NVIDIA's NVRTC (`crates/nvrtc`), the name that it has inside, and the names of NVIDIA's.
-const NVRTC: &str = "libptxvm_nvrtc.so";
-const NVRTC_INSIDE: &[u8] = b"libnvrtc.so.of-this-release";
-const NVRTC_NAMES: [&str; 3] = ["libnvrtc.so.11.2", "libnvrtc.so.12", "libnvrtc.so.13"];
+/// What stands before a library of NVIDIA's (`crates/wrapper`).
+struct Wrapper {
+    /// Its file.
+    file: &'static str,
+    /// The name that it has inside.
+    inside: &'static str,
+    /// The names of NVIDIA's library.
+    names: &'static [&'static str],
+}
+
+const WRAPPERS: &[Wrapper] = &[
+    Wrapper {
+        file: "libptxvm_nvrtc.so",
+        inside: "libnvrtc.so.of-this-release",
+        names: &["libnvrtc.so.11.2", "libnvrtc.so.12", "libnvrtc.so.13"],
+    },
+    Wrapper {
+        file: "libptxvm_nvjitlink.so",
+        inside: "libnvJitLink.so.of-this-release",
+        names: &["libnvJitLink.so.12", "libnvJitLink.so.13"],
+    },
+];
 
 /// Has PyTorch allocate and free each tensor by itself.
 const UNCACHED: &str = "PYTORCH_NO_CUDA_MEMORY_CACHING";
@@ -229,25 +247,30 @@ fn link_libraries(folder: &Path, call: &Call) -> Result<(), Failure> {
             None => {}
         }
     }
-    match places.iter().map(|place| place.join(NVRTC)).find(|library| library.is_file()) {
-        Some(library) => wrap_nvrtc(&library, &folder.join("wrappers")).map_err(failed),
-        None => Ok(()),
-    }
-}
-
-/// Makes copies of the library that stands before NVRTC, each with the name of one of NVIDIA's releases.
-fn wrap_nvrtc(library: &Path, folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir(folder)?;
-    let bytes = std::fs::read(library)?;
-    let Some(place) = memchr::memmem::find(&bytes, NVRTC_INSIDE) else { return Ok(()) };
-    for name in NVRTC_NAMES {
-        let mut copy = bytes.clone();
-        let inside = &mut copy[place..][..NVRTC_INSIDE.len()];
-        inside.fill(0);
-        inside[..name.len()].copy_from_slice(name.as_bytes());
-        std::fs::write(folder.join(name), copy)?;
+    let wrappers = folder.join("wrappers");
+    std::fs::create_dir(&wrappers).map_err(failed)?;
+    for wrapper in WRAPPERS {
+        if let Some(file) = places.iter().map(|place| place.join(wrapper.file)).find(|file| file.is_file()) {
+            wrapper.copy(&file, &wrappers).map_err(failed)?;
+        }
     }
     Ok(())
+}
+
+impl Wrapper {
+    /// Makes copies of its file, each with the name of one of NVIDIA's releases.
+    fn copy(&self, file: &Path, folder: &Path) -> std::io::Result<()> {
+        let bytes = std::fs::read(file)?;
+        let Some(place) = memchr::memmem::find(&bytes, self.inside.as_bytes()) else { return Ok(()) };
+        for name in self.names {
+            let mut copy = bytes.clone();
+            let inside = &mut copy[place..][..self.inside.len()];
+            inside.fill(0);
+            inside[..name.len()].copy_from_slice(name.as_bytes());
+            std::fs::write(folder.join(name), copy)?;
+        }
+        Ok(())
+    }
 }
 
 /// A script that runs a subcommand of this command.

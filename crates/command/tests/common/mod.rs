@@ -255,6 +255,18 @@ impl Folder {
         std::fs::write(self.path(name), bytes).unwrap();
     }
 
+    /// Puts the command here, and beside it libraries that cargo has built for this test. There is no driver.
+    pub fn put_libraries(&self, libraries: &[&str]) -> PathBuf {
+        let command = self.path("ptxvm");
+        std::fs::copy(env!("CARGO_BIN_EXE_ptxvm"), &command).unwrap();
+        self.write("libcuda.so.1", "");
+        let test = std::env::current_exe().unwrap();
+        for library in libraries {
+            std::fs::copy(test.with_file_name(library), self.path(library)).unwrap();
+        }
+        command
+    }
+
     pub fn command(&self, words: &str) -> Command {
         let mut command = ptxvm();
         command.current_dir(self.0.path()).args(words.split_whitespace());
