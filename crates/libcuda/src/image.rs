@@ -40,10 +40,6 @@ impl From<Status> for Refusal {
     }
 }
 
-/// Advice for users whose compiler made only machine code.
-const ADVICE: &str = "ptxvm runs PTX: with nvcc, build with `-gencode arch=compute_80,code=compute_80` (or any other `code=compute_NN`); with \
-                      Triton, run the program with `ptxvm exec`";
-
 /// The sources in an image.
 ///
 /// # Errors
@@ -102,7 +98,10 @@ pub fn sources_of_bytes(image: &[u8], name: &str) -> Result<Vec<Source>, Refusal
 }
 
 fn no_ptx(what: String) -> Refusal {
-    Refusal { status: Status::CUDA_ERROR_NO_BINARY_FOR_GPU, message: format!("{what}: {ADVICE}") }
+    Refusal {
+        status: Status::CUDA_ERROR_NO_BINARY_FOR_GPU,
+        message: format!("{what}: {}", crate::producer::advice()),
+    }
 }
 
 /// Prints why there is no PTX, and returns the refusal.

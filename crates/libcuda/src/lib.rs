@@ -45,6 +45,7 @@ mod pointers;
 mod pool;
 mod proc;
 mod process;
+mod producer;
 mod profile;
 mod queue;
 mod report;

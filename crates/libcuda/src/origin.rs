@@ -63,11 +63,20 @@ fn own_addresses() -> Option<Range<usize>> {
     own.clone()
 }
 
+/// A call site in the program.
+#[derive(Clone)]
+struct Site {
+    /// The function and the file, in the form that `addr2line -e FILE OFFSET` takes.
+    text: String,
+    /// The path of the file.
+    path: String,
+}
+
 /// The state of a walk up the stack.
 struct Walk {
     own: Range<usize>,
     seen: usize,
-    found: Option<String>,
+    found: Option<Site>,
 }
 
 impl Walk {
@@ -78,10 +87,9 @@ impl Walk {
             return self.seen == DEEPEST;
         }
         self.found = known(address.wrapping_sub(1));
-        let is_runtime = self
-            .found
-            .as_ref()
-            .is_some_and(|found| ["libcudart.so", "libptxvm_cudart"].iter().any(|name| found.contains(name)));
+        let is_runtime = self.found.as_ref().is_some_and(|found| {
+            ["libcudart.so", "libptxvm_cudart"].iter().any(|name| found.text.contains(name))
+        });
         if is_runtime {
             self.found = None;
         }
@@ -90,8 +98,8 @@ impl Walk {
 }
 
 /// The cached result of [`describe`], which is slow compared with the rest of the walk.
-fn known(address: usize) -> Option<String> {
-    static KNOWN: Mutex<BTreeMap<usize, Option<String>>> = Mutex::new(BTreeMap::new());
+fn known(address: usize) -> Option<Site> {
+    static KNOWN: Mutex<BTreeMap<usize, Option<Site>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     // A program that generates code at run time calls from ever new addresses.
     if known.len() > MOST_KNOWN {
@@ -101,7 +109,7 @@ fn known(address: usize) -> Option<String> {
 }
 
 /// The function and the file that contain an address.
-fn describe(address: usize) -> Option<String> {
+fn describe(address: usize) -> Option<Site> {
     // SAFETY: all zeros is a valid value.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: the call only looks the address up, and does not access memory there.
@@ -115,15 +123,25 @@ fn describe(address: usize) -> Option<String> {
     let path = text(info.dli_fname);
     let file = Path::new(&*path).file_name().map_or(path.clone(), |name| name.to_string_lossy());
     let offset = address.wrapping_sub(info.dli_fbase.addr());
-    Some(match info.dli_sname.is_null() {
+    let text = match info.dli_sname.is_null() {
         true => format!("{file}+{offset:#x}"),
         false => format!("`{}` in {file}+{offset:#x}", text(info.dli_sname)),
-    })
+    };
+    Some(Site { text, path: path.into_owned() })
 }
 
 /// The call site in the program, in the form that `addr2line -e FILE OFFSET` takes: the first return address on the stack in neither
 /// this library nor the runtime. `None` if it cannot be determined.
 pub fn caller() -> Option<String> {
+    site().map(|site| site.text)
+}
+
+/// The path of the program or library that called the driver.
+pub fn file() -> Option<String> {
+    site().map(|site| site.path)
+}
+
+fn site() -> Option<Site> {
     unsafe extern "C-unwind" fn visit(context: *mut UnwindContext, walk: *mut c_void) -> c_int {
         // SAFETY: the unwinder passes its own context and our argument.
         let (address, walk) = unsafe { (_Unwind_GetIP(context), &mut *walk.cast::<Walk>()) };

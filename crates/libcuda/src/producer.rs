@@ -1,0 +1,90 @@
+//! Who made machine code without PTX, and what to do so that there is PTX.
+
+/// A producer of machine code.
+struct Producer {
+    /// What the path of a library that hands its code to the driver contains.
+    paths: &'static [&'static str],
+    /// What its users do.
+    advice: &'static str,
+}
+
+/// The first that fits counts.
+const PRODUCERS: &[Producer] = &[
+    Producer {
+        paths: &["torch_extensions"],
+        advice: "This extension of PyTorch was built for GPUs alone: set TORCH_CUDA_ARCH_LIST=9.0+PTX and build it again",
+    },
+    Producer {
+        paths: &["libtorch", "libc10", "torchvision", "torchaudio"],
+        advice: "PyTorch's wheels have no PTX of its own kernels: with PyTorch 2.8 or newer, `pip install ptxvm` beside it and \
+                 `ptxvm exec -- python ...` run its operators as CPU kernels",
+    },
+    Producer {
+        paths: &["cupy"],
+        advice: "CuPy compiles to PTX with CUPY_COMPILE_WITH_PTX=1, as `ptxvm exec` sets it; a library of CuPy's own \
+                 needs a build with PTX (CUPY_NVCC_GENERATE_CODE=arch=compute_80,code=compute_80)",
+    },
+    Producer {
+        paths: &["triton", "cuda_utils"],
+        advice: "Triton hands PTX to the driver where ptxas is ptxvm's: run the program with `ptxvm exec`",
+    },
+    Producer {
+        paths: &["xla", "jax"],
+        advice: "XLA hands PTX to the driver where ptxas is ptxvm's and its own compilers are off: run the program with `ptxvm exec`",
+    },
+    Producer {
+        paths: &["numba", "cuda/bindings", "cuda/core"],
+        advice: "NVRTC and nvJitLink give PTX if the program is run with `ptxvm exec`; in cuda.core, compile to \"ptx\"",
+    },
+    Producer {
+        paths: &[
+            "libcublas",
+            "libcudnn",
+            "libcufft",
+            "libcurand",
+            "libcusolver",
+            "libcusparse",
+            "libnccl",
+            "libnpp",
+        ],
+        advice: "This library of NVIDIA's has machine code alone, which ptxvm does not run",
+    },
+];
+
+/// What anybody does who has the sources.
+const COMPILE: &str =
+    "with nvcc, build with `-gencode arch=compute_80,code=compute_80` (or any other `code=compute_NN`)";
+
+/// What to do so that there is PTX, by who calls the driver.
+pub fn advice() -> String {
+    advice_for(&crate::origin::file().unwrap_or_default())
+}
+
+fn advice_for(path: &str) -> String {
+    let producer = PRODUCERS.iter().find(|producer| producer.paths.iter().any(|part| path.contains(part)));
+    match producer {
+        Some(producer) => format!("ptxvm runs PTX. {}", producer.advice),
+        None => format!("ptxvm runs PTX: {COMPILE}; with Triton, run the program with `ptxvm exec`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::advice_for;
+
+    #[test]
+    fn each_producer_has_its_switch() {
+        for (path, switch) in [
+            ("/venv/site-packages/torch/lib/libtorch_cuda.so", "PyTorch's wheels have no PTX"),
+            ("/root/.cache/torch_extensions/py311_cu128/add/add.so", "TORCH_CUDA_ARCH_LIST=9.0+PTX"),
+            ("/venv/site-packages/cupy_backends/cuda/api/driver.cpython-311.so", "CUPY_COMPILE_WITH_PTX=1"),
+            ("/root/.triton/cache/ABC/cuda_utils.cpython-311.so", "ptxas is ptxvm's"),
+            ("/venv/site-packages/jax_plugins/xla_cuda12/xla_cuda_plugin.so", "its own compilers are off"),
+            ("/venv/site-packages/nvidia/cublas/lib/libcublasLt.so.12", "machine code alone"),
+            ("/home/me/program", "-gencode arch=compute_80,code=compute_80"),
+            ("", "-gencode arch=compute_80,code=compute_80"),
+        ] {
+            assert!(advice_for(path).contains(switch), "{path}: {}", advice_for(path));
+        }
+    }
+}
