@@ -40,6 +40,7 @@ mod save;
 mod session;
 mod spec;
 mod structure;
+mod stubs;
 mod summary;
 mod tensor_map;
 mod texture;
@@ -140,6 +141,7 @@ fn dispatch(call: &Call) -> u8 {
         Command::Explain(options) => explain::explain(&options),
         Command::Isa(options) => isa::isa(&options),
         Command::Sass(options) => sass::sass(&options),
+        Command::Stubs(options) => stubs::stubs(&options, call),
         Command::Exec(options) => match exec::exec(&options, call) {
             Ok(code) => return code,
             Err(failure) => Err(failure),

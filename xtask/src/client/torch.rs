@@ -1,7 +1,7 @@
 //! PyTorch as users have it: its wheel from PyPI beside ours, no line of a program changed.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
@@ -9,6 +9,8 @@ use super::{Outcome, Site, root, succeed};
 
 /// Releases, each with how many pairs of operator and dtype and how many groups must pass at least.
 const RELEASES: [(&str, usize, usize); 2] = [("2.8.0", 3560, 41), ("2.15.0", 3620, 41)];
+/// The groups that run without NVIDIA's libraries: what would call each of them on a GPU, and kernels.
+const OF_STUBS: &str = "queries convolutions recurrent fused_attention fourier linear_algebra sparse compile_training triton_kernels";
 /// So many processes go through the table of operators.
 const PARTS: usize = 2;
 
@@ -45,6 +47,12 @@ pub fn run(site: &Site) -> Result<Outcome, String> {
         // By themselves: among thousands of pairs all failed groups are less than one of a hundred.
         println!("PyTorch {release}, groups: {of_groups}");
         of_groups.hold()?;
+        let words = OF_STUBS.split(' ');
+        let mut command = script("groups.py", include_str!("scripts/torch_groups.py"))?;
+        let text = without_libraries(&site, &python, || site.output(command.args(words.clone()), "stubs"))?;
+        let of_stubs = Outcome::of_script(&text, words.clone().count())?;
+        println!("PyTorch {release}, groups without NVIDIA's libraries: {of_stubs}");
+        of_stubs.hold()?;
         print!("{}", site.output(&mut script("speed.py", include_str!("scripts/torch_speed.py"))?, "speed")?);
         let operators = include_str!("scripts/torch_opinfo.py");
         let texts: Vec<_> = thread::scope(|scope| {
@@ -64,6 +72,23 @@ pub fn run(site: &Site) -> Result<Outcome, String> {
         }
     }
     Ok(outcome)
+}
+
+/// Runs `f` while stubs take the places of NVIDIA's libraries.
+fn without_libraries<T>(
+    site: &Site,
+    python: &Path,
+    f: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    let theirs = site.packages().join("nvidia");
+    let aside = theirs.with_extension("aside");
+    let rename =
+        |from: &Path, to: &Path| fs::rename(from, to).map_err(|error| format!("{}: {error}", from.display()));
+    rename(&theirs, &aside)?;
+    // They stay beside PyTorch's own libraries, whose search path comes there last.
+    let result = succeed(Command::new(python.with_file_name("ptxvm")).arg("stubs")).and_then(|()| f());
+    rename(&aside, &theirs)?;
+    result
 }
 
 /// The wheel of our Python package, built now.

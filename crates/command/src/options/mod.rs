@@ -50,6 +50,8 @@ pub enum Command {
     Sass(super::sass::SassOptions),
     /// Run a program, with ptxvm as its CUDA driver
     Exec(ExecOptions),
+    /// Write libraries in place of those of NVIDIA's that PyTorch links and does not need
+    Stubs(StubsOptions),
     /// Stand in for NVIDIA's assembler: check PTX in ptxas's words, write it as it is
     #[command(disable_help_flag = true)]
     AsPtxas {
@@ -86,11 +88,34 @@ impl Command {
             Command::Sass(options) => options.format(),
             #[cfg(target_os = "linux")]
             Command::AsNvidiaSmi { .. } => Format::Human,
-            Command::Exec(_) | Command::AsPtxas { .. } | Command::Completions(_) | Command::Man(_) => {
-                Format::Human
-            }
+            Command::Exec(_)
+            | Command::Stubs(_)
+            | Command::AsPtxas { .. }
+            | Command::Completions(_)
+            | Command::Man(_) => Format::Human,
         }
     }
+}
+
+const STUBS_HELP: &str = "\
+PyTorch links NVIDIA's libraries (2 GB), which its CPU kernels, and so `ptxvm exec`, do without. A stub has the functions that
+PyTorch's libraries name. Each writes its name when it is first called, and returns an error. Libraries that are there stay.
+
+Examples:
+  pip install --no-deps torch && pip install ptxvm filelock fsspec jinja2 networkx sympy typing-extensions && ptxvm stubs
+  ptxvm stubs venv/lib/python3.12/site-packages/torch
+  ptxvm stubs --output stubs program        and LD_LIBRARY_PATH=stubs ptxvm exec -- ./program";
+
+/// `ptxvm stubs`
+#[derive(Args, Debug)]
+#[command(after_help = STUBS_HELP)]
+pub struct StubsOptions {
+    /// Programs and libraries, and folders of them [default: PyTorch's, in this command's Python environment]
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Where to write them [default: beside the libraries that link them]
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
 }
 
 /// Who reads the output.
