@@ -141,6 +141,7 @@ fn dispatch(call: &Call) -> u8 {
         Command::Explain(options) => explain::explain(&options),
         Command::Isa(options) => isa::isa(&options),
         Command::Sass(options) => sass::sass(&options),
+        Command::Env(options) => exec::env(&options, call),
         Command::Stubs(options) => stubs::stubs(&options, call),
         Command::Exec(options) => match exec::exec(&options, call) {
             Ok(code) => return code,

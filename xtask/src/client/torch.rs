@@ -7,8 +7,38 @@ use std::thread;
 
 use super::{Outcome, Site, root, succeed};
 
-/// Releases, each with how many pairs of operator and dtype and how many groups must pass at least.
-const RELEASES: [(&str, usize, usize); 2] = [("2.8.0", 3560, 41), ("2.15.0", 3620, 41)];
+/// A release, and how much of it must pass at least.
+struct Release {
+    name: &'static str,
+    /// Pairs of operator and dtype.
+    pairs: usize,
+    /// Groups of our script.
+    groups: usize,
+    /// What projects build on it.
+    projects: usize,
+    /// What the last of these needs: a compiler for the CUDA version of this release.
+    compiler: &'static [&'static str],
+}
+
+const RELEASES: [Release; 2] = [
+    Release { name: "2.8.0", pairs: 3560, groups: 41, projects: 13, compiler: &[] },
+    Release {
+        name: "2.15.0",
+        pairs: 3620,
+        groups: 41,
+        projects: 14,
+        compiler: &[
+            "nvidia-cuda-nvcc==13.2.*",
+            "nvidia-nvvm==13.2.*",
+            "nvidia-cuda-crt==13.2.*",
+            "nvidia-cuda-cccl==13.2.*",
+            "ninja",
+        ],
+    },
+];
+/// What all releases need beside themselves.
+const PACKAGES: [&str; 6] =
+    ["numpy", "expecttest", "scipy", "liger-kernel==0.8.5", "transformers==5.24.0", "setuptools"];
 /// The groups that run without NVIDIA's libraries: what would call each of them on a GPU, and kernels.
 const OF_STUBS: &str = "queries convolutions recurrent fused_attention fourier linear_algebra sparse compile_training triton_kernels";
 /// So many processes go through the table of operators.
@@ -22,9 +52,10 @@ const PARTS: usize = 2;
 pub fn run(site: &Site) -> Result<Outcome, String> {
     let wheel = wheel()?;
     let mut outcome = Outcome::default();
-    for (release, pairs, groups) in RELEASES {
+    for Release { name: release, pairs, groups, projects, compiler } in RELEASES {
         let site = site.within(release)?;
-        let python = site.python(&[&format!("torch=={release}"), "numpy", "expecttest", "scipy"])?;
+        let torch = format!("torch=={release}");
+        let python = site.python(&[&[&*torch], &PACKAGES[..], compiler].concat())?;
         let install = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
         succeed(Command::new(&python).args(install).arg(&wheel))?;
         let script = |name: &str, text: &str| {
@@ -45,14 +76,17 @@ pub fn run(site: &Site) -> Result<Outcome, String> {
             continue;
         }
         // By themselves: among thousands of pairs all failed groups are less than one of a hundred.
-        println!("PyTorch {release}, groups: {of_groups}");
-        of_groups.hold()?;
+        let held = |what: &str, outcome: Outcome| {
+            println!("PyTorch {release}, {what}: {outcome}");
+            outcome.hold()
+        };
+        held("groups", of_groups)?;
+        let mut command = script("projects.py", include_str!("scripts/torch_projects.py"))?;
+        held("projects", Outcome::of_script(&site.output(&mut command, "projects")?, projects)?)?;
         let words = OF_STUBS.split(' ');
         let mut command = script("groups.py", include_str!("scripts/torch_groups.py"))?;
         let text = without_libraries(&site, &python, || site.output(command.args(words.clone()), "stubs"))?;
-        let of_stubs = Outcome::of_script(&text, words.clone().count())?;
-        println!("PyTorch {release}, groups without NVIDIA's libraries: {of_stubs}");
-        of_stubs.hold()?;
+        held("groups without NVIDIA's libraries", Outcome::of_script(&text, words.count())?)?;
         print!("{}", site.output(&mut script("speed.py", include_str!("scripts/torch_speed.py"))?, "speed")?);
         let operators = include_str!("scripts/torch_opinfo.py");
         let texts: Vec<_> = thread::scope(|scope| {

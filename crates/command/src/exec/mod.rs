@@ -24,7 +24,7 @@ use ptxvm::Suppressions;
 use self::report::Report;
 use self::signals::Forwarded;
 use super::Call;
-use super::options::{ExecOptions, FilterOptions};
+use super::options::{EnvOptions, ExecOptions, FilterOptions};
 use super::report::{Failure, say};
 use super::runtime::has_static_runtime;
 
@@ -68,6 +68,43 @@ const WRAPPERS: &[Wrapper] = &[
 /// Has PyTorch allocate and free each tensor by itself.
 const UNCACHED: &str = "PYTORCH_NO_CUDA_MEMORY_CACHING";
 
+/// Puts links to the libraries into a folder that stays, and prints the variables with which programs find them.
+///
+/// # Errors
+/// When the folder or what belongs into it cannot be made.
+pub fn env(options: &EnvOptions, call: &Call) -> Result<(), Failure> {
+    let failed = |error| Failure::usage(format!("cannot make `{}`: {error}", options.folder.display()));
+    std::fs::create_dir_all(&options.folder).map_err(failed)?;
+    let folder = std::fs::canonicalize(&options.folder).map_err(failed)?;
+    link_libraries(&folder, call)?;
+    let mut command = Command::new("env");
+    if let Some(tools) = &options.tool {
+        set_tools(&mut command, tools);
+    }
+    set_environment(&mut command, &folder, options.device.as_deref())?;
+    let mut out = std::io::stdout().lock();
+    for (name, value) in command.get_envs() {
+        let (name, value) = (name.to_string_lossy(), value.unwrap_or_default().to_string_lossy());
+        let written = match options.shell {
+            true => writeln!(out, "export {name}='{}'", value.replace('\'', r"'\''")),
+            false => writeln!(out, "{name}={value}"),
+        };
+        crate::report::written(written)?;
+    }
+    Ok(())
+}
+
+/// Has the driver watch every launch.
+fn set_tools(command: &mut Command, tools: &str) {
+    command.env("PTXVM_TOOL", tools);
+    // PyTorch takes memory in large blocks, inside which no tool can tell one tensor from the next. It only looks
+    // whether the variable is there.
+    match env::var_os(UNCACHED).is_some_and(|value| value == "0") {
+        true => command.env_remove(UNCACHED),
+        false => command.env(UNCACHED, "1"),
+    };
+}
+
 /// Runs the program to its end.
 ///
 /// # Errors
@@ -98,13 +135,7 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
     let mut command = Command::new(name);
     command.args(words).env("PTXVM_REPORT", reports.join("%p.json"));
     if let Some(tools) = &options.tool {
-        command.env("PTXVM_TOOL", tools);
-        // PyTorch takes memory in large blocks, inside which no tool can tell one tensor from the next. It only looks
-        // whether the variable is there.
-        match env::var_os(UNCACHED).is_some_and(|value| value == "0") {
-            true => command.env_remove(UNCACHED),
-            false => command.env(UNCACHED, "1"),
-        };
+        set_tools(&mut command, tools);
     }
     if let Some(file) = &options.suppressions {
         Suppressions::read(file).map_err(|error| Failure::usage(format!("--suppressions: {error}")))?;
@@ -220,7 +251,7 @@ fn link_libraries(folder: &Path, call: &Call) -> Result<(), Failure> {
         let path = folder.join(name);
         match &call.again {
             Some(words) => write_script(&path, words, subcommand),
-            None => symlink(&command, path),
+            None => link(&command, &path),
         }
         .map_err(failed)?;
     }
@@ -233,7 +264,7 @@ fn link_libraries(folder: &Path, call: &Call) -> Result<(), Failure> {
         match candidates.find(|candidate| candidate.is_file()) {
             Some(found) => {
                 for link in *links {
-                    symlink(&found, folder.join(link)).map_err(failed)?;
+                    self::link(&found, &folder.join(link)).map_err(failed)?;
                 }
             }
             None if links.contains(&"libcuda.so.1") => {
@@ -248,13 +279,21 @@ fn link_libraries(folder: &Path, call: &Call) -> Result<(), Failure> {
         }
     }
     let wrappers = folder.join("wrappers");
-    std::fs::create_dir(&wrappers).map_err(failed)?;
+    std::fs::create_dir_all(&wrappers).map_err(failed)?;
     for wrapper in WRAPPERS {
         if let Some(file) = places.iter().map(|place| place.join(wrapper.file)).find(|file| file.is_file()) {
             wrapper.copy(&file, &wrappers).map_err(failed)?;
         }
     }
     Ok(())
+}
+
+/// Makes a link, in place of one that is there.
+fn link(file: &Path, path: &Path) -> std::io::Result<()> {
+    if path.is_symlink() {
+        std::fs::remove_file(path)?;
+    }
+    symlink(file, path)
 }
 
 impl Wrapper {

@@ -96,3 +96,29 @@ pub struct ExecOptions {
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub program: Vec<std::ffi::OsString>,
 }
+
+const ENV_HELP: &str = "\
+For jobs in which `exec` cannot stand before each program. What programs find then is what they find under `exec`; each process
+reports for itself.
+
+Examples:
+  eval \"$(ptxvm env --shell ~/.cache/ptxvm/env)\"
+  ptxvm env --device sm_80 \"$RUNNER_TEMP/ptxvm\" >> \"$GITHUB_ENV\"";
+
+/// `ptxvm env`
+#[derive(Args, Debug)]
+#[command(after_help = ENV_HELP)]
+pub struct EnvOptions {
+    /// The folder for links to the libraries. It must stay as long as the variables are used
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// The GPU that programs see [default: sm_90]
+    #[arg(long, value_name = "sm_XX")]
+    pub device: Option<String>,
+    /// Tools that watch every launch, as those of `ptxvm run --tool`
+    #[arg(long, value_name = "NAMES", value_parser = parse_tools)]
+    pub tool: Option<String>,
+    /// Print commands for a POSIX shell, instead of NAME=VALUE
+    #[arg(long)]
+    pub shell: bool,
+}

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use exec::{ExecOptions, FilterOptions};
+pub use exec::{EnvOptions, ExecOptions, FilterOptions};
 pub use run::{Output, RunOptions};
 
 /// Runs, checks and tests NVIDIA PTX kernels on a CPU, bit for bit.
@@ -50,6 +50,8 @@ pub enum Command {
     Sass(super::sass::SassOptions),
     /// Run a program, with ptxvm as its CUDA driver
     Exec(ExecOptions),
+    /// Print the environment in which programs find ptxvm as their CUDA driver
+    Env(EnvOptions),
     /// Write libraries in place of those of NVIDIA's that PyTorch links and does not need
     Stubs(StubsOptions),
     /// Stand in for NVIDIA's assembler: check PTX in ptxas's words, write it as it is
@@ -89,6 +91,7 @@ impl Command {
             #[cfg(target_os = "linux")]
             Command::AsNvidiaSmi { .. } => Format::Human,
             Command::Exec(_)
+            | Command::Env(_)
             | Command::Stubs(_)
             | Command::AsPtxas { .. }
             | Command::Completions(_)
