@@ -9,32 +9,27 @@
 //! liveness only there. An instruction that no engine executes becomes [`OpKind::Unsupported`], and a kernel that can
 //! reach one (`reach.rs`) is not launched.
 //!
-//! `lower/mod.rs` builds the basic blocks, orders them (`order.rs`) and runs the passes that [`Options`] selects, in
-//! this order: copies (`copies.rs`), unused results (`unused.rs`), pairs (`pairs.rs`), prologue (`invariant.rs`),
-//! shared slots (`liveness.rs`). Each pass is optional. [`Function::place_of`] finds a PTX register in every basic
-//! block, and [`Function::operations_of`] the operations of an instruction.
+//! `lower/mod.rs` builds the basic blocks, orders them (`order.rs`), runs the passes that [`Options`] selects
+//! (`passes/mod.rs`), and gives values their slots (`liveness.rs`). [`Function::place_of`] finds a PTX register in every
+//! basic block, and [`Function::operations_of`] the operations of an instruction.
 //!
 //! Narrowest tests: `tests/passes.rs` and `ptxvm`'s `kernels` leave out each pass. Kernels of `tests/run`: lowering
 //! and order `low_bytes`, `negated_predicates`, `divergence_nested`; prologue `team_of_blocks`, `fresh_registers`.
 #![forbid(unsafe_code)]
 
-mod copies;
 mod emit;
 mod function;
-mod invariant;
 mod liveness;
 mod lower;
 mod memory;
 mod op;
 mod operands;
-mod options;
 mod order;
-mod pairs;
+mod passes;
 mod reach;
 mod semantics;
 mod simple;
 mod tensor_memory;
-mod unused;
 mod visit;
 mod warp;
 
@@ -44,7 +39,7 @@ pub use function::*;
 pub use memory::*;
 pub use op::*;
 pub use operands::MapOperands;
-pub use options::Options;
+pub use passes::Options;
 pub use reach::Unsupported;
 pub use semantics::{Order, Scope, Semantics};
 pub use simple::SimpleOp;

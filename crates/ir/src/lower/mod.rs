@@ -19,11 +19,11 @@ use diag::Span;
 use isa::{Space, Type};
 
 use crate::function::{Block, Function, RegisterPlace, Terminator};
+use crate::liveness;
 use crate::op::{Address, Base, BlockId, Guard, Op, OpKind, Slot, SlotInfo, SlotKind, StackOp, Width};
-use crate::options::Options;
 use crate::order::weak_topological_order;
+use crate::passes::{self, Options};
 use crate::simple::SimpleOp;
-use crate::{copies, invariant, liveness, pairs, unused};
 
 /// Lowers one function; `None` for a declaration without a body.
 pub(crate) fn function(module: &Module, id: FuncId, options: &Options) -> Option<Function> {
@@ -374,18 +374,7 @@ impl<'m> Lowering<'m> {
             returns,
             registers: places.collect(),
         };
-        if options.copies {
-            copies::propagate(&mut function);
-        }
-        if options.unused {
-            unused::drop(&mut function);
-        }
-        if options.pairs && pairs::join(&mut function) && options.unused {
-            unused::drop_operations(&mut function);
-        }
-        if options.prologue && self.function.is_entry {
-            invariant::hoist(&mut function, &self.function.params);
-        }
+        passes::run(&mut function, self.function, options);
         liveness::assign_slots(&mut function, options.shared_slots);
         function
     }
