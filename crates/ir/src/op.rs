@@ -221,22 +221,6 @@ pub enum ReduxOp {
     Xor,
 }
 
-/// A special register whose value changes while the kernel runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Clock {
-    /// `%clock`, `%clock_hi`, `%clock64`: thread-instructions that the CTA has executed so far, plus the nanoseconds
-    /// that it slept.
-    Cycles {
-        /// The high word (`%clock_hi`).
-        high: bool,
-    },
-    /// `%globaltimer` and its halves: nanoseconds.
-    Nanoseconds {
-        /// The high word (`%globaltimer_hi`).
-        high: bool,
-    },
-}
-
 /// Kinds of operations on matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatrixKind {

@@ -1,9 +1,9 @@
 //! Operations that an engine executes as they are, once it has resolved their operands.
 
-use isa::Space;
+use isa::{Space, SpecialRegister};
 use smallvec::SmallVec;
 
-use crate::op::{AsyncStep, Clock, CopyGroup, OpKind, Slot, StackOp};
+use crate::op::{AsyncStep, CopyGroup, OpKind, Slot, StackOp};
 use crate::operands::MapOperands;
 use crate::semantics::Semantics;
 
@@ -73,9 +73,10 @@ pub enum SimpleOp<S = Slot> {
         src: S,
         generic: bool,
     },
+    /// A special register whose value changes while the kernel runs.
     ReadClock {
         dst: S,
-        clock: Clock,
+        register: SpecialRegister,
     },
     /// `activemask`
     ActiveMask {
@@ -148,7 +149,7 @@ impl<S: Copy> SimpleOp<S> {
             SimpleOp::RankOf { dst, src, generic } => {
                 SimpleOp::RankOf { src: to.source(src), dst: to.result(dst), generic }
             }
-            SimpleOp::ReadClock { dst, clock } => SimpleOp::ReadClock { dst: to.result(dst), clock },
+            SimpleOp::ReadClock { dst, register } => SimpleOp::ReadClock { dst: to.result(dst), register },
             SimpleOp::ActiveMask { dst } => SimpleOp::ActiveMask { dst: to.result(dst) },
             SimpleOp::Stack { op, dst, value } => {
                 let value = value.map(|value| to.control(value));

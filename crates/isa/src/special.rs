@@ -3,8 +3,14 @@
 use crate::{Gate, Requirement, Stage, Target, Type, Version};
 
 /// A special register, with its component: `%laneid`, `%tid.x`. It is small and cheap to copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SpecialRegister(u8);
+
+impl std::fmt::Debug for SpecialRegister {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
 /// The value of a special register, as an engine must provide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +69,14 @@ pub enum SpecialValue {
     Perctamemorysize,
     /// Generic address of the memory that each CTA has for itself.
     Perctamemoryoffset,
+}
+
+impl SpecialValue {
+    /// Whether it can differ from read to read.
+    pub fn is_clock(self) -> bool {
+        use SpecialValue::{Clock, ClockHigh, Nanoseconds, NanosecondsHigh};
+        matches!(self, Clock | ClockHigh | Nanoseconds | NanosecondsHigh)
+    }
 }
 
 /// The properties of one register.

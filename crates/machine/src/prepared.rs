@@ -83,6 +83,12 @@ impl Launch {
         self.config.cluster.unwrap_or([1; 3])
     }
 
+    /// Clusters of the grid in x, y and z (`%nclusterid`).
+    pub fn clusters(&self) -> [u32; 3] {
+        let cluster = self.cluster();
+        std::array::from_fn(|axis| self.config.grid[axis] / cluster[axis])
+    }
+
     /// Blocks of a cluster (`%cluster_nctarank`).
     #[inline]
     pub fn cluster_blocks(&self) -> u32 {
@@ -112,7 +118,7 @@ impl Launch {
     /// The linear index of the block with this rank in a cluster, which is given by its linear index in the grid.
     pub fn block_of_cluster(&self, cluster: u64, rank: u32) -> u64 {
         let extents = self.cluster();
-        let clusters: [u32; 3] = std::array::from_fn(|axis| (self.config.grid[axis] / extents[axis]).max(1));
+        let clusters = self.clusters().map(|count| count.max(1));
         let place = |index: u64, [nx, ny, _]: [u32; 3]| {
             let (nx, ny) = (u64::from(nx), u64::from(ny));
             [index % nx, index / nx % ny, index / (nx * ny)]

@@ -1,8 +1,8 @@
 //! Execution of each instruction: reads the operands, computes through `sem`, writes the results.
 
 use check::module::{Instruction, Operand, RegId, Symbol};
-use isa::{Access, Action, Effect, Mod, Space, Type};
-use machine::{FaultKind, MAX_SLEEP, STACK_BASE};
+use isa::{Access, Action, Effect, Mod, Space, SpecialRegister, Type};
+use machine::{FaultKind, MAX_SLEEP, STACK_BASE, Special};
 
 use crate::Step;
 use crate::memory::{Address, number};
@@ -55,6 +55,14 @@ impl Cpu<'_, '_> {
             _ => 0,
         };
         cut(bits, ty.bits())
+    }
+
+    /// The value of a special register in this thread.
+    pub fn special(&self, register: SpecialRegister) -> u64 {
+        // The cycle clock: one cycle per instruction and per nanosecond of sleep.
+        let cycles = self.cta.steps + self.thread.steps + self.thread.slept;
+        let (launch, ctaid) = (self.cta.launch, self.cta.launch.ctaid(self.cta.index));
+        Special::of(register).value(launch, ctaid, self.thread.index as u32, cycles)
     }
 
     /// The kind mark in the handle of a texture, sampler or surface.

@@ -32,7 +32,6 @@ mod grid;
 mod instruction;
 mod matrix;
 mod memory;
-mod special;
 mod tensor;
 mod tensor_memory;
 mod texture;

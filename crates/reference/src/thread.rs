@@ -4,10 +4,10 @@ use check::module::{Instruction, LabelId, Node};
 use diag::Span;
 use machine::{Fault, FaultKind};
 
+use crate::Step;
 use crate::block::Cta;
 use crate::function::Code;
 use crate::trace::Begun;
-use crate::{Step, WARP_LANES};
 
 /// The most bytes of local memory of a thread, and the most that `alloca` may take.
 pub(crate) const LOCAL_LIMIT: u64 = 512 * 1024;
@@ -116,11 +116,6 @@ impl Thread<'_> {
             is_traced,
             begun: None,
         }
-    }
-
-    /// Lane index in its warp.
-    pub fn lane(&self) -> usize {
-        self.index % WARP_LANES
     }
 
     /// Ends the thread's wait: it continues after the instruction.

@@ -1,11 +1,11 @@
 //! Operands, pure instructions and moves.
 
 use check::module::{Instruction, Operand, RegId, Symbol};
-use isa::{Access, Action, Effect, Mod, Space, SpecialValue, Type};
+use isa::{Access, Action, Effect, Mod, Space, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
-use crate::op::{Clock, Guard, MatrixKind, OpKind, Slot, SlotKind, StackOp, Width};
+use crate::op::{Guard, MatrixKind, OpKind, Slot, SlotKind, StackOp, Width};
 use crate::semantics::Semantics;
 use crate::simple::SimpleOp;
 use crate::tensor_memory::TensorMemoryKind;
@@ -256,10 +256,10 @@ impl Lowering<'_> {
     /// A slot with the value of a special register.
     fn special(&mut self, special: isa::SpecialRegister) -> Slot {
         let width = Width::of(special.ty());
-        if let Some(clock) = clock(special) {
+        if special.value().is_clock() {
             let dst = self.temporary(width);
             self.block().may_spin = true; // loops that wait for time to pass
-            self.push(None, SimpleOp::ReadClock { dst, clock });
+            self.push(None, SimpleOp::ReadClock { dst, register: special });
             return dst;
         }
         if let Some(slot) = self.specials.get(&special) {
@@ -469,14 +469,4 @@ fn allocation_kind(i: &Instruction) -> TensorMemoryKind {
 /// `value` of type `ty` in the representation of its slot: 8-bit values fill 16-bit slots.
 fn extend(value: u64, ty: Type) -> u64 {
     if ty == Type::S8 { value as u8 as i8 as u64 } else { value }
-}
-
-fn clock(special: isa::SpecialRegister) -> Option<Clock> {
-    Some(match special.value() {
-        SpecialValue::Clock => Clock::Cycles { high: false },
-        SpecialValue::ClockHigh => Clock::Cycles { high: true },
-        SpecialValue::Nanoseconds => Clock::Nanoseconds { high: false },
-        SpecialValue::NanosecondsHigh => Clock::Nanoseconds { high: true },
-        _ => return None,
-    })
 }

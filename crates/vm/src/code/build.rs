@@ -6,14 +6,14 @@ use check::module::{Body, Prototype};
 use ir::{MapOperands, SimpleOp};
 use isa::{Opcode, Space};
 use lanes::HostPath;
-use machine::Launch;
 use machine::memory::{function_address, generic_offset};
+use machine::{Launch, Special};
 use sem::texture::{Lookup, SurfaceAccess};
 
 use super::{
     Access, Address, Argument, Barrier, Base, Block, Call, Callee, Code, Function, Kind, Linear, Load,
     MAX_SOURCES, MatrixOp, MatrixOperands, Meeting, Op, Pure, Reduction, Returned, ShufflePattern, Signature,
-    Signatures, Special, TensorMemory, Terminator, Texel, TexelWork, array_bytes,
+    Signatures, TensorMemory, Terminator, Texel, TexelWork, array_bytes,
 };
 use crate::exec::{REDUCTION_COST, SPIN_COST};
 use crate::registers::SlotRef;

@@ -22,6 +22,7 @@ use diag::Span;
 use ir::{AtomicOp, BarrierReduction, Width};
 use isa::{Opcode, Picks, Space};
 use lanes::LaneFn;
+use machine::Special;
 use machine::mask::Mask;
 use sem::PureFn;
 use sem::texture::{Lookup, SurfaceAccess};
@@ -37,7 +38,7 @@ pub(crate) use matrix::{
 };
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use signature::{Signature, Signatures};
-pub(crate) use special::Special;
+pub(crate) use special::affine;
 pub(crate) use tensor_memory::{TensorFactor, TensorMemory, TensorMultiply};
 pub(crate) use tiled::{TileSource, Tiled};
 

@@ -464,7 +464,7 @@ impl<'l> Gang<'l> {
                 self.map_shared(dst, src, rank, generic, active);
             }
             SimpleOp::RankOf { dst, src, generic } => self.rank_of(dst, src, generic, active),
-            SimpleOp::ReadClock { dst, clock } => self.read_clock(dst, clock, active),
+            SimpleOp::ReadClock { dst, register } => self.read_clock(dst, register, active),
             SimpleOp::ActiveMask { dst } => self.active_mask(dst, active),
             SimpleOp::Stack { op, dst, value } => return self.stack(op, dst, value, active, span),
             SimpleOp::Sleep { duration } => self.sleep(duration, active),

@@ -1,17 +1,17 @@
 //! Operations that move values: copies, resizing, packing and unpacking; addresses as values; special registers.
 
-use ir::{Clock, Width};
-use isa::Space;
-use machine::MAX_SLEEP;
+use ir::Width;
+use isa::{Space, SpecialRegister};
 use machine::mask::{GROUP_LANES, Mask};
 use machine::memory::{
     map_shared, rank_of_address, resolve_generic, shared_base, shared_object, shared_rank,
 };
+use machine::{MAX_SLEEP, Special};
 use smallvec::SmallVec;
 
 use super::{Active, Gang};
 use crate::affine::Affine;
-use crate::code::{Base, Special};
+use crate::code::{Base, affine};
 use crate::registers::{Groups, Registers, SlotRef, Window, lane_width};
 
 impl Gang<'_> {
@@ -313,13 +313,10 @@ impl Gang<'_> {
     }
 
     #[inline(never)]
-    pub(super) fn read_clock(&mut self, dst: SlotRef, clock: Clock, active: &Active) {
-        let (value, high) = match clock {
-            Clock::Cycles { high } => (self.steps.instructions + self.steps.slept, high),
-            Clock::Nanoseconds { high } => (self.launch.nanoseconds(), high),
-        };
+    pub(super) fn read_clock(&mut self, dst: SlotRef, register: SpecialRegister, active: &Active) {
+        let cycles = self.steps.instructions + self.steps.slept;
+        let value = self.special(Special::of(register), active.mask.lowest().unwrap_or(0), cycles);
         let whole = self.whole(active, dst);
-        let value = if high { value >> 32 } else { value };
         self.registers.set_all(active.window, dst, value, active.mask, whole);
     }
 
@@ -348,13 +345,13 @@ impl Gang<'_> {
 
     /// Sets the slot of a special register.
     pub(super) fn set_special(&mut self, window: Window, slot: SlotRef, special: Special) {
-        let (ctaids, rows) = ((self.threads.ctaids, self.threads.along), self.registers.rows());
-        match special.affine(self.launch, ctaids, self.threads.first_thread, rows) {
+        let (ctaids, rows) = (self.threads.ctaids, self.registers.rows());
+        match affine(special, self.launch, (ctaids, self.threads.along), self.threads.first_thread, rows) {
             Some(affine) => self.registers.set_affine(window, slot, affine),
             None if special.depends_on_block() => {
                 for block in 0..rows.blocks() {
-                    let value = special.value(self.launch, self.ctaid_of(block), 0);
                     let first = block * rows.block_lanes();
+                    let value = self.special(special, first, 0);
                     for lane in first..(first + rows.block_lanes()).min(self.threads.lanes) {
                         self.registers.set(window, slot, lane, value);
                     }
@@ -362,11 +359,15 @@ impl Gang<'_> {
             }
             None => {
                 for lane in 0..self.threads.lanes {
-                    let value = special.value(self.launch, self.block_of(lane), self.thread_of(lane) as u32);
-                    self.registers.set(window, slot, lane, value);
+                    self.registers.set(window, slot, lane, self.special(special, lane, 0));
                 }
             }
         }
+    }
+
+    /// The value of a special register in a lane whose thread has counted this many cycles.
+    fn special(&self, special: Special, lane: usize, cycles: u64) -> u64 {
+        special.value(self.launch, self.block_of(lane), self.thread_of(lane) as u32, cycles)
     }
 }
 
