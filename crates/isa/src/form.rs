@@ -1,7 +1,7 @@
 //! The shape of a row of the instruction table: modifier slots, operands, rules, gates and what the row does.
 
 use crate::picks::Picks;
-use crate::{Constant, Gate, Mod, Opcode, Property, Selectable, Type};
+use crate::{Constant, Effect, Gate, Mod, Opcode, Property, Selectable, Type};
 
 /// One alternative of a modifier slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,125 +224,6 @@ impl OperandSpec {
             Elements::Fragment => (crate::matrix::fragment_registers(form, picks, self), true),
         }
     }
-}
-
-/// An action that accesses memory, control flow, other lanes or the machine: the engines execute it, not `sem`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)] // each is the instruction of that name
-pub enum Effect {
-    Activemask,
-    Alloca,
-    /// `applypriority`: a hint, no effect on results.
-    ApplyPriority,
-    Atom,
-    /// `bar`, `barrier` `.sync`, `.arrive` and `.red`.
-    Barrier,
-    BarWarpSync,
-    /// `barrier.cluster.arrive` and `.wait`.
-    BarrierCluster,
-    Bra,
-    Brkpt,
-    BrxIdx,
-    Call,
-    /// `cp.async`
-    CpAsync,
-    /// `cp.async.commit_group`, `.wait_group` and `.wait_all`
-    CpAsyncGroup,
-    /// `cp.async.mbarrier.arrive`
-    CpAsyncArrive,
-    /// `cp.async.bulk` between memories, without tensor maps
-    CpAsyncBulk,
-    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`
-    CopyTensor,
-    /// `createpolicy`: makes an opaque value for cache hints.
-    CreatePolicy,
-    Cvta,
-    Discard,
-    Elect,
-    Exit,
-    /// `fabric.*`: the machine has no fabric.
-    Fabric,
-    /// `membar` and `fence`: order memory; they have no state.
-    Fence,
-    GetCtaRank,
-    GridDepControl,
-    IsSpaceP,
-    Ld,
-    LdMatrix,
-    Mapa,
-    MatchSync,
-    Mbarrier,
-    /// `mma` and `wmma.mma`
-    Mma,
-    /// `mov` of registers, special registers, symbols, and packing and unpacking of vectors.
-    Mov,
-    MovMatrix,
-    /// `multimem.ld_reduce`
-    MultimemLd,
-    /// `multimem.red`
-    MultimemRed,
-    /// `multimem.st`
-    MultimemSt,
-    Nanosleep,
-    PmEvent,
-    Prefetch,
-    /// `cp.async.bulk.prefetch.tensor`: copies nothing, but the map and the coordinates must fit.
-    PrefetchTensor,
-    Red,
-    Redux,
-    Ret,
-    SetMaxNReg,
-    Shfl,
-    /// `spcompress`, `spdecompress`, and `tcgen05.ld` with the former: checked only.
-    SparseData,
-    St,
-    StMatrix,
-    /// `st.async` and `red.async`, which signal an mbarrier object.
-    StoreAsync,
-    /// `st.bulk`
-    StoreBulk,
-    StackRestore,
-    StackSave,
-    Suld,
-    Sured,
-    Sust,
-    /// `tcgen05.alloc`, `.dealloc`, `.relinquish_alloc_permit`
-    TensorAlloc,
-    /// `tcgen05.commit`
-    TensorCommit,
-    /// `tcgen05.cp`
-    TensorCp,
-    /// `tcgen05.ld`
-    TensorLd,
-    /// `tensormap.query`
-    TensorMapQuery,
-    /// `tcgen05.mma`
-    TensorMma,
-    /// `tcgen05.wait` and `.fence`
-    TensorOrder,
-    /// `tcgen05.shift`
-    TensorShift,
-    /// `tcgen05.st`
-    TensorSt,
-    /// `tex` and `tld4`
-    Tex,
-    /// `tensormap.cp_fenceproxy`
-    TensorMapCopy,
-    /// `tensormap.replace`
-    TensorMapReplace,
-    Trap,
-    /// `txq` and `suq`
-    Txq,
-    Vote,
-    Wgmma,
-    /// `wgmma.fence`, `.commit_group`, `.wait_group`.
-    WgmmaGroup,
-    /// `clusterlaunchcontrol.try_cancel`
-    TryCancel,
-    /// `clusterlaunchcontrol.query_cancel`
-    QueryCancel,
-    WmmaLoad,
-    WmmaStore,
 }
 
 /// What a row does.

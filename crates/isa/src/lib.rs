@@ -30,12 +30,12 @@ mod validity;
 
 pub use addition::Addition;
 pub use form::{
-    Access, Action, CarryFlag, Choice, Condition, Consequence, Effect, Elements, Fault, Form, FormId,
-    OperandKind, OperandSpec, OperandType, Presence, Rule, Second, Slot, Token,
+    Access, Action, CarryFlag, Choice, Condition, Consequence, Elements, Fault, Form, FormId, OperandKind,
+    OperandSpec, OperandType, Presence, Rule, Second, Slot, Token,
 };
 pub use gate::{Gate, Requirement, Stage, Suffix, Target, Version};
 use generated::ELSEWHERE;
-pub use generated::{FORMS, LENIENT, Mod, Opcode};
+pub use generated::{Effect, FORMS, LENIENT, Mod, Opcode};
 pub use message::{Faulty, Message, Placeholder, fill, stage_of, stage_of_constants};
 pub use opaque::Opaque;
 pub use part::{Parts, Selectable, Selector, Unit};

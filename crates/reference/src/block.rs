@@ -8,10 +8,10 @@ use isa::{Effect, Mod, Type};
 use machine::{Fault, FaultKind, Launch, Place};
 
 use crate::cluster::Cluster;
+use crate::effect::effect;
 use crate::function::Code;
 use crate::grid::Grid;
 use crate::thread::{Cpu, Flow, LOCAL_LIMIT, Thread, Wait};
-use crate::warp::effect;
 use crate::{Step, WARP_LANES};
 
 /// Barriers of a CTA.

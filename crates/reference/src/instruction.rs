@@ -1,12 +1,12 @@
-//! Execution of each instruction: reads the operands, computes through `sem`, writes the results.
+//! Operands; instructions that `sem` computes; moves, addresses, loads, stores and the stack.
 
 use check::module::{Instruction, Operand, RegId, Symbol};
-use isa::{Access, Action, Effect, Mod, Space, SpecialRegister, Type};
-use machine::{FaultKind, MAX_SLEEP, STACK_BASE, Special};
+use isa::{Access, Effect, Mod, Space, SpecialRegister, Type};
+use machine::{FaultKind, STACK_BASE, Special};
 
 use crate::Step;
-use crate::memory::{Address, number};
-use crate::thread::{Cpu, Flow, LOCAL_LIMIT, Wait};
+use crate::memory::number;
+use crate::thread::{Cpu, Flow, LOCAL_LIMIT};
 
 /// Default alignment of `alloca`, in bytes.
 const STACK_ALIGN: u64 = 8;
@@ -111,134 +111,8 @@ impl Cpu<'_, '_> {
 
     // Instructions.
 
-    /// Executes an instruction whose guard holds.
-    pub fn execute(&mut self, i: &Instruction) -> Step<Flow> {
-        let effect = match i.form.action {
-            Action::Pure(function) => return self.pure(i, function),
-            Action::Effect(effect) => effect,
-        };
-        match effect {
-            Effect::Mov => self.mov(i),
-            Effect::Cvta => self.cvta(i),
-            Effect::IsSpaceP => {
-                let address = Address { space: Space::Generic, at: self.address_value(&i.operands[1]) };
-                let (space, at) = Self::resolve(address);
-                // Without `::cluster`, only the CTA's own shared memory counts.
-                let own = space != Space::Shared
-                    || i.picks.has(Mod::SharedCluster)
-                    || machine::shared_rank(at).0 == self.cta.rank;
-                self.set_operand(i.operands.first(), (space == i.picks.space() && own).into(), Type::Pred);
-            }
-            Effect::Ld | Effect::St => {
-                if effect == Effect::Ld { self.ld(i)? } else { self.st(i)? }
-                // Code from before sm_70 expects the lanes of a warp to be in lockstep from one such access to the
-                // next.
-                if i.picks.has(Mod::Volatile) {
-                    return Ok(Flow::Yield);
-                }
-            }
-            // A multimem operation acts on a single GPU.
-            Effect::MultimemLd => self.ld(i)?,
-            Effect::MultimemSt => self.st(i)?,
-            // A loop around this operation may wait for another thread.
-            Effect::Atom | Effect::Red | Effect::MultimemRed => {
-                self.atomic(i)?;
-                return Ok(Flow::Yield);
-            }
-            Effect::Bra => {
-                if let Some(Operand::Label(label)) = i.operands.first() {
-                    return Ok(Flow::Jump(*label));
-                }
-            }
-            Effect::BrxIdx => return self.brx_idx(i),
-            Effect::Ret => return Ok(Flow::Return),
-            Effect::Exit => return Ok(Flow::Exit),
-            // A breakpoint without a debugger ends the kernel with an error, as a trap does.
-            Effect::Trap | Effect::Brkpt => return Err(self.fault(FaultKind::Trap, "")),
-            Effect::Call => return self.call(i),
-            Effect::Barrier => return self.barrier(i),
-            Effect::BarrierCluster => return Ok(self.cluster_barrier(i.picks.has(Mod::Arrive))),
-            Effect::Tex => self.tex(i)?,
-            Effect::Txq => self.txq(i)?,
-            Effect::Suld | Effect::Sust => self.surface(i)?,
-            // A loop around this operation may wait for another thread.
-            Effect::Sured => {
-                self.surface(i)?;
-                return Ok(Flow::Yield);
-            }
-            Effect::Alloca | Effect::StackSave | Effect::StackRestore => self.stack(i, effect)?,
-            Effect::CpAsync => self.copy_async(i)?,
-            Effect::CpAsyncGroup => self.copy_group(i),
-            Effect::CpAsyncBulk => self.copy_bulk(i)?,
-            Effect::CopyTensor | Effect::PrefetchTensor => self.copy_tensor(i)?,
-            Effect::TensorMapReplace => self.tensor_map_replace(i)?,
-            Effect::TensorMapCopy => self.tensor_map_copy(i)?,
-            Effect::TensorMma => self.tensor_multiply(i)?,
-            Effect::TensorCp => self.copy_to_cells(i)?,
-            Effect::TensorShift => self.shift_cells(i)?,
-            Effect::TensorCommit => self.tensor_commit(i)?,
-            Effect::TryCancel => self.try_cancel(i)?,
-            Effect::QueryCancel => self.query_cancel(i),
-            Effect::CpAsyncArrive | Effect::Mbarrier => return self.mbarrier(i),
-            Effect::Mapa => {
-                let rank = self.value(&i.operands[2], Type::U32) as u32;
-                let address = self.value(&i.operands[1], i.picks.ty(0)) as u64;
-                let mapped = machine::map_shared(address, rank, i.picks.space() == Space::Generic);
-                self.set_operand(i.operands.first(), mapped.into(), i.picks.ty(0));
-            }
-            Effect::GetCtaRank => {
-                let address = self.value(&i.operands[1], i.picks.ty(0)) as u64;
-                let rank = machine::rank_of_address(address, i.picks.space() == Space::Generic);
-                self.set_operand(i.operands.first(), rank.into(), Type::U32);
-            }
-            Effect::StoreBulk => self.store_bulk(i)?,
-            Effect::StoreAsync => {
-                self.store_async(i)?;
-                return Ok(Flow::Yield);
-            }
-            Effect::CreatePolicy => self.set_operand(i.operands.first(), 0, Type::B64),
-            // No tensor map is of the large allocation class.
-            Effect::TensorMapQuery => self.set_operand(i.operands.first(), 0, Type::Pred),
-            Effect::Nanosleep => {
-                self.thread.slept += (self.value(&i.operands[0], Type::U32) as u64).min(MAX_SLEEP);
-                return Ok(Flow::Yield);
-            }
-            Effect::Activemask
-            | Effect::Shfl
-            | Effect::Vote
-            | Effect::MatchSync
-            | Effect::Redux
-            | Effect::Elect
-            | Effect::BarWarpSync
-            | Effect::Mma
-            | Effect::Wgmma
-            | Effect::LdMatrix
-            | Effect::StMatrix
-            | Effect::TensorAlloc
-            | Effect::TensorLd
-            | Effect::TensorSt
-            | Effect::MovMatrix
-            | Effect::WmmaLoad
-            | Effect::WmmaStore => return Ok(Flow::Wait(Wait::Warp)),
-            // One thread runs at a time, so memory is sequentially consistent.
-            Effect::Fence
-            // Hints, and fences of `wgmma` and `tcgen05`, whose work is done at once.
-            | Effect::ApplyPriority
-            | Effect::Discard
-            | Effect::Fabric
-            | Effect::GridDepControl
-            | Effect::PmEvent
-            | Effect::SparseData
-            | Effect::TensorOrder
-            | Effect::WgmmaGroup
-            | Effect::Prefetch
-            | Effect::SetMaxNReg => {}
-        }
-        Ok(Flow::Next)
-    }
-
     /// A pure instruction: `sem` computes it.
-    fn pure(&mut self, i: &Instruction, function: &str) -> Step<Flow> {
+    pub fn pure(&mut self, i: &Instruction, function: &str) -> Step<Flow> {
         let Some(pure) = &self.code().pure[self.frame().pc] else {
             return Err(self.fault(FaultKind::Unsupported, function));
         };
@@ -276,7 +150,7 @@ impl Cpu<'_, '_> {
     }
 
     /// `mov` of a scalar, packing or unpacking.
-    fn mov(&mut self, i: &Instruction) {
+    pub fn mov(&mut self, i: &Instruction) {
         let ty = i.picks.ty(0);
         let [dst, src] = &i.operands[..] else { return };
         let part_bits = |parts: usize| ty.bits() / parts.max(1) as u32;
@@ -312,7 +186,7 @@ impl Cpu<'_, '_> {
     }
 
     /// The address in an operand without brackets.
-    fn address_value(&self, operand: &Operand) -> u64 {
+    pub fn address_value(&self, operand: &Operand) -> u64 {
         match operand {
             Operand::Reg(register) => self.register(*register) as u64,
             other => self.value(other, Type::B64) as u64,
@@ -320,7 +194,7 @@ impl Cpu<'_, '_> {
     }
 
     /// `cvta`: conversion between an address in a state space and a generic one.
-    fn cvta(&mut self, i: &Instruction) {
+    pub fn cvta(&mut self, i: &Instruction) {
         let [dst, src, ..] = &i.operands[..] else { return };
         let space = match src {
             Operand::Symbol(symbol, _) => self.symbol(*symbol).space,
@@ -333,7 +207,7 @@ impl Cpu<'_, '_> {
         self.set_operand(Some(dst), result.into(), i.picks.ty(0));
     }
 
-    fn ld(&mut self, i: &Instruction) -> Step {
+    pub fn ld(&mut self, i: &Instruction) -> Step {
         let [dst, address, ..] = &i.operands[..] else { return Ok(()) };
         let parts = match dst {
             Operand::Vector(parts) => parts.as_slice(),
@@ -350,7 +224,7 @@ impl Cpu<'_, '_> {
         Ok(())
     }
 
-    fn st(&mut self, i: &Instruction) -> Step {
+    pub fn st(&mut self, i: &Instruction) -> Step {
         let [address, src, ..] = &i.operands[..] else { return Ok(()) };
         let parts = match src {
             Operand::Vector(parts) => parts.as_slice(),
@@ -365,7 +239,7 @@ impl Cpu<'_, '_> {
         self.write(self.address(address, i.picks.space()), &data[..bytes * parts.len()])
     }
 
-    fn brx_idx(&mut self, i: &Instruction) -> Step<Flow> {
+    pub fn brx_idx(&mut self, i: &Instruction) -> Step<Flow> {
         let [index, Operand::BranchTargets(list)] = &i.operands[..] else { return Ok(Flow::Next) };
         let index = self.value(index, Type::U32) as usize;
         let targets = &self.code().body.branch_targets[list.index()];
@@ -379,7 +253,7 @@ impl Cpu<'_, '_> {
     }
 
     /// `alloca`, `stacksave`, `stackrestore` (PTX ISA, "Stack Manipulation Instructions").
-    fn stack(&mut self, i: &Instruction, effect: Effect) -> Step {
+    pub fn stack(&mut self, i: &Instruction, effect: Effect) -> Step {
         let ty = i.picks.ty(0);
         let end = self.thread.stack.len() as u64;
         let (result, end) = match effect {

@@ -27,6 +27,7 @@ mod block;
 mod builtin;
 mod call;
 mod cluster;
+mod effect;
 mod function;
 mod grid;
 mod instruction;

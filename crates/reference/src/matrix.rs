@@ -10,8 +10,9 @@ use machine::FaultKind;
 use sem::matrix::{BlockScale, Descriptor, Product, Sparsity, by_quad_pairs, place, quad_pair_place};
 
 use crate::block::Block;
+use crate::effect::effect;
 use crate::memory::{Address, number};
-use crate::warp::{Lanes, effect, lanes};
+use crate::warp::{Lanes, lanes};
 use crate::{Step, WARP_LANES};
 
 /// Bytes of the row at one lane's address.

@@ -15,9 +15,10 @@ use sem::tensor_memory::{
 };
 
 use crate::block::{Block, Cta};
+use crate::effect::effect;
 use crate::memory::{Address, number};
 use crate::thread::Cpu;
-use crate::warp::{Lanes, effect, lanes};
+use crate::warp::{Lanes, lanes};
 use crate::{Step, WARP_LANES};
 
 /// Bytes of shared memory that are contiguous in every layout.

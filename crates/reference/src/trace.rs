@@ -8,8 +8,8 @@ use machine::{FaultKind, InstructionEvent, OperandValue};
 
 use crate::Step;
 use crate::call::Call;
+use crate::effect::{DataFlow, effect};
 use crate::thread::Cpu;
-use crate::warp::effect;
 
 /// An instruction that a thread has begun and that its observer has not heard of.
 pub(crate) struct Begun<'l> {
@@ -46,101 +46,6 @@ fn operands(i: &Instruction) -> Vec<(&Operand, Access, Option<Type>)> {
         None => {
             let all = i.operands.iter().zip(i.form.operands_with(&i.picks));
             all.map(|(operand, spec)| (operand, spec.access, operand_type(spec, i))).collect()
-        }
-    }
-}
-
-/// Where values come from and go to, beside the registers of the thread.
-#[derive(Clone, Copy, Default)]
-struct DataFlow {
-    /// Results come from memory.
-    from_memory: bool,
-    /// Results depend on registers of other lanes.
-    from_lanes: bool,
-    /// Values of registers are written to memory.
-    to_memory: bool,
-}
-
-impl DataFlow {
-    /// That of an instruction. The match has no default, so that a new effect has to be placed.
-    fn of(i: &Instruction) -> DataFlow {
-        let none = DataFlow::default();
-        let Some(effect) = effect(i) else { return none };
-        match effect {
-            Effect::Ld
-            | Effect::MultimemLd
-            | Effect::Tex
-            | Effect::Suld
-            | Effect::LdMatrix
-            | Effect::WmmaLoad
-            | Effect::TensorLd
-            | Effect::TensorMma => DataFlow { from_memory: true, ..none },
-            Effect::St
-            | Effect::MultimemSt
-            | Effect::Sust
-            | Effect::StMatrix
-            | Effect::WmmaStore
-            | Effect::StoreAsync
-            | Effect::TensorSt => DataFlow { to_memory: true, ..none },
-            Effect::Atom | Effect::Red | Effect::MultimemRed | Effect::Sured => {
-                DataFlow { from_memory: true, to_memory: true, ..none }
-            }
-            Effect::Shfl | Effect::Redux | Effect::Mma | Effect::MovMatrix => {
-                DataFlow { from_lanes: true, ..none }
-            }
-            Effect::Wgmma => DataFlow { from_memory: true, from_lanes: true, ..none },
-            Effect::Mov
-            | Effect::Cvta
-            | Effect::IsSpaceP
-            | Effect::Bra
-            | Effect::BrxIdx
-            | Effect::Ret
-            | Effect::Exit
-            | Effect::Trap
-            | Effect::Brkpt
-            | Effect::Call
-            | Effect::Mapa
-            | Effect::GetCtaRank
-            | Effect::CreatePolicy
-            | Effect::Txq
-            | Effect::TensorMapQuery
-            | Effect::Nanosleep
-            | Effect::Alloca
-            | Effect::StackSave
-            | Effect::StackRestore => none,
-            // Predicates and masks.
-            Effect::Activemask | Effect::Vote | Effect::MatchSync | Effect::Elect => none,
-            Effect::Barrier
-            | Effect::BarrierCluster
-            | Effect::BarWarpSync
-            | Effect::Fence
-            | Effect::Mbarrier
-            | Effect::CpAsyncArrive
-            | Effect::CpAsyncGroup
-            | Effect::TensorAlloc
-            | Effect::TensorCommit
-            | Effect::TensorOrder
-            | Effect::WgmmaGroup
-            | Effect::TryCancel
-            | Effect::QueryCancel
-            | Effect::GridDepControl
-            | Effect::SetMaxNReg => none,
-            // Copies from memory to memory, and what is written is no register's value.
-            Effect::CpAsync
-            | Effect::CpAsyncBulk
-            | Effect::CopyTensor
-            | Effect::TensorCp
-            | Effect::TensorShift
-            | Effect::TensorMapCopy
-            | Effect::TensorMapReplace
-            | Effect::StoreBulk => none,
-            Effect::ApplyPriority
-            | Effect::Discard
-            | Effect::Fabric
-            | Effect::PmEvent
-            | Effect::Prefetch
-            | Effect::PrefetchTensor
-            | Effect::SparseData => none,
         }
     }
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use check::module::{Instruction, Operand};
 use diag::Span;
-use isa::{Action, Effect, Mod, Picks, Type};
+use isa::{Effect, Mod, Picks, Type};
 use machine::{Fault, FaultKind};
 
 use crate::block::Block;
+use crate::effect::effect;
 use crate::thread::Wait;
 use crate::{Step, WARP_LANES};
 
@@ -17,13 +18,6 @@ pub(crate) type Lanes<T = u64> = [T; WARP_LANES];
 /// The lanes of a mask.
 pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
     (0..WARP_LANES).filter(move |lane| mask >> lane & 1 != 0)
-}
-
-pub(crate) fn effect(i: &Instruction) -> Option<Effect> {
-    match i.form.action {
-        Action::Effect(effect) => Some(effect),
-        Action::Pure(_) => None,
-    }
 }
 
 /// The lanes that an instruction waits for.

@@ -59,6 +59,29 @@ pub fn opcodes(table: &Table) -> String {
     })
 }
 
+/// `Effect`: the actions that are no function of `sem`, each with the mnemonics of its rows.
+pub fn effects(table: &Table) -> String {
+    let mut effects: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for row in table.rows.iter().filter(|row| row.action.0 == "effect") {
+        let words = row.syntax.split([' ', '{']).next().unwrap_or_default().split('.');
+        let name = words.take(row.opcode.split('.').count() + row.head).collect::<Vec<_>>().join(".");
+        effects.entry(&row.action.1).or_default().insert(format!("`{name}`"));
+    }
+    let mut out = String::from(HEADER);
+    out.push_str(
+        "/// An action that accesses memory, control flow, other lanes or the machine: the engines execute it, not `sem`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+",
+    );
+    for (effect, names) in effects {
+        let names: Vec<String> = names.into_iter().collect();
+        out.push_str(&format!("/// {}\n{effect},\n", names.join(", ")));
+    }
+    out.push_str("}\n");
+    out
+}
+
 /// An enum of names, with its texts.
 struct NamesEnum<'t> {
     names: BTreeSet<&'t str>,
@@ -174,9 +197,9 @@ pub fn forms(table: &Table) -> Result<String, String> {
         elsewhere += &format!("(Mod::{}, {late}, {}),\n", variant(name), gates(list, &mut pools)?);
     }
     let mut out = HEADER.to_string();
-    out += "use crate::form::{Access, Action, CarryFlag, Choice, Condition, Consequence, Effect, Elements, Fault};\n";
+    out += "use crate::form::{Access, Action, CarryFlag, Choice, Condition, Consequence, Elements, Fault};\n";
     out += "use crate::form::{Form, OperandKind as Kind, OperandSpec, OperandType as Ty, Presence, Rule, Second, Slot, Token};\n";
-    out += "use crate::gate::{Gate, Requirement, Stage, Suffix, Target, Version};\nuse crate::{Constant, Limit, Mod, Opcode, Property, Selectable, Type};\n\n";
+    out += "use crate::gate::{Gate, Requirement, Stage, Suffix, Target, Version};\nuse crate::{Constant, Effect, Limit, Mod, Opcode, Property, Selectable, Type};\n\n";
     out += PRELUDE;
     for pool in [&pools.gates, &pools.choices, &pools.types, &pools.mods] {
         pool.emit(&mut out);

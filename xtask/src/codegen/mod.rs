@@ -35,6 +35,7 @@ pub fn generate(root: &Path, check: bool) -> Result<(), String> {
     let folder = root.join("crates/isa/src/generated");
     let files = [
         ("opcodes.rs", emit::opcodes(&table)),
+        ("effects.rs", emit::effects(&table)),
         ("mods.rs", emit::mods(&table)),
         ("forms.rs", emit::forms(&table)?),
         ("messages.rs", message::messages(&table)),

@@ -131,7 +131,7 @@ impl Lowering<'_> {
     }
 
     /// The slot of a destination register, if operand `index` is one.
-    pub(super) fn destination(&mut self, i: &Instruction, index: usize) -> Option<Slot> {
+    pub(crate) fn destination(&mut self, i: &Instruction, index: usize) -> Option<Slot> {
         match i.operands.get(index)? {
             Operand::Reg(register) | Operand::Pair(Some(register), _) => Some(self.register(*register)),
             _ => None,
@@ -140,7 +140,7 @@ impl Lowering<'_> {
 
     /// The second destination of `d|p`, if there is one and it differs from the first (in `p|p` the first result
     /// wins).
-    pub(super) fn second_destination(&mut self, i: &Instruction, index: usize) -> Option<Slot> {
+    pub(crate) fn second_destination(&mut self, i: &Instruction, index: usize) -> Option<Slot> {
         match i.operands.get(index)? {
             Operand::Pair(first, Some(second)) if *first != Some(*second) => Some(self.register(*second)),
             _ => None,
@@ -149,7 +149,7 @@ impl Lowering<'_> {
 
     /// The slot that holds a source operand as type `ty`. Values are truncated from wider registers, and 8-bit values
     /// are extended, so engines see one element width per type.
-    pub(super) fn source(&mut self, operand: &Operand, ty: Type) -> Slot {
+    pub(crate) fn source(&mut self, operand: &Operand, ty: Type) -> Slot {
         let width = Width::of(ty);
         let slot = match operand {
             Operand::Reg(register) => self.register(*register),
@@ -345,7 +345,7 @@ impl Lowering<'_> {
     }
 
     /// One half of a 128-bit source operand.
-    pub(super) fn half(&mut self, operand: &Operand, half: u8) -> Slot {
+    pub(crate) fn half(&mut self, operand: &Operand, half: u8) -> Slot {
         match operand {
             Operand::Reg(register) => self.register_half(*register, half),
             Operand::Imm(value) if half == 0 => self.constant(Width::W64, *value),
@@ -454,6 +454,40 @@ impl Lowering<'_> {
         let space = i.picks.space();
         let own = space == Space::Shared && !i.picks.has(Mod::SharedCluster);
         self.push(guard, SimpleOp::IsSpace { dst, src, space, own });
+    }
+
+    /// `alloca`, `stacksave`, `stackrestore`.
+    pub(super) fn stack(&mut self, i: &Instruction, op: StackOp) {
+        let guard = self.guard(i);
+        let ty = i.picks.ty(0);
+        let (dst, value) = match op {
+            StackOp::Allocate { .. } => (self.destination(i, 0), i.operands.get(1)),
+            StackOp::Save => (self.destination(i, 0), None),
+            StackOp::Restore => (None, i.operands.first()),
+        };
+        let value = value.map(|value| self.source(value, ty));
+        self.push(guard, SimpleOp::Stack { op, dst, value });
+    }
+
+    /// Pushes an operation whose result of type `ty` goes to a register that may be wider.
+    pub(crate) fn wide_destination<K: Into<OpKind>>(
+        &mut self,
+        guard: Option<Guard>,
+        register: Option<Slot>,
+        ty: Type,
+        op: impl FnOnce(Option<Slot>) -> K,
+    ) {
+        match register {
+            Some(wide) if self.width(wide) != Width::of(ty) => {
+                let narrow = self.temporary(Width::of(ty));
+                self.push(guard, op(Some(narrow)));
+                self.push(
+                    guard,
+                    SimpleOp::Resize { dst: wide, src: narrow, bits: ty.bits(), signed: ty.is_signed() },
+                );
+            }
+            _ => self.push(guard, op(register)),
+        }
     }
 }
 

@@ -1,11 +1,10 @@
 //! Lowers the checked module to [`Function`]s.
 
+mod asynchronous;
 mod call;
 mod control;
-mod copy;
 mod instruction;
 mod matrix;
-mod memory;
 mod tensor_memory;
 mod texture;
 
@@ -40,16 +39,18 @@ pub(crate) fn function(module: &Module, id: FuncId, options: &Options) -> Option
 }
 
 /// A basic block under construction. Basic blocks are numbered by creation until [`Lowering::finish`].
-struct RawBlock {
+pub(crate) struct RawBlock {
     ops: Vec<Op>,
     terminator: Option<Terminator>,
     span: Span,
     falls_through: bool,
-    may_spin: bool,
-    reduces: bool,
+    pub may_spin: bool,
+    pub reduces: bool,
 }
 
-struct Lowering<'m> {
+/// A function that is being lowered. What becomes of an instruction is said in the files of this folder; of those that
+/// access memory, next to their operations in `memory`.
+pub(crate) struct Lowering<'m> {
     module: &'m Module,
     function: &'m Checked,
     body: &'m Body,
@@ -137,7 +138,7 @@ impl<'m> Lowering<'m> {
         BlockId(self.blocks.len() as u32 - 1)
     }
 
-    fn block(&mut self) -> &mut RawBlock {
+    pub(crate) fn block(&mut self) -> &mut RawBlock {
         &mut self.blocks[self.current.index()]
     }
 
@@ -184,7 +185,7 @@ impl<'m> Lowering<'m> {
         }
     }
 
-    fn push(&mut self, guard: Option<Guard>, kind: impl Into<OpKind>) {
+    pub(crate) fn push(&mut self, guard: Option<Guard>, kind: impl Into<OpKind>) {
         let (span, kind) = (self.span, kind.into());
         self.block().ops.push(Op { guard, span, kind });
     }
@@ -196,20 +197,20 @@ impl<'m> Lowering<'m> {
         Slot(self.values.len() as u32 - 1)
     }
 
-    fn temporary(&mut self, width: Width) -> Slot {
+    pub(crate) fn temporary(&mut self, width: Width) -> Slot {
         self.value(width, SlotKind::Temporary)
     }
 
-    fn register_type(&self, register: RegId) -> Type {
+    pub(crate) fn register_type(&self, register: RegId) -> Type {
         self.body.registers[register.index()].ty
     }
 
     /// The slot of a register, or of the low half of a 128-bit register.
-    fn register(&mut self, register: RegId) -> Slot {
+    pub(crate) fn register(&mut self, register: RegId) -> Slot {
         self.register_half(register, 0)
     }
 
-    fn register_half(&mut self, register: RegId, half: u8) -> Slot {
+    pub(crate) fn register_half(&mut self, register: RegId, half: u8) -> Slot {
         if let Some(slot) = self.registers.get(&(register, half)) {
             return *slot;
         }
@@ -220,7 +221,7 @@ impl<'m> Lowering<'m> {
         slot
     }
 
-    fn constant(&mut self, width: Width, value: u64) -> Slot {
+    pub(crate) fn constant(&mut self, width: Width, value: u64) -> Slot {
         let value = width.truncate(value);
         if let Some(slot) = self.constants.get(&(width, value)) {
             return *slot;
@@ -230,7 +231,7 @@ impl<'m> Lowering<'m> {
         slot
     }
 
-    fn width(&self, slot: Slot) -> Width {
+    pub(crate) fn width(&self, slot: Slot) -> Width {
         self.values[slot.index()].width
     }
 
@@ -238,7 +239,7 @@ impl<'m> Lowering<'m> {
         if self.module.address_size == 32 { Width::W32 } else { Width::W64 }
     }
 
-    fn guard(&mut self, instruction: &Instruction) -> Option<Guard> {
+    pub(crate) fn guard(&mut self, instruction: &Instruction) -> Option<Guard> {
         instruction.guard.map(|(register, negated)| Guard { slot: self.register(register), negated })
     }
 
@@ -260,7 +261,7 @@ impl<'m> Lowering<'m> {
     }
 
     /// The address that an operand denotes in an access to `space`.
-    fn address(&mut self, operand: &Operand, space: Space) -> Address {
+    pub(crate) fn address(&mut self, operand: &Operand, space: Space) -> Address {
         match operand {
             Operand::Address(AddressBase::Symbol(symbol), offset) => {
                 let (space, base) = self.symbol_base(*symbol);

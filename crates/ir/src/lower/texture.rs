@@ -6,7 +6,8 @@ use isa::{Access, Effect, OperandKind, OperandSpec, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
-use super::memory::atomic_op;
+
+use crate::memory::atomic_op;
 use crate::op::{OpKind, Slot, TexelKind, TexelOp, Width};
 use crate::simple::SimpleOp;
 

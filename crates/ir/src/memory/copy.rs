@@ -1,14 +1,18 @@
 //! Asynchronous copies and stores, and tensor maps.
 #![allow(missing_docs)] // fields are the operands of the manual
 
-use isa::{Addition, Picks, Type, Validity};
+use check::module::{Instruction, Operand};
+use isa::{Addition, Mod, Picks, Space, Type, Validity};
 use smallvec::{SmallVec, smallvec};
 
+use super::atomic::atomic_op;
 use super::mbarrier::completion;
 use super::{Access, AccessKind, Accesses, AtomicOp, Extent, Multicast, Start};
+use crate::lower::Lowering;
 use crate::op::{Address, Guard, Slot};
 use crate::operands::MapOperands;
 use crate::semantics::{Order, Scope, Semantics};
+use crate::simple::SimpleOp;
 
 /// Bytes of the response to a request for a cluster (9.7.13.16.1 clusterlaunchcontrol.try_cancel).
 pub const RESPONSE_BYTES: u32 = 16;
@@ -327,5 +331,138 @@ impl<S: Copy, A: Copy> StoreAsync<S, A> {
         };
         let extent = Extent::Bytes(self.bytes * self.src.len() as u32);
         smallvec![Access::new(kind, &self.address, extent, semantics), completion(&self.mbarrier)]
+    }
+}
+
+impl Lowering<'_> {
+    pub(crate) fn copy_async(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let [dst, src, Operand::Imm(bytes), ..] = &i.operands[..] else { return };
+        let size = self.named(i, "src-size").map(|operand| self.source(operand, Type::U32));
+        let ignore = match self.named(i, "ignore-src") {
+            Some(Operand::NotReg(register)) => Some(Guard { slot: self.register(*register), negated: true }),
+            Some(operand) => Some(Guard { slot: self.source(operand, Type::Pred), negated: false }),
+            None => None,
+        };
+        let dst = self.address(dst, i.picks.space_of(0));
+        let src = self.address(src, i.picks.space_of(1));
+        self.push(guard, CopyAsync { dst, src, bytes: *bytes as u32, size, ignore });
+    }
+
+    pub(crate) fn copy_bulk(&mut self, i: &Instruction) {
+        self.block().may_spin = true;
+        let guard = self.guard(i);
+        let [dst, src, size, rest @ ..] = &i.operands[..] else { return };
+        let size = self.source(size, Type::U32);
+        // The mbarrier object is in the state space of the destination.
+        let mbarrier = rest.iter().find(|operand| matches!(operand, Operand::Address(..)));
+        let mbarrier = mbarrier.map(|operand| self.address(operand, i.picks.space_of(0)));
+        let dst = self.address(dst, i.picks.space_of(0));
+        let src = self.address(src, i.picks.space_of(1));
+        let mask = match i.picks.has(Mod::CpMask) {
+            true => self.named(i, "mask").map(|mask| BulkMask::Bytes(self.source(mask, Type::U16))),
+            false => self.blocks(i).map(BulkMask::Blocks),
+        };
+        let [left, right] = ["left", "right"].map(|name| self.named(i, name));
+        let ends = left.zip(right).map(|(left, right)| [left, right].map(|end| self.source(end, Type::U32)));
+        let addition = if dst.space == Space::Shared { Addition::Shared } else { Addition::Bulk };
+        let reduction = atomic_op(i).map(|op| Reduction { op, ty: i.picks.ty(0), addition });
+        let report = Validity::of(&i.picks);
+        self.push(guard, CopyBulk { dst, src, size, mbarrier, mask, ends, report, reduction });
+    }
+
+    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`, `cp.async.bulk.prefetch.tensor`
+    pub(crate) fn copy_tensor(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        self.block().may_spin = true;
+        let tensor = i.operands.iter().find_map(|operand| match operand {
+            Operand::Tensor(tensor) => Some(&**tensor),
+            _ => None,
+        });
+        let (Some(tensor), kind) = (tensor, tensor_kind(i)) else { return };
+        // For a load, the other addresses are in shared memory; the mbarrier object is in the destination's state
+        // space.
+        let space = i.picks.space_of(if kind == TensorKind::Load { 0 } else { 1 });
+        let mut others = i.operands.iter().filter(|operand| matches!(operand, Operand::Address(..)));
+        let shared = others.next().map(|operand| self.address(operand, space));
+        let mbarrier = others.next().map(|operand| self.address(operand, space));
+        let coordinates = tensor.coordinates.iter().map(|part| self.source(part, Type::B32)).collect();
+        let offsets = match self.named(i, "offsets") {
+            Some(Operand::Vector(parts)) => parts.iter().map(|part| self.source(part, Type::U16)).collect(),
+            _ => SmallVec::new(),
+        };
+        let blocks = self.blocks(i);
+        let map = self.address(&tensor.map, Space::Generic);
+        let (picks, shared) = (i.picks, shared.unwrap_or(map));
+        let op = TensorOp { kind, picks, map, shared, coordinates, offsets, mbarrier, blocks };
+        self.push(guard, op);
+    }
+
+    /// `tensormap.replace`
+    pub(crate) fn tensor_map_replace(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let (Some(address), Some(value)) = (i.operands.first(), i.operands.last()) else { return };
+        let address = self.address(address, i.picks.space());
+        let value = self.source(value, i.picks.ty(0));
+        let ordinal = match self.named(i, "ordinal") {
+            Some(Operand::Imm(ordinal)) => *ordinal,
+            _ => 0,
+        };
+        self.push(guard, TensorMapReplace { address, picks: i.picks, ordinal, value });
+    }
+
+    /// `tensormap.cp_fenceproxy`
+    pub(crate) fn tensor_map_copy(&mut self, i: &Instruction) {
+        self.block().may_spin = true;
+        let guard = self.guard(i);
+        let [dst, src, ..] = &i.operands[..] else { return };
+        let dst = self.address(dst, i.picks.space_of(0));
+        let src = self.address(src, i.picks.space_of(1));
+        self.push(guard, TensorMapCopy { dst, src });
+        self.push(None, SimpleOp::Fence { semantics: Semantics::of_fence(i.form.opcode, &i.picks) });
+    }
+
+    /// `clusterlaunchcontrol.try_cancel`
+    pub(crate) fn try_cancel(&mut self, i: &Instruction) {
+        self.block().may_spin = true;
+        let guard = self.guard(i);
+        let [dst, mbarrier] = &i.operands[..] else { return };
+        let (dst, mbarrier) = (self.address(dst, i.picks.space()), self.address(mbarrier, i.picks.space()));
+        let all = i.picks.has(Mod::MulticastClusterAll);
+        self.push(guard, TryCancel { dst, mbarrier, all });
+    }
+
+    /// `st.bulk` writes zeros.
+    pub(crate) fn store_bulk(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let [address, size, ..] = &i.operands[..] else { return };
+        let size = self.source(size, i.form.operands[1].resolve(&i.picks).unwrap_or(Type::U64));
+        let address = self.address(address, i.picks.space());
+        self.push(guard, StoreBulk { address, size });
+    }
+
+    /// `st.async`, `red.async`
+    pub(crate) fn store_async(&mut self, i: &Instruction) {
+        self.block().may_spin = true;
+        let guard = self.guard(i);
+        let [address, src, mbarrier] = &i.operands[..] else { return };
+        let (ty, space) = (i.picks.ty(0), i.picks.space());
+        let (address, mbarrier) = (self.address(address, space), self.address(mbarrier, space));
+        let parts = match src {
+            Operand::Vector(parts) => &parts[..],
+            one => std::slice::from_ref(one),
+        };
+        let src = parts.iter().map(|part| self.source(part, ty)).collect();
+        let reduction = atomic_op(i).map(|op| Reduction { op, ty, addition: Addition::Shared });
+        self.push(guard, StoreAsync { address, src, bytes: ty.bytes(), reduction, mbarrier });
+    }
+}
+
+fn tensor_kind(i: &Instruction) -> TensorKind {
+    match atomic_op(i) {
+        Some(op) => TensorKind::Reduce(op),
+        None if i.picks.has(Mod::BulkGroup) => TensorKind::Store,
+        None if i.picks.has(Mod::Prefetch) => TensorKind::Prefetch,
+        None => TensorKind::Load,
     }
 }

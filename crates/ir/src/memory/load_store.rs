@@ -1,12 +1,16 @@
 //! Loads and stores.
 #![allow(missing_docs)] // fields are the operands of the manual
 
+use check::module::{Instruction, Operand, RegId};
+use isa::{Action, FORMS, Opcode, Picks, Type};
 use smallvec::{SmallVec, smallvec};
 
 use super::{Access, AccessKind, Accesses, Extent};
-use crate::op::{Address, Slot};
+use crate::lower::Lowering;
+use crate::op::{Address, Guard, OpKind, Slot, Width};
 use crate::operands::MapOperands;
-use crate::semantics::Semantics;
+use crate::semantics::{Order, Semantics};
+use crate::simple::SimpleOp;
 
 /// Loads contiguous elements of `bytes` bytes each, sign- or zero-extended to their slot's width.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,5 +57,97 @@ impl<S: Copy, A: Copy> Store<S, A> {
     pub(crate) fn accesses(&self) -> Accesses<S, A> {
         let extent = Extent::Bytes(self.bytes * self.src.len() as u32);
         smallvec![Access::new(AccessKind::Store, &self.address, extent, self.semantics)]
+    }
+}
+
+impl Lowering<'_> {
+    /// Order and scope of `ld` and `st`. A loop around a strong access may wait for other threads, so it must let
+    /// them run. A release alone waits for nothing.
+    fn semantics(&mut self, i: &Instruction) -> Semantics {
+        let semantics = Semantics::of_access(&i.picks);
+        self.block().may_spin |= semantics.is_strong() && semantics.order != Order::Release;
+        semantics
+    }
+
+    pub(crate) fn load(&mut self, i: &Instruction) {
+        let semantics = self.semantics(i);
+        let guard = self.guard(i);
+        let [dst, address, ..] = &i.operands[..] else { return };
+        let ty = i.picks.ty(0);
+        let address = self.address(address, i.picks.space());
+        let parts = match dst {
+            Operand::Vector(parts) => &parts[..],
+            one => std::slice::from_ref(one),
+        };
+        let halves = if ty.bits() > 64 { 2 } else { 1 };
+        let mut slots: SmallVec<[Option<Slot>; 4]> = SmallVec::new();
+        for part in parts {
+            for half in 0..halves {
+                slots.push(match part {
+                    Operand::Reg(register) => Some(self.register_half(*register, half)),
+                    _ => None,
+                });
+            }
+        }
+        let bytes = ty.bytes() / u32::from(halves);
+        let signed = ty.is_signed();
+        self.push(guard, OpKind::Load(Load { address, dst: slots, bytes, signed, semantics }));
+        if halves == 1 {
+            let registers = parts.iter().filter_map(|part| match part {
+                Operand::Reg(register) if self.register_type(*register).bits() > 64 => Some(*register),
+                _ => None,
+            });
+            for register in registers.collect::<Vec<_>>() {
+                self.extend_to_high_half(guard, register, ty);
+            }
+        }
+    }
+
+    /// Writes the high half of a 128-bit register after its low half received a number of type `ty`, extended to 64
+    /// bits: zeros, or copies of the sign bit.
+    fn extend_to_high_half(&mut self, guard: Option<Guard>, register: RegId, ty: Type) {
+        let [low, high] = [0, 1].map(|half| self.register_half(register, half));
+        let shift = FORMS.iter().find(|form| form.opcode == Opcode::Shr);
+        let kind = match shift.map(|form| (form, form.action)) {
+            Some((form, Action::Pure(function))) if ty.is_signed() => {
+                let (picks, src) =
+                    (Picks::new(&[Type::S64], &[]), smallvec![low, self.constant(Width::W32, 63)]);
+                OpKind::Pure { form, picks, function, dst: [Some(high), None], src }
+            }
+            _ => SimpleOp::Copy { dst: high, src: self.constant(Width::W64, 0) }.into(),
+        };
+        self.push(guard, kind);
+    }
+
+    pub(crate) fn store(&mut self, i: &Instruction) {
+        let semantics = self.semantics(i);
+        let guard = self.guard(i);
+        let [address, src, ..] = &i.operands[..] else { return };
+        let ty = i.picks.ty(0);
+        let address = self.address(address, i.picks.space());
+        let parts = match src {
+            Operand::Vector(parts) => &parts[..],
+            one => std::slice::from_ref(one),
+        };
+        let mut slots: SmallVec<[Slot; 4]> = SmallVec::new();
+        for part in parts {
+            if ty.bits() > 64 {
+                for half in 0..2 {
+                    slots.push(self.half(part, half));
+                }
+            } else {
+                slots.push(self.stored(part, ty));
+            }
+        }
+        let bytes = if ty.bits() > 64 { ty.bytes() / 2 } else { ty.bytes() };
+        self.push(guard, OpKind::Store(Store { address, src: slots, bytes, semantics }));
+    }
+
+    /// The source of a store: the low bytes of a register of any width.
+    pub(crate) fn stored(&mut self, operand: &Operand, ty: Type) -> Slot {
+        match operand {
+            Operand::Reg(register) => self.register(*register),
+            other => self.source(other, ty),
+        }
     }
 }

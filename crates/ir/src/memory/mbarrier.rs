@@ -1,12 +1,16 @@
 //! Operations on mbarrier objects.
 #![allow(missing_docs)] // fields are the operands of the manual
 
+use check::module::{Instruction, Operand};
+use isa::{Effect, Mod, OperandKind, Type};
 use smallvec::SmallVec;
 
 use super::{Access, AccessKind, Accesses, Extent, Multicast};
+use crate::lower::Lowering;
 use crate::op::{Address, Slot};
 use crate::operands::MapOperands;
 use crate::semantics::{Order, Scope, Semantics};
+use crate::simple::SimpleOp;
 
 /// Bytes of an mbarrier object.
 const MBARRIER_BYTES: u32 = 8;
@@ -112,4 +116,79 @@ impl<S: Copy, A: Copy> Mbarrier<S, A> {
         let access = |a| Access::new(kind, a, Extent::Bytes(MBARRIER_BYTES), self.semantics);
         self.address.iter().map(|a| Access { multicast, ..access(a) }).collect()
     }
+}
+
+impl Lowering<'_> {
+    pub(crate) fn mbarrier(&mut self, i: &Instruction) {
+        self.block().may_spin = true;
+        let guard = self.guard(i);
+        let Some(op) = mbarrier_op(i) else { return };
+        let value = ["count", "tx", "state", "parity"].into_iter().find_map(|name| {
+            let ty = if name == "state" { Type::B64 } else { Type::U32 };
+            Some((self.named(i, name)?, ty))
+        });
+        let value = value.map(|(operand, ty)| self.source(operand, ty));
+        let address = i.form.operands.iter().zip(&i.operands).find_map(|(spec, operand)| {
+            (spec.kind == OperandKind::Address).then(|| self.address(operand, i.picks.space()))
+        });
+        let dst = if address_first(i) { None } else { self.destination(i, 0) };
+        let report = self.second_destination(i, 0);
+        let blocks = self.blocks(i);
+        let semantics = Semantics::of_mbarrier(order(op), &i.picks);
+        self.push(guard, Mbarrier { op, address, dst, report, value, blocks, semantics });
+        // Reports have no value here: only whether there was a report is known.
+        if let Some(Operand::Reg(register)) = self.named(i, "report") {
+            let dst = self.register(*register);
+            let src = self.constant(self.width(dst), 0);
+            self.push(guard, SimpleOp::Copy { dst, src });
+        }
+    }
+}
+
+/// The default order of an operation on an mbarrier object (9.7.13.15): arrivals release, tests acquire, and byte
+/// counts are relaxed.
+fn order(op: MbarrierOp) -> Order {
+    match op {
+        MbarrierOp::Init { .. }
+        | MbarrierOp::CheckLayout { .. }
+        | MbarrierOp::Invalidate
+        | MbarrierOp::PendingCount => Order::Weak,
+        MbarrierOp::ExpectTransactions | MbarrierOp::CompleteTransactions | MbarrierOp::Report => {
+            Order::Relaxed
+        }
+        MbarrierOp::Arrive { .. }
+        | MbarrierOp::ArriveExpecting { .. }
+        | MbarrierOp::ArriveAfterCopies { .. } => Order::Release,
+        MbarrierOp::Test { .. } => Order::Acquire,
+    }
+}
+
+fn address_first(i: &Instruction) -> bool {
+    i.form.operands.first().is_some_and(|spec| spec.kind == OperandKind::Address)
+}
+
+fn mbarrier_op(i: &Instruction) -> Option<MbarrierOp> {
+    let has = |m: Mod| i.picks.has(m);
+    if i.form.action == isa::Action::Effect(Effect::CpAsyncArrive) {
+        return Some(MbarrierOp::ArriveAfterCopies { counted: !has(Mod::Noinc) });
+    }
+    Some(match i.picks.mods().first()? {
+        Mod::Init => MbarrierOp::Init { reports: has(Mod::LayoutV1) },
+        Mod::CheckLayout => MbarrierOp::CheckLayout { reports: has(Mod::LayoutV1) },
+        Mod::Inval => MbarrierOp::Invalidate,
+        Mod::ExpectTx => MbarrierOp::ExpectTransactions,
+        Mod::CompleteTx => MbarrierOp::CompleteTransactions,
+        m @ (Mod::Arrive | Mod::ArriveDrop) => {
+            let drop = *m == Mod::ArriveDrop;
+            match has(Mod::ExpectTx) {
+                true => MbarrierOp::ArriveExpecting { drop },
+                false => MbarrierOp::Arrive { drop, no_complete: has(Mod::NoComplete) },
+            }
+        }
+        Mod::TestWait | Mod::TryWait => {
+            MbarrierOp::Test { parity: has(Mod::Parity), conditional: has(Mod::PhaseTypeConditional) }
+        }
+        Mod::PendingCount => MbarrierOp::PendingCount,
+        _ => return None,
+    })
 }

@@ -1,6 +1,7 @@
 //! Operations that access memory, other than those on matrices and textures.
 //!
-//! Each is a type with all that is to say about its operands: their representation (`map`) and its accesses.
+//! Each is a type with all that is to say about it: its operands in any representation (`map`), its accesses, and how it
+//! follows from an instruction (`impl Lowering`).
 
 mod access;
 mod atomic;
@@ -22,8 +23,9 @@ pub use mbarrier::*;
 /// The accesses of an operation, reads before writes.
 pub type Accesses<S = Slot, A = Address> = SmallVec<[Access<S, A>; 3]>;
 
+// `$dollar` is the `$` of the inner macro.
 macro_rules! memory_operations {
-    ($($name:ident($operands:ident<$($of:ident),*>),)*) => {
+    ($dollar:tt $($name:ident($operands:ident<$($of:ident),*>),)*) => {
         /// An operation on memory other than a load or store, with slots `S` and addresses `A`.
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs)] // the types of the operands are documented
@@ -47,6 +49,16 @@ macro_rules! memory_operations {
             }
         }
 
+        /// Evaluates an expression for a [`MemoryOp`], in which the operation has its own type.
+        #[macro_export]
+        macro_rules! with_memory_operation {
+            ($dollar value:expr, |$dollar op:ident| $dollar then:expr) => {
+                match $dollar value {
+                    $($dollar crate::MemoryOp::$name($dollar op) => $dollar then,)*
+                }
+            };
+        }
+
         $(impl From<$operands> for OpKind {
             fn from(op: $operands) -> OpKind {
                 OpKind::Memory(Box::new(MemoryOp::$name(op)))
@@ -55,7 +67,7 @@ macro_rules! memory_operations {
     };
 }
 
-memory_operations! {
+memory_operations! { $
     Atomic(Atomic<S, A>),
     AtomicWide(AtomicWide<S, A>),
     CopyAsync(CopyAsync<S, A>),

@@ -23,7 +23,7 @@ use super::access::{Request, Resolved};
 use super::addresses::{Addresses, Each, ROOM, Region, address_of};
 use super::transfer::{read, write};
 use super::update::{Update, integer, update_atomically};
-use super::{Active, Gang, Step};
+use super::{Active, Execute, Gang, Step};
 use crate::bytes::store;
 use crate::code::{Address, Base};
 use crate::registers::SlotRef;
@@ -51,29 +51,31 @@ impl Operands {
     }
 }
 
-impl Gang<'_> {
+impl Execute for Atomic {
     #[inline(never)]
-    pub(super) fn atomic(&mut self, op: &Atomic, active: &Active, shared: &mut Shared, span: Span) -> Step {
-        let bytes = op.ty.bytes();
-        let request = Request { space: op.address.space, bytes: bytes.into(), write: true, span };
-        if op.vector > 0 {
-            self.check_vector(op, active, shared, &request)?;
+    fn execute(&self, gang: &mut Gang, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        let bytes = self.ty.bytes();
+        let request = Request { space: self.address.space, bytes: bytes.into(), write: true, span };
+        if self.vector > 0 {
+            gang.check_vector(self, active, shared, &request)?;
         }
-        if self.atomic_repeated(op, active, shared, &request) {
+        if gang.atomic_repeated(self, active, shared, &request) {
             return Ok(());
         }
-        let mut addresses = self.addresses(&op.address, active);
+        let mut addresses = gang.addresses(&self.address, active);
         if matches!(bytes, 4 | 8)
-            && let Some(region) = self.checked_region(shared, &request, &mut addresses, active.mask)
+            && let Some(region) = gang.checked_region(shared, &request, &mut addresses, active.mask)
         {
             // Only this host thread accesses shared memory.
             let own = shared.has(region.storage);
-            self.atomic_in_region(op, active, &addresses, region, own);
+            gang.atomic_in_region(self, active, &addresses, region, own);
             return Ok(());
         }
-        self.atomic_each(op, active, shared, &request, &addresses)
+        gang.atomic_each(self, active, shared, &request, &addresses)
     }
+}
 
+impl Gang<'_> {
     /// Checks the address of each lane's whole vector: it must be aligned and lie in global memory.
     #[inline(never)]
     fn check_vector(&mut self, op: &Atomic, active: &Active, shared: &Shared, request: &Request) -> Step {

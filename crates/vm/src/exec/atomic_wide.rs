@@ -8,31 +8,25 @@ use machine::mask::GANG_LANES;
 use portable_atomic::AtomicU128;
 
 use super::access::{Request, Resolved};
-use super::{Active, Gang, Step};
+use super::{Active, Execute, Gang, Step};
 use crate::code::Address;
 use crate::registers::SlotRef;
 use crate::shared::Shared;
 
-impl Gang<'_> {
-    /// `atom.exch.b128`, `atom.cas.b128`.
+/// `atom.exch.b128`, `atom.cas.b128`.
+impl Execute for AtomicWide<SlotRef, Address> {
     #[inline(never)]
-    pub(super) fn atomic_wide(
-        &mut self,
-        op: &AtomicWide<SlotRef, Address>,
-        active: &Active,
-        shared: &mut Shared,
-        span: Span,
-    ) -> Step {
-        let request = Request { space: op.address.space, bytes: 16, write: true, span };
-        let addresses = self.addresses(&op.address, active);
+    fn execute(&self, gang: &mut Gang, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        let request = Request { space: self.address.space, bytes: 16, write: true, span };
+        let addresses = gang.addresses(&self.address, active);
         let own = |at: *const u8| shared.has(at);
         let mut old_values = [0u128; GANG_LANES];
-        self.each_place(shared, &request, &addresses, active.mask, |gang, lane, place| {
+        gang.each_place(shared, &request, &addresses, active.mask, |gang, lane, place| {
             let value = |halves: [SlotRef; 2]| {
                 let [low, high] = halves.map(|half| gang.registers.get(active.window, half, lane));
                 u128::from(low) | u128::from(high) << 64
             };
-            let (compare, new) = (op.compare.map(value), value(op.new));
+            let (compare, new) = (self.compare.map(value), value(self.new));
             let update = |old: u128| if compare.is_none_or(|compare| compare == old) { new } else { old };
             old_values[lane] = match place {
                 Resolved::Host(at) if !own(at) => {
@@ -61,9 +55,9 @@ impl Gang<'_> {
                 }
             };
         })?;
-        for (half, dst) in op.dst.into_iter().enumerate() {
+        for (half, dst) in self.dst.into_iter().enumerate() {
             if let Some(dst) = dst {
-                self.write_lanes(dst, active, |_, lane| (old_values[lane] >> (64 * half)) as u64);
+                gang.write_lanes(dst, active, |_, lane| (old_values[lane] >> (64 * half)) as u64);
             }
         }
         Ok(())

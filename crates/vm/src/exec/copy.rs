@@ -20,7 +20,7 @@ use super::access::{Request, Resolved};
 use super::addresses::{ROOM, address_of};
 use super::atomic::reduce_elements;
 use super::pending::{LONGEST, Places};
-use super::{Active, Gang, Step};
+use super::{Active, Execute, Gang, Step};
 use crate::code::Address;
 use crate::registers::SlotRef;
 use crate::shared::Shared;
@@ -37,69 +37,63 @@ pub(super) fn ranks(blocks: Option<u64>) -> SmallVec<[Option<u32>; 16]> {
     }
 }
 
-impl Gang<'_> {
+impl Execute for CopyAsync<SlotRef, Address> {
     #[inline(never)]
-    pub(super) fn copy_async(
-        &mut self,
-        op: &CopyAsync<SlotRef, Address>,
-        active: &Active,
-        shared: &mut Shared,
-        span: Span,
-    ) -> Step {
-        let bytes = u64::from(op.bytes);
-        let to = Request { space: op.dst.space, bytes, write: true, span };
-        let from = Request { space: op.src.space, bytes, write: false, span };
-        let ignored = match op.ignore {
+    fn execute(&self, gang: &mut Gang, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        let bytes = u64::from(self.bytes);
+        let to = Request { space: self.dst.space, bytes, write: true, span };
+        let from = Request { space: self.src.space, bytes, write: false, span };
+        let ignored = match self.ignore {
             Some(guard) => {
-                let predicate = self.registers.predicate(active.window, guard.slot);
+                let predicate = gang.registers.predicate(active.window, guard.slot);
                 if guard.negated { !predicate } else { predicate }
             }
             None => Mask::EMPTY,
         };
-        let mut sources = self.addresses(&op.src, active);
-        let mut destinations = self.addresses(&op.dst, active);
-        let mut copies = self.copies.room();
-        if op.size.is_none() && op.ignore.is_none() {
-            let source = self.checked_region(shared, &from, &mut sources, active.mask);
-            let region = self.checked_region(shared, &to, &mut destinations, active.mask);
+        let mut sources = gang.addresses(&self.src, active);
+        let mut destinations = gang.addresses(&self.dst, active);
+        let mut copies = gang.copies.room();
+        if self.size.is_none() && self.ignore.is_none() {
+            let source = gang.checked_region(shared, &from, &mut sources, active.mask);
+            let region = gang.checked_region(shared, &to, &mut destinations, active.mask);
             if let (Some(source), Some(region)) = (source, region) {
-                let from = self.transfer(source, &sources, active, op.bytes, bytes);
-                let to = self.transfer(region, &destinations, active, op.bytes, bytes);
+                let from = gang.transfer(source, &sources, active, self.bytes, bytes);
+                let to = gang.transfer(region, &destinations, active, self.bytes, bytes);
                 // SAFETY: the regions hold the copies of all active lanes.
                 unsafe { copies.take(&from, &to) }
-                self.copies.issue(active.mask, op.bytes as usize, copies);
+                gang.copies.issue(active.mask, self.bytes as usize, copies);
                 return Ok(());
             }
         }
         let mut places = Vec::with_capacity(active.count);
         copies.bytes.clear();
         for lane in active.mask {
-            let mut read = match op.size {
-                Some(slot) => self.registers.get(active.window, slot, lane).min(bytes),
+            let mut read = match self.size {
+                Some(slot) => gang.registers.get(active.window, slot, lane).min(bytes),
                 None => bytes,
             };
             if ignored.contains(lane) {
                 read = 0;
             }
             let destination = address_of(&destinations, lane);
-            let place = match self.place(shared, &to, destination) {
+            let place = match gang.place(shared, &to, destination) {
                 Ok(Resolved::Host(place)) => place,
                 Ok(Resolved::Local(_)) => {
-                    return Err(self.access_fault(FaultKind::OutOfBounds, &to, lane, destination));
+                    return Err(gang.access_fault(FaultKind::OutOfBounds, &to, lane, destination));
                 }
-                Err(kind) => return Err(self.access_fault(kind, &to, lane, destination)),
+                Err(kind) => return Err(gang.access_fault(kind, &to, lane, destination)),
             };
             let mut data = [0; LONGEST];
             if read > 0 {
                 // The address must be aligned to the size of the copy, even if only a part is read.
                 let address = address_of(&sources, lane);
-                let fault = |kind| self.access_fault(kind, &from, lane, address);
+                let fault = |kind| gang.access_fault(kind, &from, lane, address);
                 if !address.is_multiple_of(bytes) {
                     return Err(fault(FaultKind::Misaligned));
                 }
                 for i in 0..read {
                     let byte = Request { bytes: if read == bytes { bytes } else { 1 }, ..from };
-                    match self.place(shared, &byte, address + i) {
+                    match gang.place(shared, &byte, address + i) {
                         // SAFETY: the place holds `bytes` bytes of the request.
                         Ok(Resolved::Host(at)) => unsafe {
                             let to = data.as_mut_ptr().add(i as usize);
@@ -114,61 +108,58 @@ impl Gang<'_> {
                 }
             }
             places.push(place);
-            copies.bytes.extend_from_slice(&data[..op.bytes as usize]);
+            copies.bytes.extend_from_slice(&data[..self.bytes as usize]);
         }
         copies.places = Places::Each(places);
-        self.copies.issue(active.mask, op.bytes as usize, copies);
+        gang.copies.issue(active.mask, self.bytes as usize, copies);
         Ok(())
     }
+}
 
-    /// `cp.async.bulk`: completes at once.
+/// `cp.async.bulk`: completes at once.
+impl Execute for CopyBulk<SlotRef, Address> {
     #[inline(never)]
-    pub(super) fn copy_bulk(
-        &mut self,
-        op: &CopyBulk<SlotRef, Address>,
-        active: &Active,
-        shared: &mut Shared,
-        span: Span,
-    ) -> Step {
-        let at = |gang: &mut Self, address: &Address| {
+    fn execute(&self, gang: &mut Gang, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        let at = |gang: &mut Gang, address: &Address| {
             let mut room = ROOM;
             gang.addresses(address, active).all(active, &mut room).to_vec()
         };
-        let between_blocks = op.dst.space == Space::Shared && op.src.space == Space::Shared;
-        if between_blocks && !self.launch.is_explicit_cluster() {
-            return Err(self.fault(FaultKind::AddressSpace, span, active.mask, None, NEEDS_CLUSTER));
+        let between_blocks = self.dst.space == Space::Shared && self.src.space == Space::Shared;
+        if between_blocks && !gang.launch.is_explicit_cluster() {
+            return Err(gang.fault(FaultKind::AddressSpace, span, active.mask, None, NEEDS_CLUSTER));
         }
-        let (to, from) = (at(self, &op.dst), at(self, &op.src));
-        let objects = op.mbarrier.as_ref().map(|address| (at(self, address), address.space));
+        let (to, from) = (at(gang, &self.dst), at(gang, &self.src));
+        let objects = self.mbarrier.as_ref().map(|address| (at(gang, address), address.space));
         for lane in active.mask {
-            let bytes = self.registers.get(active.window, op.size, lane);
+            let bytes = gang.registers.get(active.window, self.size, lane);
             let (mut byte_mask, mut blocks) = (u64::MAX, None);
-            match op.mask {
-                Some(BulkMask::Bytes(mask)) => byte_mask = self.registers.get(active.window, mask, lane),
-                Some(BulkMask::Blocks(mask)) => blocks = Some(self.registers.get(active.window, mask, lane)),
+            match self.mask {
+                Some(BulkMask::Bytes(mask)) => byte_mask = gang.registers.get(active.window, mask, lane),
+                Some(BulkMask::Blocks(mask)) => blocks = Some(gang.registers.get(active.window, mask, lane)),
                 None => {}
             }
             // Bytes that the instruction ignores at either end are not copied and need not be in bounds.
-            let [left, right] =
-                op.ends.map_or([0; 2], |ends| ends.map(|slot| self.registers.get(active.window, slot, lane)));
+            let [left, right] = self
+                .ends
+                .map_or([0; 2], |ends| ends.map(|slot| gang.registers.get(active.window, slot, lane)));
             let skipped = left.min(bytes);
             let part = (skipped, (bytes - skipped).saturating_sub(right));
             for rank in ranks(blocks) {
-                let to = self.in_block(to[lane], op.dst.space, rank);
+                let to = gang.in_block(to[lane], self.dst.space, rank);
                 let object = objects.as_ref().map(|(objects, space)| {
-                    let object = self.in_block(objects[lane], *space, rank);
+                    let object = gang.in_block(objects[lane], *space, rank);
                     (*space, object)
                 });
                 if bytes > 0 {
-                    let write = Request { space: op.dst.space, bytes, write: true, span };
-                    let read = Request { space: op.src.space, bytes, write: false, span };
+                    let write = Request { space: self.dst.space, bytes, write: true, span };
+                    let read = Request { space: self.src.space, bytes, write: false, span };
                     let to =
-                        self.bulk_place(shared, &write, lane, to, (0, bytes))?.wrapping_add(skipped as usize);
-                    let from = self.bulk_place(shared, &read, lane, from[lane], part)?;
-                    let (bytes, copy) = (part.1 as usize, self.registers.helpers().copy);
+                        gang.bulk_place(shared, &write, lane, to, (0, bytes))?.wrapping_add(skipped as usize);
+                    let from = gang.bulk_place(shared, &read, lane, from[lane], part)?;
+                    let (bytes, copy) = (part.1 as usize, gang.registers.helpers().copy);
                     // SAFETY: both places hold `bytes` bytes; without ignored ends they are aligned to 16.
                     unsafe {
-                        match &op.reduction {
+                        match &self.reduction {
                             Some(reduction) => reduce_elements(reduction, from, to, bytes),
                             None if byte_mask & 0xffff == 0xffff => copy(to, from, bytes),
                             None => {
@@ -179,24 +170,116 @@ impl Gang<'_> {
                             }
                         }
                     }
-                    if let Some((report, (space, object))) = op.report.zip(object) {
+                    if let Some((report, (space, object))) = self.report.zip(object) {
                         // Read the copied bytes back: no other thread can change them meanwhile.
                         // SAFETY: the place holds `bytes` bytes of shared memory, which only this host thread
                         // accesses.
                         let data = unsafe { std::slice::from_raw_parts(to, bytes) };
                         if sem::validity::is_found(report, skipped, data) {
-                            self.apply_mbarrier(MbarrierOp::Report, 0, space, object, lane, shared, span)?;
+                            gang.apply_mbarrier(MbarrierOp::Report, 0, space, object, lane, shared, span)?;
                         }
                     }
                 }
                 if let Some(object) = object {
-                    self.complete_copy(bytes, object, (op.dst.space, to), lane, shared, span)?;
+                    gang.complete_copy(bytes, object, (self.dst.space, to), lane, shared, span)?;
                 }
             }
         }
         Ok(())
     }
+}
 
+/// `st.bulk`: writes zeros to the CTA's own shared memory.
+impl Execute for StoreBulk<SlotRef, Address> {
+    #[inline(never)]
+    fn execute(&self, gang: &mut Gang, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        let mut room = ROOM;
+        let addresses = gang.addresses(&self.address, active).all(active, &mut room).to_vec();
+        for lane in active.mask {
+            let (bytes, address) = (gang.registers.get(active.window, self.size, lane), addresses[lane]);
+            let request = Request { space: self.address.space, bytes, write: true, span };
+            let fault = |kind| Err(gang.access_fault(kind, &request, lane, address));
+            if bytes == 0 {
+                continue;
+            }
+            if !address.is_multiple_of(FILL_ALIGN) || !bytes.is_multiple_of(FILL_ALIGN) {
+                return fault(FaultKind::Misaligned);
+            }
+            let Some(region) = gang.region(shared, &request, address, address) else {
+                return fault(Gang::why_outside(shared, request.space, address));
+            };
+            // SAFETY: the region was found for this address.
+            let at = unsafe { region.at(address) };
+            if !shared.has(at) {
+                return fault(FaultKind::OutOfBounds);
+            }
+            // SAFETY: the region has `bytes` bytes from there on, which only this host thread accesses.
+            unsafe { at.write_bytes(0, bytes as usize) }
+        }
+        Ok(())
+    }
+}
+
+/// `st.async`, `red.async`: complete at once.
+impl Execute for StoreAsync<SlotRef, Address> {
+    #[inline(never)]
+    fn execute(&self, gang: &mut Gang, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        let (to, objects) = (gang.addresses(&self.address, active), gang.addresses(&self.mbarrier, active));
+        let all =
+            active.mask.into_iter().map(|lane| (lane, address_of(&to, lane), address_of(&objects, lane)));
+        let bytes = u64::from(self.bytes) * self.src.len() as u64;
+        let request = Request { space: self.address.space, bytes, write: true, span };
+        for (lane, to, object) in all.collect::<Vec<_>>() {
+            let at = match gang.place(shared, &request, to) {
+                Ok(Resolved::Host(at)) if shared.has(at) => at,
+                Ok(_) => return Err(gang.access_fault(FaultKind::OutOfBounds, &request, lane, to)),
+                Err(kind) => return Err(gang.access_fault(kind, &request, lane, to)),
+            };
+            for (i, &slot) in self.src.iter().enumerate() {
+                let value = gang.registers.get(active.window, slot, lane).to_le_bytes();
+                // SAFETY: the place holds all elements, which are at most 8 bytes each.
+                unsafe {
+                    let at = at.add(i * self.bytes as usize);
+                    match &self.reduction {
+                        Some(reduction) => {
+                            reduce_elements(reduction, value.as_ptr(), at, self.bytes as usize);
+                        }
+                        None => std::ptr::copy_nonoverlapping(value.as_ptr(), at, self.bytes as usize),
+                    }
+                }
+            }
+            let places = ((self.mbarrier.space, object), (self.address.space, to));
+            gang.complete_copy(bytes, places.0, places.1, lane, shared, span)?;
+        }
+        Ok(())
+    }
+}
+
+/// `clusterlaunchcontrol.try_cancel`: completes at once with a refusal.
+impl Execute for TryCancel<Address> {
+    #[inline(never)]
+    fn execute(&self, gang: &mut Gang, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        let (to, objects) = (gang.addresses(&self.dst, active), gang.addresses(&self.mbarrier, active));
+        let all =
+            active.mask.into_iter().map(|lane| (lane, address_of(&to, lane), address_of(&objects, lane)));
+        let blocks = self.all.then(|| (1 << gang.launch.cluster_blocks()) - 1);
+        for (lane, to, object) in all.collect::<Vec<_>>() {
+            for rank in ranks(blocks) {
+                let (to_space, space) = (self.dst.space, self.mbarrier.space);
+                let (to, object) = (gang.in_block(to, to_space, rank), gang.in_block(object, space, rank));
+                let bytes = ir::RESPONSE_BYTES;
+                let write = Request { space: to_space, bytes: bytes.into(), write: true, span };
+                let place = gang.bulk_place(shared, &write, lane, to, (0, write.bytes))?;
+                // SAFETY: the place holds `bytes` bytes of the request.
+                unsafe { memory::write(place, [0u8; ir::RESPONSE_BYTES as usize]) }
+                gang.complete_copy(bytes.into(), (space, object), (to_space, to), lane, shared, span)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Gang<'_> {
     /// The address itself, or the corresponding address in the shared memory of the CTA with this rank.
     pub(super) fn in_block(&self, address: u64, space: Space, rank: Option<u32>) -> u64 {
         rank.map_or(address, |rank| map_shared(address, rank, space == Space::Generic))
@@ -220,108 +303,6 @@ impl Gang<'_> {
             return Err(self.fault(FaultKind::Mbarrier, span, Mask::single(lane), None, note));
         }
         self.apply_mbarrier(complete, bytes, space, object, lane, shared, span)?;
-        Ok(())
-    }
-
-    /// `st.bulk`: writes zeros to the CTA's own shared memory.
-    #[inline(never)]
-    pub(super) fn store_bulk(
-        &mut self,
-        op: &StoreBulk<SlotRef, Address>,
-        active: &Active,
-        shared: &mut Shared,
-        span: Span,
-    ) -> Step {
-        let mut room = ROOM;
-        let addresses = self.addresses(&op.address, active).all(active, &mut room).to_vec();
-        for lane in active.mask {
-            let (bytes, address) = (self.registers.get(active.window, op.size, lane), addresses[lane]);
-            let request = Request { space: op.address.space, bytes, write: true, span };
-            let fault = |kind| Err(self.access_fault(kind, &request, lane, address));
-            if bytes == 0 {
-                continue;
-            }
-            if !address.is_multiple_of(FILL_ALIGN) || !bytes.is_multiple_of(FILL_ALIGN) {
-                return fault(FaultKind::Misaligned);
-            }
-            let Some(region) = self.region(shared, &request, address, address) else {
-                return fault(Self::why_outside(shared, request.space, address));
-            };
-            // SAFETY: the region was found for this address.
-            let at = unsafe { region.at(address) };
-            if !shared.has(at) {
-                return fault(FaultKind::OutOfBounds);
-            }
-            // SAFETY: the region has `bytes` bytes from there on, which only this host thread accesses.
-            unsafe { at.write_bytes(0, bytes as usize) }
-        }
-        Ok(())
-    }
-
-    /// `st.async`, `red.async`: complete at once.
-    #[inline(never)]
-    pub(super) fn store_async(
-        &mut self,
-        op: &StoreAsync<SlotRef, Address>,
-        active: &Active,
-        shared: &mut Shared,
-        span: Span,
-    ) -> Step {
-        let (to, objects) = (self.addresses(&op.address, active), self.addresses(&op.mbarrier, active));
-        let all =
-            active.mask.into_iter().map(|lane| (lane, address_of(&to, lane), address_of(&objects, lane)));
-        let bytes = u64::from(op.bytes) * op.src.len() as u64;
-        let request = Request { space: op.address.space, bytes, write: true, span };
-        for (lane, to, object) in all.collect::<Vec<_>>() {
-            let at = match self.place(shared, &request, to) {
-                Ok(Resolved::Host(at)) if shared.has(at) => at,
-                Ok(_) => return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, to)),
-                Err(kind) => return Err(self.access_fault(kind, &request, lane, to)),
-            };
-            for (i, &slot) in op.src.iter().enumerate() {
-                let value = self.registers.get(active.window, slot, lane).to_le_bytes();
-                // SAFETY: the place holds all elements, which are at most 8 bytes each.
-                unsafe {
-                    let at = at.add(i * op.bytes as usize);
-                    match &op.reduction {
-                        Some(reduction) => {
-                            reduce_elements(reduction, value.as_ptr(), at, op.bytes as usize);
-                        }
-                        None => std::ptr::copy_nonoverlapping(value.as_ptr(), at, op.bytes as usize),
-                    }
-                }
-            }
-            let places = ((op.mbarrier.space, object), (op.address.space, to));
-            self.complete_copy(bytes, places.0, places.1, lane, shared, span)?;
-        }
-        Ok(())
-    }
-
-    /// `clusterlaunchcontrol.try_cancel`: completes at once with a refusal.
-    #[inline(never)]
-    pub(super) fn try_cancel(
-        &mut self,
-        op: &TryCancel<Address>,
-        active: &Active,
-        shared: &mut Shared,
-        span: Span,
-    ) -> Step {
-        let (to, objects) = (self.addresses(&op.dst, active), self.addresses(&op.mbarrier, active));
-        let all =
-            active.mask.into_iter().map(|lane| (lane, address_of(&to, lane), address_of(&objects, lane)));
-        let blocks = op.all.then(|| (1 << self.launch.cluster_blocks()) - 1);
-        for (lane, to, object) in all.collect::<Vec<_>>() {
-            for rank in ranks(blocks) {
-                let (to_space, space) = (op.dst.space, op.mbarrier.space);
-                let (to, object) = (self.in_block(to, to_space, rank), self.in_block(object, space, rank));
-                let bytes = ir::RESPONSE_BYTES;
-                let write = Request { space: to_space, bytes: bytes.into(), write: true, span };
-                let place = self.bulk_place(shared, &write, lane, to, (0, write.bytes))?;
-                // SAFETY: the place holds `bytes` bytes of the request.
-                unsafe { memory::write(place, [0u8; ir::RESPONSE_BYTES as usize]) }
-                self.complete_copy(bytes.into(), (space, object), (to_space, to), lane, shared, span)?;
-            }
-        }
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::access::{Request, Resolved};
 use super::addresses::address_of;
 use super::copy::ranks;
-use super::{Active, Gang, Step};
+use super::{Active, Execute, Gang, Step};
 use crate::code::Address;
 use crate::registers::SlotRef;
 use crate::shared::Shared;
@@ -145,45 +145,39 @@ impl Waiting {
     }
 }
 
-impl Gang<'_> {
+impl Execute for Mbarrier {
     #[inline(never)]
-    pub(super) fn mbarrier(
-        &mut self,
-        op: &Mbarrier,
-        active: &Active,
-        shared: &mut Shared,
-        span: Span,
-    ) -> Step {
+    fn execute(&self, gang: &mut Gang, active: &Active, shared: &mut Shared, span: Span) -> Step {
         let mut results = [0; GANG_LANES];
-        let Some(address) = &op.address else {
+        let Some(address) = &self.address else {
             for lane in active.mask {
-                let state = op.value.map_or(0, |slot| self.registers.get(active.window, slot, lane));
+                let state = self.value.map_or(0, |slot| gang.registers.get(active.window, slot, lane));
                 results[lane] = State::unpack(state).pending;
             }
-            self.write_results(op, active, &results);
+            gang.write_results(self, active, &results);
             return Ok(());
         };
-        if let MbarrierOp::ArriveAfterCopies { counted } = op.op {
-            self.copies.finish(active.mask);
+        if let MbarrierOp::ArriveAfterCopies { counted } = self.op {
+            gang.copies.finish(active.mask);
             if counted {
                 // Without `.noinc`, the instruction adds one pending arrival and then arrives: no net effect.
                 return Ok(());
             }
         }
-        let test = matches!(op.op, MbarrierOp::Test { .. });
+        let test = matches!(self.op, MbarrierOp::Test { .. });
         let mut reports = [0; GANG_LANES];
-        let addresses = self.addresses(address, active);
+        let addresses = gang.addresses(address, active);
         let mut all = [0; GANG_LANES];
         for lane in active.mask {
             all[lane] = address_of(&addresses, lane);
         }
         let mut in_vain = Mask::EMPTY;
         for lane in active.mask {
-            let value = op.value.map_or(1, |slot| self.registers.get(active.window, slot, lane));
-            let blocks = op.blocks.map(|slot| self.registers.get(active.window, slot, lane));
+            let value = self.value.map_or(1, |slot| gang.registers.get(active.window, slot, lane));
+            let blocks = self.blocks.map(|slot| gang.registers.get(active.window, slot, lane));
             for rank in ranks(blocks) {
-                let at = self.in_block(all[lane], address.space, rank);
-                results[lane] = self.apply_mbarrier(op.op, value, address.space, at, lane, shared, span)?;
+                let at = gang.in_block(all[lane], address.space, rank);
+                results[lane] = gang.apply_mbarrier(self.op, value, address.space, at, lane, shared, span)?;
             }
             if test {
                 (results[lane], reports[lane]) = (results[lane] & OVER, results[lane] >> 1);
@@ -192,17 +186,19 @@ impl Gang<'_> {
                 }
             }
         }
-        self.write_results(op, active, &results);
-        if let Some(report) = op.report {
-            self.write_lanes(report, active, |_, lane| reports[lane]);
+        gang.write_results(self, active, &results);
+        if let Some(report) = self.report {
+            gang.write_lanes(report, active, |_, lane| reports[lane]);
         }
-        if !in_vain.is_empty() && self.waits_for_long(shared, in_vain) && shared.waiting.blocked.is_none() {
+        if !in_vain.is_empty() && gang.waits_for_long(shared, in_vain) && shared.waiting.blocked.is_none() {
             let note = "every thread of the block waits, and no mbarrier object changes any more";
-            shared.waiting.blocked = Some(self.fault(FaultKind::Deadlock, span, in_vain, None, note));
+            shared.waiting.blocked = Some(gang.fault(FaultKind::Deadlock, span, in_vain, None, note));
         }
         Ok(())
     }
+}
 
+impl Gang<'_> {
     /// Performs an operation on the object at an address and returns its result.
     #[allow(clippy::too_many_arguments)] // an operation, its operands, and who asks for it
     pub(super) fn apply_mbarrier(

@@ -84,6 +84,11 @@ pub(crate) use watch::Watcher;
 /// Result of running something that may fault.
 pub(crate) type Step<T = ()> = Result<T, Box<Fault>>;
 
+/// How a gang runs an operation on memory.
+trait Execute {
+    fn execute(&self, gang: &mut Gang, active: &Active, shared: &mut Shared, span: Span) -> Step;
+}
+
 /// How a gang's time slice ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SliceEnd {
@@ -476,19 +481,7 @@ impl<'l> Gang<'l> {
     }
 
     fn memory(&mut self, op: &MemoryOp, active: &Active, shared: &mut Shared, span: Span) -> Step {
-        match op {
-            MemoryOp::Atomic(atomic) => self.atomic(atomic, active, shared, span),
-            MemoryOp::AtomicWide(atomic) => self.atomic_wide(atomic, active, shared, span),
-            MemoryOp::CopyAsync(copy) => self.copy_async(copy, active, shared, span),
-            MemoryOp::CopyBulk(copy) => self.copy_bulk(copy, active, shared, span),
-            MemoryOp::CopyTensor(copy) => self.copy_tensor(copy, active, shared, span),
-            MemoryOp::TensorMapReplace(replace) => self.tensor_map_replace(replace, active, shared, span),
-            MemoryOp::TensorMapCopy(copy) => self.tensor_map_copy(copy, active, shared, span),
-            MemoryOp::TryCancel(request) => self.try_cancel(request, active, shared, span),
-            MemoryOp::StoreBulk(store) => self.store_bulk(store, active, shared, span),
-            MemoryOp::StoreAsync(store) => self.store_async(store, active, shared, span),
-            MemoryOp::Mbarrier(mbarrier) => self.mbarrier(mbarrier, active, shared, span),
-        }
+        ir::with_memory_operation!(op, |op| op.execute(self, active, shared, span))
     }
 
     fn unsupported(&self, opcode: Opcode, active: &Active, span: Span) -> Box<Fault> {

@@ -18,7 +18,7 @@ use super::access::Request;
 use super::addresses::Region;
 use super::atomic::reduce_elements;
 use super::copy::ranks;
-use super::{Active, Gang, Step};
+use super::{Active, Execute, Gang, Step};
 use crate::code::{Address, Kind, MemoryOp, Op};
 use crate::registers::SlotRef;
 use crate::shared::Shared;
@@ -54,56 +54,91 @@ struct Transfer<'a> {
     span: Span,
 }
 
-impl Gang<'_> {
-    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`, `cp.async.bulk.prefetch.tensor`
+/// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`, `cp.async.bulk.prefetch.tensor`
+impl Execute for TensorOp {
     #[inline(never)]
-    pub(super) fn copy_tensor(
-        &mut self,
-        op: &TensorOp,
-        active: &Active,
-        shared: &mut Shared,
-        span: Span,
-    ) -> Step {
+    fn execute(&self, gang: &mut Gang, active: &Active, shared: &mut Shared, span: Span) -> Step {
         for lane in active.mask {
-            let (map, place) = self.tensor(op, active, lane, span)?;
+            let (map, place) = gang.tensor(self, active, lane, span)?;
             let elements = map
-                .fits_instruction(&op.picks, &place)
-                .map_err(|misfit| self.map_fault(span, lane, &misfit.to_string()))?;
-            if op.kind == TensorKind::Prefetch {
+                .fits_instruction(&self.picks, &place)
+                .map_err(|misfit| gang.map_fault(span, lane, &misfit.to_string()))?;
+            if self.kind == TensorKind::Prefetch {
                 continue;
             }
-            let at = self.lane_addresses(&op.shared, active)(lane);
-            let transfer = Transfer { op, map, place, elements, lane, span };
-            if op.kind != TensorKind::Load {
-                self.store_box(&transfer, shared, at)?;
+            let at = gang.lane_addresses(&self.shared, active)(lane);
+            let transfer = Transfer { op: self, map, place, elements, lane, span };
+            if self.kind != TensorKind::Load {
+                gang.store_box(&transfer, shared, at)?;
                 continue;
             }
-            let blocks = op.blocks.map(|slot| self.registers.get(active.window, slot, lane));
-            let object = op.mbarrier.as_ref().map(|a| (a.space, self.lane_addresses(a, active)(lane)));
+            let blocks = self.blocks.map(|slot| gang.registers.get(active.window, slot, lane));
+            let object = self.mbarrier.as_ref().map(|a| (a.space, gang.lane_addresses(a, active)(lane)));
             for rank in ranks(blocks) {
-                let to = self.in_block(at, op.shared.space, rank);
-                let is_reported = self.load_box(&transfer, shared, to)?;
+                let to = gang.in_block(at, self.shared.space, rank);
+                let is_reported = gang.load_box(&transfer, shared, to)?;
                 let Some((space, object)) = object else { continue };
-                let rank = rank_of_address(to, op.shared.space == Space::Generic);
-                let object = match op.is_pair() {
+                let rank = rank_of_address(to, self.shared.space == Space::Generic);
+                let object = match self.is_pair() {
                     // The object is in the pair of CTAs that receives the data; its address says in which of the two.
                     true => {
                         let of_pair = rank_of_address(object, space == Space::Generic) & 1;
-                        self.in_block(object, space, Some(rank & !1 | of_pair))
+                        gang.in_block(object, space, Some(rank & !1 | of_pair))
                     }
-                    false if blocks.is_some() => self.in_block(object, space, Some(rank)),
+                    false if blocks.is_some() => gang.in_block(object, space, Some(rank)),
                     false => object,
                 };
-                let to = if op.is_pair() { (space, object) } else { (op.shared.space, to) };
+                let to = if self.is_pair() { (space, object) } else { (self.shared.space, to) };
                 if is_reported {
-                    self.apply_mbarrier(MbarrierOp::Report, 0, space, object, lane, shared, span)?;
+                    gang.apply_mbarrier(MbarrierOp::Report, 0, space, object, lane, shared, span)?;
                 }
-                self.complete_copy(map.box_bytes(&place), (space, object), to, lane, shared, span)?;
+                gang.complete_copy(map.box_bytes(&place), (space, object), to, lane, shared, span)?;
             }
         }
         Ok(())
     }
+}
 
+/// `tensormap.replace`
+impl Execute for TensorMapReplace<SlotRef, Address> {
+    #[inline(never)]
+    fn execute(&self, gang: &mut Gang, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        let Some(field) = Field::of(&self.picks, self.ordinal) else { return Ok(()) };
+        for lane in active.mask {
+            let at = gang.lane_addresses(&self.address, active)(lane);
+            let value = gang.registers.get(active.window, self.value, lane);
+            let place = gang.map_place(shared, &self.address, at, true, lane, span)?;
+            let copy = gang.registers.helpers().copy;
+            let mut bytes = [0; BYTES];
+            // SAFETY: the place holds a tensor map, and the parts lie within it.
+            unsafe {
+                copy(bytes.as_mut_ptr(), place, BYTES);
+                for part in field.replace(&mut bytes, value) {
+                    copy(place.add(part.start), bytes.as_ptr().add(part.start), part.len());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `tensormap.cp_fenceproxy`
+impl Execute for TensorMapCopy<Address> {
+    #[inline(never)]
+    fn execute(&self, gang: &mut Gang, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        for (warp, lanes) in active.mask.warps() {
+            let lane = warp * WARP_LANES + lanes.trailing_zeros() as usize;
+            let [to, from] = [&self.dst, &self.src].map(|address| gang.lane_addresses(address, active)(lane));
+            let to = gang.map_place(shared, &self.dst, to, true, lane, span)?;
+            let from = gang.map_place(shared, &self.src, from, false, lane, span)?;
+            // SAFETY: both places hold a tensor map.
+            unsafe { (gang.registers.helpers().copy)(to, from, BYTES) }
+        }
+        Ok(())
+    }
+}
+
+impl Gang<'_> {
     fn map_fault(&self, span: Span, lane: usize, note: &str) -> Box<Fault> {
         self.fault(FaultKind::TensorMap, span, Mask::single(lane), None, note)
     }
@@ -258,53 +293,6 @@ impl Gang<'_> {
                     _ => copy(to, from, count),
                 }
             }
-        }
-        Ok(())
-    }
-
-    /// `tensormap.replace`
-    #[inline(never)]
-    pub(super) fn tensor_map_replace(
-        &mut self,
-        op: &TensorMapReplace<SlotRef, Address>,
-        active: &Active,
-        shared: &mut Shared,
-        span: Span,
-    ) -> Step {
-        let Some(field) = Field::of(&op.picks, op.ordinal) else { return Ok(()) };
-        for lane in active.mask {
-            let at = self.lane_addresses(&op.address, active)(lane);
-            let value = self.registers.get(active.window, op.value, lane);
-            let place = self.map_place(shared, &op.address, at, true, lane, span)?;
-            let copy = self.registers.helpers().copy;
-            let mut bytes = [0; BYTES];
-            // SAFETY: the place holds a tensor map, and the parts lie within it.
-            unsafe {
-                copy(bytes.as_mut_ptr(), place, BYTES);
-                for part in field.replace(&mut bytes, value) {
-                    copy(place.add(part.start), bytes.as_ptr().add(part.start), part.len());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// `tensormap.cp_fenceproxy`
-    #[inline(never)]
-    pub(super) fn tensor_map_copy(
-        &mut self,
-        op: &TensorMapCopy<Address>,
-        active: &Active,
-        shared: &mut Shared,
-        span: Span,
-    ) -> Step {
-        for (warp, lanes) in active.mask.warps() {
-            let lane = warp * WARP_LANES + lanes.trailing_zeros() as usize;
-            let [to, from] = [&op.dst, &op.src].map(|address| self.lane_addresses(address, active)(lane));
-            let to = self.map_place(shared, &op.dst, to, true, lane, span)?;
-            let from = self.map_place(shared, &op.src, from, false, lane, span)?;
-            // SAFETY: both places hold a tensor map.
-            unsafe { (self.registers.helpers().copy)(to, from, BYTES) }
         }
         Ok(())
     }
