@@ -69,7 +69,7 @@ fn write_block(f: &mut fmt::Formatter<'_>, index: usize, block: &Block, ops: &[O
                 otherwise.0
             )
         }
-        other => writeln!(f, "  {other:?}"),
+        other => writeln!(f, "  {}", fields(&format!("{other:?}"))),
     }
 }
 

@@ -6,68 +6,91 @@ use check::module::{FuncId, PrototypeId, RegId};
 use diag::Span;
 
 use crate::op::{BarrierReduction, BlockId, Op, Slot, SlotInfo};
+use crate::operands::MapOperands;
 
 /// Argument of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Argument {
+pub enum Argument<S = Slot> {
     /// A `.param` variable of the caller: byte offset in its frame. The callee reads it in place.
     Frame(u32),
     /// A register or literal for a `.reg` parameter.
-    Slot(Slot),
+    Slot(S),
 }
 
 /// Destination of a call's return value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Returned {
+pub enum Returned<S = Slot> {
     /// A `.param` variable of the caller: byte offset in its frame. The callee writes it in place.
     Frame(u32),
     /// A register, for a `.reg` return parameter.
-    Slot(Slot),
+    Slot(S),
     /// `_`
     Ignored,
 }
 
 /// The target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Callee {
+pub enum Callee<S = Slot, P = PrototypeId> {
     /// A function by name.
     Direct(FuncId),
     /// The function whose address the slot holds. It must have the signature of this prototype of the caller's body.
-    Indirect(Slot, PrototypeId),
+    Indirect(S, P),
 }
 
-/// How a block ends.
+/// A call.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub enum Terminator {
+pub struct Call<S = Slot, P = PrototypeId> {
+    pub callee: Callee<S, P>,
+    pub arguments: Vec<Argument<S>>,
+    pub returned: Vec<Returned<S>>,
+    pub next: BlockId,
+}
+
+/// What `barrier.red` computes of a predicate in all threads.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct BarrierResult<S = Slot> {
+    pub op: BarrierReduction,
+    pub dst: S,
+    pub negated: bool,
+    pub src: S,
+}
+
+/// `bar`/`barrier`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Barrier<S = Slot> {
+    /// Its number.
+    pub barrier: S,
+    /// Number of participating threads; all threads of the CTA if absent.
+    pub threads: Option<S>,
+    /// `.arrive`: does not wait.
+    pub arrive: bool,
+    /// `.red`
+    pub reduction: Option<BarrierResult<S>>,
+    /// Where its threads go on.
+    pub next: BlockId,
+}
+
+/// How a block ends, with slots `S` and prototypes `P`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Terminator<S = Slot, P = PrototypeId> {
     Jump(BlockId),
     /// To `taken` where `pred` differs from `negated`, otherwise to `otherwise`.
     Branch {
-        pred: Slot,
+        pred: S,
         negated: bool,
         taken: BlockId,
         otherwise: BlockId,
     },
     /// `brx.idx`. An index past the end is undefined behaviour in PTX; engines fault.
     BranchIndexed {
-        index: Slot,
+        index: S,
         targets: Vec<BlockId>,
     },
-    Call {
-        callee: Callee,
-        arguments: Vec<Argument>,
-        returned: Vec<Returned>,
-        next: BlockId,
-    },
-    /// `bar`/`barrier`. `threads`: number of participating threads; all threads of the CTA if absent.
-    Barrier {
-        barrier: Slot,
-        threads: Option<Slot>,
-        /// `.arrive`: does not wait.
-        arrive: bool,
-        reduction: Option<(BarrierReduction, Slot, bool, Slot)>,
-        next: BlockId,
-    },
+    Call(Box<Call<S, P>>),
+    Barrier(Box<Barrier<S>>),
     /// `barrier.cluster.arrive` and `.wait`.
     ClusterBarrier {
         arrive: bool,
@@ -78,6 +101,55 @@ pub enum Terminator {
     /// End of the thread.
     Exit,
     Trap,
+}
+
+impl<S: Copy, P: Copy> Terminator<S, P> {
+    /// The terminator with other operands and prototypes.
+    pub fn map<A, M: MapOperands<S, A>, Q>(
+        &self,
+        to: &mut M,
+        prototype: impl FnOnce(P) -> Q,
+    ) -> Terminator<M::Slot, Q> {
+        match *self {
+            Terminator::Jump(next) => Terminator::Jump(next),
+            Terminator::Branch { pred, negated, taken, otherwise } => {
+                Terminator::Branch { pred: to.source(pred), negated, taken, otherwise }
+            }
+            Terminator::BranchIndexed { index, ref targets } => {
+                Terminator::BranchIndexed { index: to.source(index), targets: targets.clone() }
+            }
+            Terminator::Call(ref call) => Terminator::Call(Box::new(Call {
+                callee: match call.callee {
+                    Callee::Direct(id) => Callee::Direct(id),
+                    Callee::Indirect(slot, of) => Callee::Indirect(to.source(slot), prototype(of)),
+                },
+                arguments: Vec::from_iter(call.arguments.iter().map(|argument| match *argument {
+                    Argument::Frame(at) => Argument::Frame(at),
+                    Argument::Slot(slot) => Argument::Slot(to.source(slot)),
+                })),
+                returned: Vec::from_iter(call.returned.iter().map(|returned| match *returned {
+                    Returned::Frame(at) => Returned::Frame(at),
+                    Returned::Slot(slot) => Returned::Slot(to.result(slot)),
+                    Returned::Ignored => Returned::Ignored,
+                })),
+                next: call.next,
+            })),
+            Terminator::Barrier(ref barrier) => Terminator::Barrier(Box::new(Barrier {
+                barrier: to.control(barrier.barrier),
+                threads: barrier.threads.map(|threads| to.control(threads)),
+                arrive: barrier.arrive,
+                reduction: barrier.reduction.as_ref().map(|&BarrierResult { op, dst, negated, src }| {
+                    let src = to.source(src);
+                    BarrierResult { op, dst: to.result(dst), negated, src }
+                }),
+                next: barrier.next,
+            })),
+            Terminator::ClusterBarrier { arrive, next } => Terminator::ClusterBarrier { arrive, next },
+            Terminator::Return => Terminator::Return,
+            Terminator::Exit => Terminator::Exit,
+            Terminator::Trap => Terminator::Trap,
+        }
+    }
 }
 
 /// A basic block of the control-flow graph.

@@ -35,11 +35,13 @@ impl Program {
             let blocks = self.functions[id.index()].iter().flat_map(|function| &function.blocks);
             for block in blocks {
                 match &block.terminator {
-                    Terminator::Call { callee: Callee::Direct(callee), .. } => work.push(*callee),
-                    Terminator::Call { callee: Callee::Indirect(..), .. } if !indirect => {
-                        indirect = true;
-                        work.extend(self.addressed());
-                    }
+                    Terminator::Call(call) => match call.callee {
+                        Callee::Direct(callee) => work.push(callee),
+                        Callee::Indirect(..) if !std::mem::replace(&mut indirect, true) => {
+                            work.extend(self.addressed());
+                        }
+                        Callee::Indirect(..) => {}
+                    },
                     _ => {}
                 }
             }

@@ -4,7 +4,7 @@ use isa::matrix::{Matrix, Shape};
 use isa::{Elements, Mod, OperandKind};
 use smallvec::{SmallVec, smallvec};
 
-use crate::function::{Argument, Callee, Returned, Terminator};
+use crate::function::Terminator;
 use crate::memory::{Access, AccessKind, Accesses, Extent, Start};
 use crate::op::{Address, Base, BlockId, Guard, MatrixKind, MatrixOp, Op, OpKind, Slot, TexelKind};
 use crate::operands::Rename;
@@ -107,47 +107,15 @@ impl Op {
 impl Terminator {
     /// Calls `f` for every slot, uses before definitions; `f` may rename the slot.
     pub fn visit(&mut self, f: Visitor) {
-        match self {
-            Terminator::Branch { pred, .. } => f(pred, Touch::Use),
-            Terminator::BranchIndexed { index, .. } => f(index, Touch::Use),
-            Terminator::Call { callee, arguments, returned, .. } => {
-                if let Callee::Indirect(slot, _) = callee {
-                    f(slot, Touch::Use);
-                }
-                for argument in arguments {
-                    if let Argument::Slot(slot) = argument {
-                        f(slot, Touch::Use);
-                    }
-                }
-                for place in returned {
-                    if let Returned::Slot(slot) = place {
-                        f(slot, Touch::Def);
-                    }
-                }
-            }
-            Terminator::Barrier { barrier, threads, reduction, .. } => {
-                f(barrier, Touch::Use);
-                uses(threads, f);
-                if let Some((_, dst, _, src)) = reduction {
-                    f(src, Touch::Use);
-                    f(dst, Touch::Def);
-                }
-            }
-            Terminator::Jump(_)
-            | Terminator::ClusterBarrier { .. }
-            | Terminator::Return
-            | Terminator::Exit
-            | Terminator::Trap => {}
-        }
+        *self = self.map(&mut Rename(f), |prototype| prototype);
     }
 
     /// The possible successors in this function.
     pub fn successors(&self) -> Vec<BlockId> {
         match self {
-            Terminator::Jump(next)
-            | Terminator::Call { next, .. }
-            | Terminator::Barrier { next, .. }
-            | Terminator::ClusterBarrier { next, .. } => vec![*next],
+            Terminator::Jump(next) | Terminator::ClusterBarrier { next, .. } => vec![*next],
+            Terminator::Call(call) => vec![call.next],
+            Terminator::Barrier(barrier) => vec![barrier.next],
             Terminator::Branch { taken, otherwise, .. } => vec![*taken, *otherwise],
             Terminator::BranchIndexed { targets, .. } => targets.clone(),
             Terminator::Return | Terminator::Exit | Terminator::Trap => vec![],
@@ -157,10 +125,9 @@ impl Terminator {
     /// Renames the possible successors.
     pub(crate) fn rename(&mut self, name: impl Fn(BlockId) -> BlockId) {
         match self {
-            Terminator::Jump(next)
-            | Terminator::Call { next, .. }
-            | Terminator::Barrier { next, .. }
-            | Terminator::ClusterBarrier { next, .. } => *next = name(*next),
+            Terminator::Jump(next) | Terminator::ClusterBarrier { next, .. } => *next = name(*next),
+            Terminator::Call(call) => call.next = name(call.next),
+            Terminator::Barrier(barrier) => barrier.next = name(barrier.next),
             Terminator::Branch { taken, otherwise, .. } => {
                 *taken = name(*taken);
                 *otherwise = name(*otherwise);

@@ -8,7 +8,7 @@ use check::module::{Instruction, Operand, Param, Symbol};
 use isa::Space;
 
 use super::Lowering;
-use crate::function::{Argument, Callee, Returned, Terminator};
+use crate::function::{Argument, Call, Callee, Returned, Terminator};
 use crate::memory::{Load, Store};
 use crate::op::{Address, Base, OpKind, Slot, Width};
 use crate::semantics::Semantics;
@@ -59,7 +59,7 @@ impl Lowering<'_> {
         let wide = returns.iter().zip(&results).filter(|(param, _)| is_wide(param));
         returned.extend(wide.map(|(_, operand)| self.returned_half(operand, 1)));
         let next = self.new_block();
-        self.end_block(Terminator::Call { callee, arguments: passed, returned, next }, next);
+        self.end_block(Terminator::Call(Box::new(Call { callee, arguments: passed, returned, next })), next);
         for load in loads {
             self.push(None, OpKind::Load(load));
         }

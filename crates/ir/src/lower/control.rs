@@ -12,7 +12,7 @@ use check::module::{Instruction, Operand};
 use isa::{Effect, Mod, Type};
 
 use super::Lowering;
-use crate::function::Terminator;
+use crate::function::{Barrier, BarrierResult, Terminator};
 use crate::op::{BarrierReduction, BlockId, Guard, OpKind, ReduxOp, ShuffleMode, Slot, VoteMode, Width};
 use crate::warp::WarpOp;
 
@@ -65,7 +65,7 @@ impl Lowering<'_> {
         let guard = self.guard(i);
         let next = self.enter_guarded(guard);
         let mods = i.picks.mods();
-        let reduction = mods.iter().find_map(|m| match m {
+        let op = mods.iter().find_map(|m| match m {
             Mod::Popc => Some(BarrierReduction::PopulationCount),
             Mod::And => Some(BarrierReduction::And),
             Mod::Or => Some(BarrierReduction::Or),
@@ -73,8 +73,8 @@ impl Lowering<'_> {
         });
         let arrive = mods.contains(&Mod::Arrive);
         let mut operands = &i.operands[..];
-        let mut reduce = None;
-        if let Some(op) = reduction
+        let mut reduction = None;
+        if let Some(op) = op
             && let [_, middle @ .., predicate] = operands
         {
             let (negated, register) = match predicate {
@@ -88,7 +88,7 @@ impl Lowering<'_> {
             };
             let ty = if op == BarrierReduction::PopulationCount { Type::U32 } else { Type::Pred };
             let dst = self.destination(i, 0).unwrap_or_else(|| self.temporary(Width::of(ty)));
-            reduce = Some((op, dst, negated, src));
+            reduction = Some(BarrierResult { op, dst, negated, src });
             operands = middle;
         }
         let barrier = match operands.first() {
@@ -101,7 +101,8 @@ impl Lowering<'_> {
             // basic block again.
             self.start_block();
         }
-        self.end_block(Terminator::Barrier { barrier, threads, arrive, reduction: reduce, next }, next);
+        let barrier = Barrier { barrier, threads, arrive, reduction, next };
+        self.end_block(Terminator::Barrier(Box::new(barrier)), next);
     }
 
     pub(super) fn cluster_barrier(&mut self, i: &Instruction) {

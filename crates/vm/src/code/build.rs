@@ -11,9 +11,9 @@ use machine::{Launch, Special};
 use sem::texture::{Lookup, SurfaceAccess};
 
 use super::{
-    Access, Address, Argument, Barrier, Base, Block, Call, Callee, Code, Function, Kind, Linear, Load,
-    MAX_SOURCES, MatrixOp, MatrixOperands, Meeting, Op, Pure, Reduction, Returned, ShufflePattern, Signature,
-    Signatures, TensorMemory, Terminator, Texel, TexelWork, array_bytes,
+    Access, Address, Base, Block, Code, Function, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands,
+    Meeting, Op, Pure, ShufflePattern, Signature, Signatures, TensorMemory, Terminator, Texel, TexelWork,
+    array_bytes,
 };
 use crate::exec::{REDUCTION_COST, SPIN_COST};
 use crate::registers::SlotRef;
@@ -205,7 +205,7 @@ impl<'a> Builder<'a> {
             ir::Touch::Use => uses.push(self.slot(*slot)),
             ir::Touch::Def => defs.push(self.slot(*slot)),
         });
-        Some(Box::new(Meeting { uses, defs, next: next.0 }))
+        Some(Box::new(Meeting { uses, defs, next: *next }))
     }
 
     fn base(&self, base: ir::Base, offset: i64) -> (Base, u64) {
@@ -388,66 +388,10 @@ impl<'a> Builder<'a> {
     }
 
     fn terminator(&self, terminator: &ir::Terminator) -> Terminator {
-        match terminator {
-            ir::Terminator::Jump(next) => Terminator::Jump(next.0),
-            ir::Terminator::Branch { pred, negated, taken, otherwise } => Terminator::Branch {
-                pred: self.slot(*pred),
-                negated: *negated,
-                taken: taken.0,
-                otherwise: otherwise.0,
-            },
-            ir::Terminator::BranchIndexed { index, targets } => Terminator::BranchIndexed {
-                index: self.slot(*index),
-                targets: targets.iter().map(|t| t.0).collect(),
-            },
-            ir::Terminator::Call { callee, arguments, returned, next } => Terminator::Call(Box::new(Call {
-                callee: match callee {
-                    ir::Callee::Direct(id) => Callee::Direct(id.0),
-                    ir::Callee::Indirect(slot, prototype) => {
-                        let Prototype { params, returns } = &self.body.prototypes[prototype.index()];
-                        let signature = Signature::new(params, returns);
-                        let number = self.counts.signatures.borrow_mut().number(signature);
-                        Callee::Indirect(self.slot(*slot), number)
-                    }
-                },
-                arguments: arguments
-                    .iter()
-                    .map(|a| match a {
-                        ir::Argument::Frame(at) => Argument::Frame(*at),
-                        ir::Argument::Slot(slot) => Argument::Slot(self.slot(*slot)),
-                    })
-                    .collect(),
-                returned: returned
-                    .iter()
-                    .map(|r| match r {
-                        ir::Returned::Frame(at) => Returned::Frame(*at),
-                        ir::Returned::Slot(slot) => Returned::Slot(self.slot(*slot)),
-                        ir::Returned::Ignored => Returned::Ignored,
-                    })
-                    .collect(),
-                next: next.0,
-            })),
-            ir::Terminator::Barrier { barrier, threads, arrive, reduction, next } => {
-                Terminator::Barrier(Box::new(Barrier {
-                    barrier: self.slot(*barrier),
-                    threads: self.maybe(*threads),
-                    arrive: *arrive,
-                    reduction: reduction.as_ref().map(|(op, dst, negated, src)| Reduction {
-                        op: *op,
-                        dst: self.slot(*dst),
-                        negated: *negated,
-                        src: self.slot(*src),
-                    }),
-                    next: next.0,
-                }))
-            }
-            ir::Terminator::ClusterBarrier { arrive, next } => {
-                Terminator::ClusterBarrier { arrive: *arrive, next: next.0 }
-            }
-            ir::Terminator::Return => Terminator::Return,
-            ir::Terminator::Exit => Terminator::Exit,
-            ir::Terminator::Trap => Terminator::Trap,
-        }
+        terminator.map(&mut Resolve { builder: self, cached: true }, |prototype| {
+            let Prototype { params, returns } = &self.body.prototypes[prototype.index()];
+            self.counts.signatures.borrow_mut().number(Signature::new(params, returns))
+        })
     }
 }
 

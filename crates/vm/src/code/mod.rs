@@ -19,7 +19,7 @@ mod tiled;
 use std::ops::Deref;
 
 use diag::Span;
-use ir::{AtomicOp, BarrierReduction, Width};
+use ir::{AtomicOp, BlockId, Width};
 use isa::{Opcode, Picks, Space};
 use lanes::LaneFn;
 use machine::Special;
@@ -43,6 +43,11 @@ pub(crate) use tensor_memory::{TensorFactor, TensorMemory, TensorMultiply};
 pub(crate) use tiled::{TileSource, Tiled};
 
 pub(crate) type Guard = ir::Guard<SlotRef>;
+pub(crate) type Returned = ir::Returned<SlotRef>;
+pub(crate) type Barrier = ir::Barrier<SlotRef>;
+/// Calls name a signature by its number.
+pub(crate) type Call = ir::Call<SlotRef, u32>;
+pub(crate) type Terminator = ir::Terminator<SlotRef, u32>;
 pub(crate) type Store = ir::Store<SlotRef, Address>;
 /// `Err`: no engine executes the instruction.
 pub(crate) type WarpOp = ir::WarpOp<SlotRef, Result<MatrixOp, Opcode>, Result<Box<TensorMemory>, Opcode>>;
@@ -211,69 +216,12 @@ pub(crate) struct Op {
 // Every step of the interpreter reads one.
 const _: () = assert!(size_of::<Op>() <= 104);
 
-#[derive(Clone, Copy)]
-pub(crate) enum Callee {
-    /// Index into [`Code::functions`].
-    Direct(u32),
-    /// The slot that holds the function's address, and the number of the signature.
-    Indirect(SlotRef, u32),
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum Argument {
-    /// Byte offset in the caller's frame.
-    Frame(u32),
-    Slot(SlotRef),
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum Returned {
-    /// Byte offset in the caller's frame.
-    Frame(u32),
-    Slot(SlotRef),
-    Ignored,
-}
-
-pub(crate) struct Call {
-    pub callee: Callee,
-    pub arguments: Vec<Argument>,
-    pub returned: Vec<Returned>,
-    pub next: u32,
-}
-
-pub(crate) struct Reduction {
-    pub op: BarrierReduction,
-    pub dst: SlotRef,
-    pub negated: bool,
-    pub src: SlotRef,
-}
-
-pub(crate) struct Barrier {
-    pub barrier: SlotRef,
-    pub threads: Option<SlotRef>,
-    pub arrive: bool,
-    pub reduction: Option<Reduction>,
-    pub next: u32,
-}
-
-pub(crate) enum Terminator {
-    Jump(u32),
-    Branch { pred: SlotRef, negated: bool, taken: u32, otherwise: u32 },
-    BranchIndexed { index: SlotRef, targets: Vec<u32> },
-    Call(Box<Call>),
-    Barrier(Box<Barrier>),
-    ClusterBarrier { arrive: bool, next: u32 },
-    Return,
-    Exit,
-    Trap,
-}
-
 /// A warp-level operation that is alone in its basic block.
 pub(crate) struct Meeting {
     /// The slots that it reads and writes.
     pub uses: Vec<SlotRef>,
     pub defs: Vec<SlotRef>,
-    pub next: u32,
+    pub next: BlockId,
 }
 
 pub(crate) struct Block {

@@ -1,7 +1,8 @@
 //! Calls of device functions that CUDA provides (see [`Builtin`]).
 
-use check::module::Function;
+use check::module::{FuncId, Function};
 use diag::Span;
+use ir::{Argument, Callee};
 use isa::Space;
 use lanes::memory;
 use machine::builtin::{Builtin, why_missing};
@@ -10,7 +11,7 @@ use machine::{DeviceFunction, Fault, FaultKind, printf};
 
 use super::access::{Request, Resolved};
 use super::{Active, Gang, Path, Step, Wait};
-use crate::code::{Argument, Call, Callee, Returned};
+use crate::code::{Call, Returned};
 use crate::registers::Window;
 use crate::shared::Shared;
 
@@ -109,7 +110,7 @@ impl Gang<'_> {
     /// Calls `notify` for each lane with the CUDA function that it has just called and its result, if observers want
     /// that function.
     pub(super) fn called(&self, call: &Call, active: &Active, mut notify: impl FnMut(usize, DeviceFunction)) {
-        let Callee::Direct(index) = call.callee else { return };
+        let Callee::Direct(FuncId(index)) = call.callee else { return };
         let module = &self.launch.program().module;
         if self.function(index).is_some() {
             return;

@@ -1,7 +1,7 @@
 //! Terminators of basic blocks: branches, calls, barriers, thread exit.
 
 use diag::Span;
-use ir::{BarrierReduction, Width};
+use ir::{Argument, BarrierReduction, BarrierResult, BlockId, Callee, Width};
 use lanes::Helpers;
 use machine::FaultKind;
 use machine::mask::{GANG_LANES, GROUP_LANES, Mask, WARP_LANES};
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::frame::CallRecord;
 use super::{Active, Gang, Path, Step, Wait};
 use crate::bytes::load;
-use crate::code::{Argument, Barrier, Block, Call, Callee, Code, Reduction, Terminator};
+use crate::code::{Barrier, Block, Call, Code, Terminator};
 use crate::registers::{SlotRef, Window, lane_width};
 use crate::shared::{BARRIERS, CLUSTER_BARRIER, Shared};
 
@@ -33,11 +33,11 @@ impl Gang<'_> {
     ) -> Step<bool> {
         match &block.terminator {
             Terminator::Jump(next) => {
-                path.block = *next;
+                path.block = next.0;
                 Ok(true)
             }
             Terminator::Branch { pred, negated, taken, otherwise } => {
-                Ok(self.branch(path, *pred, *negated, *taken, *otherwise, active.window))
+                Ok(self.branch(path, *pred, *negated, taken.0, otherwise.0, active.window))
             }
             Terminator::BranchIndexed { index, targets } => {
                 self.branch_indexed(path, *index, targets, active, block.span)
@@ -45,7 +45,7 @@ impl Gang<'_> {
             Terminator::Call(call) => self.call(path, call, active, shared, block.span),
             Terminator::Barrier(barrier) => self.barrier(path, barrier, active, shared, block.span),
             Terminator::ClusterBarrier { arrive, next } => {
-                Ok(self.cluster_barrier(path, *arrive, *next, active, shared))
+                Ok(self.cluster_barrier(path, *arrive, next.0, active, shared))
             }
             Terminator::Return => {
                 match self.frames[path.frame].parent {
@@ -105,7 +105,7 @@ impl Gang<'_> {
         &mut self,
         path: &mut Path,
         index: SlotRef,
-        targets: &[u32],
+        targets: &[BlockId],
         active: &Active,
         span: Span,
     ) -> Step<bool> {
@@ -118,7 +118,7 @@ impl Gang<'_> {
                 return Err(self.fault(FaultKind::InvalidTarget, span, mask, None, &note));
             };
             self.frames.retain(path.frame);
-            self.put(&Path { mask, block: target, ..*path });
+            self.put(&Path { mask, block: target.0, ..*path });
         }
         // All lanes have moved to other paths; release this path's reference to the frame.
         self.frames.release(path.frame);
@@ -159,7 +159,7 @@ impl Gang<'_> {
         span: Span,
     ) -> Step<bool> {
         let callees: SmallVec<[(u32, Mask); 4]> = match call.callee {
-            Callee::Direct(index) => [(index, path.mask)].into_iter().collect(),
+            Callee::Direct(id) => [(id.0, path.mask)].into_iter().collect(),
             Callee::Indirect(slot, signature) => {
                 let mut callees = SmallVec::new();
                 for (address, mask) in self.distinct(slot, active) {
@@ -177,7 +177,7 @@ impl Gang<'_> {
             if self.function(index).is_none() {
                 let wait = self.call_builtin(index, call, path, mask, shared, span)?;
                 self.frames.retain(path.frame);
-                self.scheduler.paths.push(Path { mask, block: call.next, wait, ..*path });
+                self.scheduler.paths.push(Path { mask, block: call.next.0, wait, ..*path });
                 continue;
             }
             let base = self.frames[path.frame].local_base;
@@ -187,7 +187,7 @@ impl Gang<'_> {
             });
             let record = CallRecord {
                 parent: path.frame,
-                return_block: call.next,
+                return_block: call.next.0,
                 params: params.collect(),
                 returned: &call.returned,
                 span,
@@ -361,7 +361,7 @@ impl Gang<'_> {
         span: Span,
     ) -> Step<bool> {
         let from = path.block;
-        path.block = barrier.next;
+        path.block = barrier.next.0;
         // The usual case: all threads that have not ended arrive at one barrier, and none has arrived before.
         let plain = barrier.threads.is_none() && barrier.reduction.is_none();
         if plain
@@ -465,7 +465,7 @@ impl Gang<'_> {
         let Some(Terminator::Barrier(barrier)) = function.map(|f| &f.blocks[from as usize].terminator) else {
             return;
         };
-        let Some(Reduction { op, dst, .. }) = &barrier.reduction else { return };
+        let Some(BarrierResult { op, dst, .. }) = &barrier.reduction else { return };
         let Some((holds, all)) = shared.barrier(block.into(), index.into()).result(generation) else {
             return;
         };

@@ -188,7 +188,8 @@ impl Gang<'_> {
             }
             self.steps.instructions += block.cost * u64::from(mask.count());
             let rest = self.scheduler.paths[path].mask.without(mask);
-            let goes_on = Path { mask, block: meeting.next, wait: Wait::Ready, ..self.scheduler.paths[path] };
+            let goes_on =
+                Path { mask, block: meeting.next.0, wait: Wait::Ready, ..self.scheduler.paths[path] };
             if rest.is_empty() {
                 self.scheduler.paths[path] = goes_on;
             } else {

@@ -332,13 +332,13 @@ impl<'l> Gang<'l> {
             observer.before_end(self, shared, block, &active)?;
             let goes_on = match block.terminator {
                 Terminator::Jump(next) => {
-                    path.block = next;
+                    path.block = next.0;
                     true
                 }
                 Terminator::Branch { pred, negated, taken, otherwise }
                     if let Some(value) = self.registers.uniform(window, pred) =>
                 {
-                    path.block = if (value != 0) == negated { otherwise } else { taken };
+                    path.block = if (value != 0) == negated { otherwise.0 } else { taken.0 };
                     true
                 }
                 _ => {

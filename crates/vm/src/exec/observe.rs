@@ -5,14 +5,14 @@
 //! instruction (`profile.rs`).
 
 use diag::Span;
-use ir::{Extent, Start};
+use ir::{Callee, Extent, Start};
 use isa::Space;
 use machine::mask::{GROUP_LANES, Mask, WARP_LANES};
 use machine::memory::resolve_generic;
 use machine::{Accesses, Counts, Profile, Stopwatch};
 
 use super::{Active, Gang, Step};
-use crate::code::{Access, Block, Callee, Code, Terminator};
+use crate::code::{Access, Block, Code, Terminator};
 use crate::grid::Run;
 use crate::shared::Shared;
 
