@@ -34,15 +34,13 @@ impl Program {
             }
             let blocks = self.functions[id.index()].iter().flat_map(|function| &function.blocks);
             for block in blocks {
-                match &block.terminator {
-                    Terminator::Call(call) => match call.callee {
-                        Callee::Direct(callee) => work.push(callee),
-                        Callee::Indirect(..) if !std::mem::replace(&mut indirect, true) => {
-                            work.extend(self.addressed());
-                        }
-                        Callee::Indirect(..) => {}
-                    },
-                    _ => {}
+                let Terminator::Call(call) = &block.terminator else { continue };
+                match call.callee {
+                    Callee::Direct(callee) => work.push(callee),
+                    Callee::Indirect(..) if !std::mem::replace(&mut indirect, true) => {
+                        work.extend(self.addressed());
+                    }
+                    Callee::Indirect(..) => {}
                 }
             }
         }

@@ -31,7 +31,6 @@ mod leak;
 mod library;
 mod link;
 mod live;
-mod log;
 mod managed;
 mod memory;
 mod module;
@@ -61,6 +60,8 @@ mod texture;
 mod tool;
 mod unsupported;
 mod virtual_memory;
+
+use caller::log;
 
 pub use api::{Function, functions};
 pub use cudarc::driver::sys::CUresult as Status;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{self, Error};
-use crate::log::log;
+use caller::log;
 
 /// A function of the runtime.
 pub struct Function {

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::error::Error;
-use crate::log::log;
+use caller::log;
 
 /// From this section, `ptxvm exec` recognizes our runtime inside a program.
 #[unsafe(link_section = ".ptxvm.cudart")]

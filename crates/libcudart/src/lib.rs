@@ -20,7 +20,7 @@ pub mod function;
 pub mod graph;
 pub mod launch;
 pub mod library;
-pub mod log;
+
 pub mod memory;
 mod names;
 pub mod nodes;

@@ -9,9 +9,9 @@ use crate::api::api;
 use crate::context::enter;
 use crate::driver::cu;
 use crate::error::Error;
-use crate::log::log;
 use crate::pointers::Out;
 use crate::{Handle, NULL};
+use caller::log;
 
 /// A fat binary of the program.
 struct FatBinary {

@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::log;
 use crate::status::Status;
+use caller::log;
 
 /// A function of the library.
 pub struct Function {
@@ -19,13 +19,13 @@ pub struct Function {
 /// Runs the body of a function. No panic of ours reaches the program.
 pub(crate) fn call(name: &str, work: impl FnOnce() -> Result<(), Status>) -> Status {
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        log::tell(format_args!("{name}: ptxvm itself failed, which is a defect of it"));
+        log!(error, "{name}: ptxvm itself failed, which is a defect of it");
         Err(Status::UNKNOWN)
     });
     match result {
         Ok(()) => Status::SUCCESS,
         Err(status) => {
-            log::say(&["info", "trace"], format_args!("{name}: {status:?}"));
+            log!(info, "{name}: {status:?}");
             status
         }
     }
@@ -34,7 +34,7 @@ pub(crate) fn call(name: &str, work: impl FnOnce() -> Result<(), Status>) -> Sta
 /// The body of a function that no device supports.
 pub(crate) fn unsupported(name: &str, told: &AtomicBool) -> Status {
     if !told.swap(true, Ordering::Relaxed) {
-        log::say(&["warn", "info", "trace"], format_args!("{name} is not supported"));
+        log!(warn, "{name} is not supported");
     }
     Status::NOT_SUPPORTED
 }

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_ulonglong};
 use devices::{uuid, uuid_text};
 
 use crate::api::api;
-use crate::pointers::{In, Out, Text, field};
+use crate::pointers::{In, Out, Text, field, write_text};
 use crate::state::{Handle, device, devices, find, handle, number};
 use crate::status::Status;
 
@@ -143,7 +143,7 @@ api! { API:
     /// The device with a UUID, as `nvmlDeviceGetUUID` writes it.
     nvmlDeviceGetHandleByUUID (wanted: Text, result: Out<Handle>) {
         devices()?;
-        let wanted = wanted.text()?;
+        let wanted = wanted.name()?;
         result.write(find(|number| uuid_text(number).eq_ignore_ascii_case(wanted))?)
     }
     /// The device with a UUID, as text or bytes.
@@ -163,22 +163,22 @@ api! { API:
     /// The device at a place on the bus.
     nvmlDeviceGetHandleByPciBusId_v2 nvmlDeviceGetHandleByPciBusId (wanted: Text, result: Out<Handle>) {
         devices()?;
-        let bus = bus_of(wanted.text()?).ok_or(Status::NOT_FOUND)?;
+        let bus = bus_of(wanted.name()?).ok_or(Status::NOT_FOUND)?;
         result.write(find(|number| devices::bus(number) == bus)?)
     }
     /// The device with a serial number: none has one.
     nvmlDeviceGetHandleBySerial (wanted: Text, _result: Out<Handle>) {
         devices()?;
-        wanted.text()?;
+        wanted.name()?;
         Err(Status::NOT_FOUND)
     }
     /// The name of the product that the device emulates, or the one that `PTXVM_DEVICE_NAME` gives.
     nvmlDeviceGetName (of: Handle, name: Out<c_char>, length: c_uint) {
-        name.write_text(length, &device(of)?.name)
+        write_text(name, length, &device(of)?.name)
     }
     /// What tells a device from others: the same as `cuDeviceGetUuid` tells.
     nvmlDeviceGetUUID (of: Handle, result: Out<c_char>, length: c_uint) {
-        result.write_text(length, &uuid_text(number(of)?))
+        write_text(result, length, &uuid_text(number(of)?))
     }
     /// The number of a device.
     nvmlDeviceGetIndex nvmlDeviceGetMinorNumber nvmlDeviceGetModuleId (of: Handle, result: Out<c_uint>) {

@@ -9,7 +9,7 @@
 mod api;
 mod clock;
 mod device;
-mod log;
+
 mod memory;
 mod pointers;
 mod state;

@@ -1,128 +1,38 @@
-//! Pointers that the program passes.
-//!
-//! The program promises what the manual says of them: a pointer that is not null is valid for what it points to until the function
-//! returns. These types carry that promise, so their methods are safe. Only a call of the program makes them.
+//! Pointers that the program passes, with NVML's errors: see [`caller`].
 
-use std::ffi::{CStr, c_char, c_uint};
-use std::marker::PhantomData;
+use std::ffi::{c_char, c_uint};
+
+use caller::Library;
 
 use crate::status::Status;
 
+/// NVML, as a library that the program calls.
+pub struct Nvml;
+
+impl Library for Nvml {
+    type Error = Status;
+    const NULL_POINTER: Status = Status::INVALID_ARGUMENT;
+    const UNKNOWN_NAME: Status = Status::NOT_FOUND;
+}
+
 /// A place for a result, or for a value that a result replaces; or null.
-#[repr(transparent)]
-pub struct Out<'a, T>(*mut T, PhantomData<&'a T>);
+pub type Out<'a, T> = caller::Out<'a, T, Nvml>;
 
 /// A value of the program, or null.
-#[repr(transparent)]
-pub struct In<'a, T>(*const T, PhantomData<&'a T>);
+pub type In<'a, T> = caller::In<'a, T, Nvml>;
 
 /// A zero-terminated string of the program, or null.
-#[repr(transparent)]
-pub struct Text<'a>(*const c_char, PhantomData<&'a c_char>);
+pub type Text<'a> = caller::Text<'a, Nvml>;
 
-impl<T> Clone for Out<'_, T> {
-    fn clone(&self) -> Self {
-        *self
+/// Copies a text into a buffer of this length.
+///
+/// # Errors
+/// If the pointer is null, or the buffer too short.
+pub fn write_text(buffer: Out<'_, c_char>, length: c_uint, text: &str) -> Result<(), Status> {
+    if !buffer.is_null() && text.len() >= length as usize {
+        return Err(Status::INSUFFICIENT_SIZE);
     }
-}
-
-impl<T> Copy for Out<'_, T> {}
-
-impl<T> Out<'_, T> {
-    /// Writes a result.
-    ///
-    /// # Errors
-    /// If the pointer is null.
-    pub fn write(self, value: T) -> Result<(), Status> {
-        self.write_at(0, value)
-    }
-
-    /// Writes a result to a place of an array, which the program says to have it.
-    ///
-    /// # Errors
-    /// If the pointer is null.
-    pub fn write_at(self, index: usize, value: T) -> Result<(), Status> {
-        if self.0.is_null() {
-            return Err(Status::INVALID_ARGUMENT);
-        }
-        // SAFETY: the program promises room for these values.
-        unsafe { self.0.add(index).write(value) };
-        Ok(())
-    }
-
-    /// The value that is there.
-    ///
-    /// # Errors
-    /// If the pointer is null.
-    pub fn read(self) -> Result<T, Status>
-    where
-        T: Copy,
-    {
-        self.read_at(0)
-    }
-
-    /// A value of an array, which the program says to have it.
-    ///
-    /// # Errors
-    /// If the pointer is null.
-    pub fn read_at(self, index: usize) -> Result<T, Status>
-    where
-        T: Copy,
-    {
-        if self.0.is_null() {
-            return Err(Status::INVALID_ARGUMENT);
-        }
-        // SAFETY: the program promises these values.
-        Ok(unsafe { self.0.add(index).read() })
-    }
-}
-
-impl<T: Copy> In<'_, T> {
-    /// Reads the value.
-    ///
-    /// # Errors
-    /// If the pointer is null.
-    pub fn read(self) -> Result<T, Status> {
-        if self.0.is_null() {
-            return Err(Status::INVALID_ARGUMENT);
-        }
-        // SAFETY: the program promises a `T`.
-        Ok(unsafe { self.0.read() })
-    }
-}
-
-impl<'a> Text<'a> {
-    /// The text, if it is one.
-    ///
-    /// # Errors
-    /// If the pointer is null, or these bytes are no text: nothing here has such a name.
-    pub fn text(self) -> Result<&'a str, Status> {
-        if self.0.is_null() {
-            return Err(Status::INVALID_ARGUMENT);
-        }
-        // SAFETY: the program promises a zero-terminated string.
-        unsafe { CStr::from_ptr(self.0) }.to_str().map_err(|_| Status::NOT_FOUND)
-    }
-}
-
-/// A buffer for a text, with the length that the program gives for it.
-impl Out<'_, c_char> {
-    /// Copies a text into the buffer.
-    ///
-    /// # Errors
-    /// If the pointer is null, or the buffer too short.
-    pub fn write_text(self, length: c_uint, text: &str) -> Result<(), Status> {
-        if self.0.is_null() {
-            return Err(Status::INVALID_ARGUMENT);
-        }
-        if text.len() >= length as usize {
-            return Err(Status::INSUFFICIENT_SIZE);
-        }
-        for (at, byte) in text.bytes().chain([0]).enumerate() {
-            self.write_at(at, byte as c_char)?;
-        }
-        Ok(())
-    }
+    text.bytes().chain([0]).enumerate().try_for_each(|(at, byte)| buffer.write_at(at, byte as c_char))
 }
 
 /// Hands out a list in NVML's way: `count` says how many values the array has room for, and is told how many there are.

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use devices::{Devices, Process};
 
-use crate::log;
 use crate::status::Status;
+use caller::log;
 
 /// `nvmlDevice_t`: the number of the device, and one. It is opaque to programs.
 pub type Handle = *mut c_void;
@@ -22,7 +22,7 @@ static USERS: AtomicU32 = AtomicU32::new(0);
 pub fn begin() -> Result<(), Status> {
     let faults = &known().faults;
     if !faults.is_empty() {
-        log::tell(format_args!("{}", faults.join("\nptxvm: ")));
+        log!(error, "{}", faults.join("\nptxvm: "));
         return Err(Status::DRIVER_NOT_LOADED);
     }
     USERS.fetch_add(1, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::api::api;
-use crate::pointers::{Out, write_list};
+use crate::pointers::{Out, write_list, write_text};
 use crate::state::Handle;
 use crate::state::{begin, devices, end, handle};
 use crate::status::Status;
@@ -31,12 +31,12 @@ api! { API:
     /// The version of the driver: 999 and the CUDA version, which no driver of NVIDIA's has.
     nvmlSystemGetDriverVersion (version: Out<c_char>, length: c_uint) {
         devices()?;
-        version.write_text(length, devices::DRIVER_VERSION)
+        write_text(version, length, devices::DRIVER_VERSION)
     }
     /// The version of the library: NVML's, and that of the driver.
     nvmlSystemGetNVMLVersion (version: Out<c_char>, length: c_uint) {
         devices()?;
-        version.write_text(length, &format!("13.{}", devices::DRIVER_VERSION))
+        write_text(version, length, &format!("13.{}", devices::DRIVER_VERSION))
     }
     /// The CUDA version of the driver, as `cuDriverGetVersion` tells it.
     nvmlSystemGetCudaDriverVersion_v2 nvmlSystemGetCudaDriverVersion (version: Out<c_int>) {
@@ -50,7 +50,7 @@ api! { API:
         // The manual has it cut off.
         let room = (length as usize).checked_sub(1).ok_or(Status::INVALID_ARGUMENT)?;
         text.truncate(text.floor_char_boundary(room));
-        name.write_text(length, &text)
+        write_text(name, length, &text)
     }
     /// The host interface cards: none.
     nvmlSystemGetHicVersion (count: Out<c_uint>, _cards: *mut c_void) {

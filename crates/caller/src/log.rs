@@ -1,4 +1,4 @@
-//! The driver's messages on stderr: `PTXVM_LOG=error|warn|info|trace`; only faults if it is not set.
+//! Messages on stderr: `PTXVM_LOG=error|warn|info|trace`; only faults if it is not set.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 /// How much is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Reports of faults, and defects of the driver itself.
+    /// Reports of faults, what makes everything else fail, and defects of the library itself.
     Error,
     /// Requests of the program that are not fulfilled.
     Warn,
@@ -44,18 +44,19 @@ pub fn say(message: std::fmt::Arguments<'_>) {
 }
 
 /// Prints a message if the level includes it.
+#[macro_export]
 macro_rules! log {
     (error, $($message:tt)*) => { $crate::log::say(format_args!($($message)*)) };
-    (warn, $($message:tt)*) => { $crate::log::log!(@ Warn, $($message)*) };
-    (info, $($message:tt)*) => { $crate::log::log!(@ Info, $($message)*) };
-    (trace, $($message:tt)*) => { $crate::log::log!(@ Trace, $($message)*) };
+    (warn, $($message:tt)*) => { $crate::log!(@ Warn, $($message)*) };
+    (info, $($message:tt)*) => { $crate::log!(@ Info, $($message)*) };
+    (trace, $($message:tt)*) => { $crate::log!(@ Trace, $($message)*) };
     (warn_once, $($message:tt)*) => {{
         static TOLD: std::sync::Once = std::sync::Once::new();
-        TOLD.call_once(|| $crate::log::log!(warn, $($message)*));
+        TOLD.call_once(|| $crate::log!(warn, $($message)*));
     }};
     (error_once, $($message:tt)*) => {{
         static TOLD: std::sync::Once = std::sync::Once::new();
-        TOLD.call_once(|| $crate::log::log!(error, $($message)*));
+        TOLD.call_once(|| $crate::log!(error, $($message)*));
     }};
     (@ $level:ident, $($message:tt)*) => {
         if $crate::log::level() >= $crate::log::Level::$level {
@@ -63,4 +64,4 @@ macro_rules! log {
         }
     };
 }
-pub(crate) use log;
+pub use crate::log;
