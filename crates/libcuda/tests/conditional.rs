@@ -202,6 +202,39 @@ fn kernels_within_other_nodes_can_be_changed() {
     });
 }
 
+/// Moves a graph into a node of another, or adds a copy of it.
+fn add_node_of(graph: Handle, child: Handle, ownership: u64) -> u32 {
+    let (mut params, mut node) = ([0u64; 32], null_mut());
+    (params[0], params[2], params[3]) = (4, child.expose_provenance() as u64, ownership);
+    // SAFETY: the pointers are good for the call.
+    unsafe { cuGraphAddNode_v2(&raw mut node, graph, null(), null(), 0, &raw mut params) }
+}
+
+/// XLA moves a graph into a node of another, and then changes nodes by the handles that they had before.
+#[test]
+fn a_graph_that_moves_into_another_keeps_its_nodes() {
+    start();
+    let (whole, child, data) = (graph(), graph(), numbers(2));
+    let condition = condition(whole, 0, 1);
+    let inner = add_kernel(child, function(c"count"), &[], [data, condition]);
+    let body = add_conditional(whole, &[], condition, IF, 2)[1];
+    assert_eq!(add_node_of(body, child, 1), 0);
+    // It is its owner's from now on.
+    assert_eq!([0, 1, 2].map(|ownership| add_node_of(whole, child, ownership)), [INVALID_VALUE; 3]);
+    fails!(INVALID_VALUE, cuGraphDestroy(child));
+    let (mut none, mut count) = (null_mut(), 0);
+    fails!(INVALID_VALUE, cuGraphInstantiateWithFlags(&raw mut none, child, 0));
+    let exec = instantiate(whole);
+    run(exec);
+    with_kernel(function(c"count"), [data + 4, condition], |kernel| {
+        ok!(cuGraphExecKernelNodeSetParams_v2(exec, inner, kernel));
+    });
+    run(exec);
+    assert_eq!([0, 4].map(|offset| value(data + offset)), [1, 1]);
+    ok!(cuGraphDestroy(whole));
+    fails!(INVALID_VALUE, cuGraphGetNodes(child, null_mut(), &raw mut count));
+}
+
 /// Adds a graph as a node. Returns the node, and the first of its own copy of the graph.
 fn add_child(graph: Handle, child: Handle) -> (Handle, Handle) {
     let (mut node, mut copy, mut inner, mut count) = (null_mut(), null_mut(), null_mut(), 1);

@@ -11,7 +11,7 @@ use cudarc::driver::sys::{
 };
 
 use super::nodes::{body, kernel, kernel_2};
-use super::{Body, Choice, Graph, Node, fill, graph, lock, node};
+use super::{Body, Choice, Graph, Node, fill, free_graph, graph, lock, node};
 use crate::Status;
 use crate::api::api;
 use crate::context::Context;
@@ -193,7 +193,7 @@ fn instantiate(result: Out<CUgraphExec>, of: CUgraph, flags: u64) -> Result<(), 
     if flags > ALL_FLAGS || flags & EXCLUSIVE == EXCLUSIVE {
         return Err(INVALID);
     }
-    let exec = Arc::new(Exec { steps: Mutex::new(steps(&*graph(of)?)?), flags, id: super::number() });
+    let exec = Arc::new(Exec { steps: Mutex::new(steps(&*free_graph(of)?)?), flags, id: super::number() });
     result.write(handle_of(&exec))?;
     EXECS.insert::<()>(exec);
     Ok(())
@@ -262,7 +262,7 @@ const NODE_TYPE_CHANGED: u32 = 3;
 
 /// Gives the executable graph the bodies of another graph with the same shape. Otherwise returns the reason and the node.
 fn update(of: CUgraphExec, with: CUgraph) -> Result<Result<(), (u32, CUgraphNode)>, Status> {
-    let (exec, graph) = (exec(of)?, graph(with)?);
+    let (exec, graph) = (exec(of)?, free_graph(with)?);
     let new = steps(&graph)?;
     let mut old = lock(&exec.steps);
     if let Err(node) = compare(&old, &new) {

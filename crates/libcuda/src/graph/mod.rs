@@ -9,7 +9,7 @@ mod nodes;
 mod user_objects;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cudarc::driver::sys::{CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraph, CUgraphNode};
@@ -138,6 +138,8 @@ pub struct Graph {
     objects: Mutex<Vec<(Arc<user_objects::UserObject>, u32)>>,
     /// The values that were created for its conditional nodes.
     conditions: Mutex<Vec<Arc<conditional::Condition>>>,
+    /// Whether it was moved into a node of another graph, which owns it since.
+    is_moved: AtomicBool,
 }
 
 /// The nodes in order of creation, and the edges between them by node number.
@@ -163,6 +165,7 @@ impl Graph {
             content: Mutex::default(),
             objects: Mutex::default(),
             conditions: Mutex::default(),
+            is_moved: AtomicBool::new(false),
         })
     }
 
@@ -251,7 +254,10 @@ impl Graph {
         for node in lock(&self.content).nodes.drain(..) {
             NODES.remove::<()>(handle_of(&node));
             match node.body() {
-                Body::Child(graph) => graph.destroy(),
+                Body::Child(graph) => {
+                    GRAPHS.remove::<()>(handle_of(&graph));
+                    graph.destroy();
+                }
                 Body::Conditional(node) => node.destroy(),
                 _ => {}
             }
@@ -271,6 +277,12 @@ impl Drop for Graph {
 fn graph(handle: CUgraph) -> Result<Arc<Graph>, Status> {
     driver()?;
     GRAPHS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+}
+
+/// A graph that no node of another graph owns.
+fn free_graph(handle: CUgraph) -> Result<Arc<Graph>, Status> {
+    let graph = graph(handle)?;
+    if graph.is_moved.load(Ordering::Acquire) { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(graph) }
 }
 
 fn node(handle: CUgraphNode) -> Result<Arc<Node>, Status> {

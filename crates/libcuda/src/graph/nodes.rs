@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use cudarc::driver::sys::{
     CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEM_ALLOC_NODE_PARAMS,
@@ -10,7 +11,7 @@ use cudarc::driver::sys::{
 };
 
 use super::conditional::conditional;
-use super::{Body, GRAPHS, Graph, GraphMemory, NODES, Node, fill, graph, lock, node, nodes_at};
+use super::{Body, GRAPHS, Graph, GraphMemory, NODES, Node, fill, free_graph, graph, lock, node, nodes_at};
 use crate::Status;
 use crate::api::api;
 use crate::context::Context;
@@ -143,7 +144,7 @@ pub unsafe fn body(description: *mut CUgraphNodeParams) -> Result<Body, Status> 
                 let host = read(member.cast::<CUDA_HOST_NODE_PARAMS>())?;
                 Body::Host(HostFunction::new(host.fn_, host.userData)?)
             }
-            4 => Body::Child(graph(member.cast::<CUgraph>().read())?.copy()?),
+            4 => Body::Child(child(In::new(member.cast()))?),
             5 => Body::Empty,
             6 => Body::Wait(crate::event::event(member.cast::<CUevent>().read())?),
             7 => Body::Record(crate::event::event(member.cast::<CUevent>().read())?),
@@ -152,6 +153,28 @@ pub unsafe fn body(description: *mut CUgraphNodeParams) -> Result<Body, Status> 
             11 => Body::Free(member.cast::<CUdeviceptr>().read()),
             _ => return Err(Status::CUDA_ERROR_NOT_SUPPORTED),
         })
+    }
+}
+
+/// `CUDA_CHILD_GRAPH_NODE_PARAMS`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Child {
+    graph: CUgraph,
+    ownership: u32,
+}
+
+/// The graph of a node: a copy, or the graph itself, whose nodes keep their handles (`CUgraphChildGraphNodeOwnership`).
+fn child(description: In<Child>) -> Result<Arc<Graph>, Status> {
+    let described = description.read()?;
+    let graph = free_graph(described.graph)?;
+    match described.ownership {
+        0 => graph.copy(),
+        1 => {
+            graph.is_moved.store(true, Ordering::Release);
+            Ok(graph)
+        }
+        _ => Err(INVALID),
     }
 }
 
@@ -186,7 +209,7 @@ api! { API:
     }
     /// Destroys a graph. What was instantiated of it stays.
     cuGraphDestroy 10000 "cuGraphDestroy" (handle: CUgraph) {
-        driver()?;
+        free_graph(handle)?;
         GRAPHS.remove(handle).ok_or(INVALID)?.destroy();
         Ok(())
     }
@@ -343,7 +366,7 @@ api! { API:
     }
     /// Adds a graph as a node.
     cuGraphAddChildGraphNode 10000 "cuGraphAddChildGraphNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, child: CUgraph) {
-        let child = graph(child)?.copy()?;
+        let child = free_graph(child)?.copy()?;
         add(result, of, behind, count, Body::Child(child))
     }
     /// The graph of such a node.
