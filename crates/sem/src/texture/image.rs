@@ -245,6 +245,15 @@ mod tests {
         ImageDescriptor::new(geometry, TexelFormat::new(Channel::F32, 2).unwrap(), extent)
     }
 
+    #[test]
+    fn an_image_of_one_row_can_be_read_as_a_line() {
+        let fits = |height| {
+            let image = Image::new(descriptor(Geometry::Plane, [5, height, 1])).unwrap();
+            super::super::fits(Geometry::Line, &image).is_ok()
+        };
+        assert!(fits(1) && !fits(2));
+    }
+
     /// Every texel of every level has its own bytes; only the alignment of levels leaves gaps.
     #[test]
     fn texels_do_not_overlap() {

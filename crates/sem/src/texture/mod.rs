@@ -57,11 +57,12 @@ impl fmt::Display for Mismatch {
 }
 
 /// An image is accessed with its own geometry. The faces of a cube can also be accessed as the layers of an array, as
-/// in CUDA.
+/// in CUDA, and an image of one row as a line: Dr.Jit relies on it.
 fn fits(instruction: Geometry, image: &Image) -> Result<(), Mismatch> {
     let own = image.descriptor().geometry;
     match (instruction, own) {
         (Geometry::PlaneArray, Geometry::Cube | Geometry::CubeArray) => Ok(()),
+        (Geometry::Line, Geometry::Plane) if image.descriptor().height == 1 => Ok(()),
         _ if instruction == own => Ok(()),
         _ => Err(Mismatch::Geometry { instruction, image: own }),
     }
