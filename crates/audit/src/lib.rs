@@ -10,8 +10,12 @@
 //!   that one, whose path is noted beside the wrapper (`NAME.wraps`). The wrapper opens it by a path with `/./`, which is
 //!   left alone.
 //!
+//! XLA gets answers of its own from cuDNN (`cudnn.rs`).
+//!
 //! The dynamic linker loads this library before the program, with a C library of its own.
 #![cfg(target_os = "linux")]
+
+mod cudnn;
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_uint};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -59,3 +59,46 @@ fn the_run_path_and_the_path_of_a_file_lead_to_our_libraries() {
 fn without_it_they_lead_to_theirs() {
     assert_eq!(run(false), "theirs theirs\ntheirs theirs\n");
 }
+
+/// Functions of cuDNN that fail, but for one that needs no handle.
+const CUDNN: &str = "int cudnnCreate(void **handle) { return 1001; } int cudnnConvolutionForward(void) { return 1001; } \
+                     unsigned long cudnnGetVersion(void) { return 92800; }";
+/// It makes a handle, asks for the version, and computes.
+const PLUGIN: &str = r#"
+#include <dlfcn.h>
+#include <stdio.h>
+void use(void) {
+    void *cudnn = dlopen("libcudnn.so.9", RTLD_NOW), *handle = 0;
+    int created = ((int (*)(void **))dlsym(cudnn, "cudnnCreate"))(&handle);
+    unsigned long version = ((unsigned long (*)(void))dlsym(cudnn, "cudnnGetVersion"))();
+    int computed = ((int (*)(void *))dlsym(cudnn, "cudnnConvolutionForward"))(handle);
+    printf("%d %d %lu %d\n", created, !!handle, version, computed);
+}"#;
+/// It opens a library by its path, as Python does, and then the plugins.
+const OPENER: &str = r#"
+#include <dlfcn.h>
+int main(int count, char **words) {
+    dlopen(words[1], RTLD_NOW);
+    for (int i = 2; i < count; i++)
+        ((void (*)(void))dlsym(dlopen(words[i], RTLD_NOW), "use"))();
+    return 0;
+}"#;
+
+#[test]
+fn the_plugin_of_xla_gets_a_handle_of_cudnn_and_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    compile(folder, CUDNN, "libcudnn.so.9", &["-shared", "-fPIC", "-Wl,-soname,libcudnn.so.9"]);
+    for plugin in ["xla_cuda_plugin.so", "other.so"] {
+        compile(folder, PLUGIN, plugin, &["-shared", "-fPIC", "-ldl"]);
+    }
+    let mut command = Command::new(compile(folder, OPENER, "program", &["-ldl"]));
+    command.args(["libcudnn.so.9", "xla_cuda_plugin.so", "other.so"].map(|name| folder.join(name)));
+    let test = std::env::current_exe().unwrap();
+    command
+        .env("LD_AUDIT", test.with_file_name("libptxvm_audit.so"))
+        .env("PTXVM_LIBRARIES", folder.join("none"));
+    let output = command.output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0 1 92800 3000\n1001 0 92800 1001\n");
+}
