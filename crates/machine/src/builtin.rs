@@ -56,12 +56,12 @@ impl Builtin {
         }
     }
 
-    /// Whether a declaration matches this function.
+    /// Whether a declaration matches this function. It may leave out the result, as Taichi's of `vprintf` does.
     pub fn fits(self, callee: &Function, address: u64) -> bool {
         let (params, result) = self.signature(address);
         callee.params.len() >= params.len()
             && callee.params.iter().zip(params).all(|(param, &bytes)| param.bytes == bytes)
-            && callee.returns.len() == usize::from(result.is_some())
+            && callee.returns.len() <= usize::from(result.is_some())
             && callee.returns.iter().all(|param| Some(param.bytes) == result)
     }
 }

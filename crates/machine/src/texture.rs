@@ -305,17 +305,22 @@ impl Launch {
         picks: &Picks,
         handle: u64,
     ) -> Result<impl Fn(u32) -> u32 + use<>, HandleFault> {
+        let picks = *picks;
+        let of_sampler = asks_sampler(&picks) || picks.has(Mod::NormalizedCoords);
         let bound = match opcode {
             Opcode::Suq => self.bound(handle, Opaque::Surface)?,
             // In independent mode the query goes to a sampler, otherwise to the texture.
-            _ if asks_sampler(picks) => match self.bound(handle, Opaque::Sampler) {
+            _ if asks_sampler(&picks) => match self.bound(handle, Opaque::Sampler) {
                 Ok(sampler) => sampler,
                 Err(_) => self.bound(handle, Opaque::Texture)?,
             },
+            // The extent of a surface, too: Slang asks for that of an `RWTexture` so.
+            _ if !of_sampler => match self.bound(handle, Opaque::Texture) {
+                Ok(texture) => texture,
+                Err(fault) => self.bound(handle, Opaque::Surface).map_err(|_| fault)?,
+            },
             _ => self.bound(handle, Opaque::Texture)?,
         };
-        let picks = *picks;
-        let of_sampler = asks_sampler(&picks) || picks.has(Mod::NormalizedCoords);
         Ok(move |level| match bound.placed() {
             Some(placed) if !of_sampler => image_attribute(opcode, &picks, &placed.image, level),
             _ => sampler_attribute(&picks, &bound.sampler()),

@@ -51,6 +51,8 @@ fn attributes_are_those_of_the_objects() {
         ("suq.channel_order.b32 %d0, [%s]", 0x10b1),
         ("suq.array_size.b32 %d0, [%s]", 0),
         ("suq.memory_layout.b32 %d0, [%s]", 0),
+        ("txq.width.b32 %d0, [%s]", 5),
+        ("txq.depth.b32 %d0, [%s]", 3),
     ];
     let independent = [
         ("txq.force_unnormalized_coords.b32 %d0, [%s]", 0),

@@ -40,13 +40,8 @@ impl Gang<'_> {
         let name = self.launch.function_name(index);
         let module = &self.launch.program().module;
         let callee = module.functions.get(index as usize);
-        let builtin = Builtin::of(name).zip(callee).filter(|(builtin, callee)| {
-            let (params, result) = builtin.signature(u64::from(module.address_size / 8));
-            callee.params.len() >= params.len()
-                && callee.params.iter().zip(params).all(|(param, &bytes)| param.bytes == bytes)
-                && callee.returns.len() == usize::from(result.is_some())
-                && callee.returns.iter().all(|param| Some(param.bytes) == result)
-        });
+        let address = u64::from(module.address_size / 8);
+        let builtin = Builtin::of(name).zip(callee).filter(|(builtin, callee)| builtin.fits(callee, address));
         let Some((builtin, callee)) = builtin else {
             return Err(self.fault(FaultKind::UndefinedFunction, span, mask, None, &why_missing(name)));
         };
