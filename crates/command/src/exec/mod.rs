@@ -68,6 +68,13 @@ const WRAPPERS: &[Wrapper] = &[
 /// Has PyTorch allocate and free each tensor by itself.
 const UNCACHED: &str = "PYTORCH_NO_CUDA_MEMORY_CACHING";
 
+/// Has JAX allocate and free each array by itself, where the variable is not set to something else.
+const XLA_ALLOCATOR: &str = "XLA_PYTHON_CLIENT_ALLOCATOR";
+
+/// What only one framework reads, each set to 1 unless it is set already: the parts of the Python package for PyTorch and
+/// JAX, and PTX instead of machine code from CuPy.
+const SWITCHES: [&str; 3] = ["PTXVM_TORCH", "PTXVM_JAX", "CUPY_COMPILE_WITH_PTX"];
+
 /// Puts links to the libraries into a folder that stays, and prints the variables with which programs find them.
 ///
 /// # Errors
@@ -83,8 +90,8 @@ pub fn env(options: &EnvOptions, call: &Call) -> Result<(), Failure> {
     }
     set_environment(&mut command, &folder, options.device.as_deref())?;
     let mut out = std::io::stdout().lock();
-    for (name, value) in command.get_envs() {
-        let (name, value) = (name.to_string_lossy(), value.unwrap_or_default().to_string_lossy());
+    for (name, value) in command.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+        let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
         let written = match options.shell {
             true => writeln!(out, "export {name}='{}'", value.replace('\'', r"'\''")),
             false => writeln!(out, "{name}={value}"),
@@ -103,6 +110,9 @@ fn set_tools(command: &mut Command, tools: &str) {
         true => command.env_remove(UNCACHED),
         false => command.env(UNCACHED, "1"),
     };
+    if env::var_os(XLA_ALLOCATOR).is_none() {
+        command.env(XLA_ALLOCATOR, "cuda_async");
+    }
 }
 
 /// Runs the program to its end.
@@ -334,8 +344,8 @@ fn set_environment(command: &mut Command, folder: &Path, device: Option<&str>) -
     if audit.exists() {
         command.env("LD_AUDIT", with_first("LD_AUDIT", &audit, "")?).env("PTXVM_LIBRARIES", folder);
     }
-    if env::var_os("PTXVM_TORCH").is_none() {
-        command.env("PTXVM_TORCH", "1");
+    for name in SWITCHES.iter().filter(|name| env::var_os(name).is_none()) {
+        command.env(name, "1");
     }
     command.env("NUMBA_CUDA_DRIVER", folder.join("libcuda.so.1"));
     command.env("TRITON_LIBCUDA_PATH", folder);

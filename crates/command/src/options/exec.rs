@@ -14,7 +14,7 @@ PATH, NUMBA_CUDA_DRIVER, TRITON_LIBCUDA_PATH and TRITON_PTXAS_PATH. The librarie
 
 What else the program's environment may say: PTXVM_DEVICE_NAME, PTXVM_DEVICE_COUNT, PTXVM_DEVICE_MEMORY (16G),
 PTXVM_LOG=warn|info|trace (what the program asks for and does not get; calls that fail; all calls), PTXVM_TOOL=racecheck,initcheck
-(as --tool of `ptxvm run`), PTXVM_TORCH=0 (PyTorch's own operators are left alone), CUDA_VISIBLE_DEVICES. With a value of PTXVM_* that means nothing the driver does not start, and says why.
+(as --tool of `ptxvm run`), PTXVM_TORCH=0 (PyTorch's own operators are left alone), PTXVM_JAX=0 (as is JAX), CUDA_VISIBLE_DEVICES. With a value of PTXVM_* that means nothing the driver does not start, and says why.
 
 Signals are handed on to the program. What it did is reported however it ends.
 
