@@ -4,9 +4,12 @@
 //! Nothing of these programs is part of the repository: they are installed into a scratch folder.
 
 mod cudarc;
+mod frameworks;
+mod jax;
 mod numba;
 mod outcome;
 mod pycuda;
+mod pytest;
 mod samples;
 mod scripts;
 mod thrust;
@@ -33,6 +36,9 @@ pub struct Options {
     /// The GPU that it sees. (The script for Triton goes through two of its own.)
     #[arg(long, value_name = "sm_XX", default_value = "sm_90")]
     device: String,
+    /// The tools that watch every launch, as `--tool` of `ptxvm exec`. No bar is held against such a run.
+    #[arg(long, value_name = "LIST")]
+    tool: Option<String>,
     /// Take target/release as it is.
     #[arg(long)]
     no_build: bool,
@@ -44,16 +50,32 @@ pub struct Options {
 /// A program that uses CUDA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Name {
+    /// NVIDIA's bindings of the driver, its compiler and its linker, for Python: its own tests.
+    CudaCore,
     /// NVIDIA's samples on the CUDA runtime.
     CudaSamples,
     /// Rust bindings of the driver and NVRTC: the tests of its library.
     Cudarc,
+    /// NumPy's functions on a GPU, in the release that links the CUDA runtime: its own tests.
+    Cupy12,
+    /// A compiler of traced arrays that writes PTX itself: its own tests.
+    Drjit,
+    /// A compiler of image pipelines that writes PTX itself: a script of ours.
+    Halide,
     /// NVIDIA's header: a C program that calls every function in it.
     Headers,
+    /// JAX from its wheels: its own tests, and Pallas with kernels of Triton.
+    Jax,
     /// Python's compiler of kernels: its own CUDA tests.
     Numba,
+    /// numba's CUDA part as NVIDIA maintains it: its own tests.
+    NumbaCuda,
     /// Bindings for Python: its own tests and examples.
     Pycuda,
+    /// Python on kernels of the language Slang, which NVRTC compiles: its own tests.
+    Slangpy,
+    /// A language in Python that writes PTX itself: its own tests.
+    Taichi,
     /// NVIDIA's algorithms, with CUB: a program of ours.
     Thrust,
     /// Its PTX and NVRTC backends: a script of ours.
@@ -71,6 +93,7 @@ pub struct Site {
     /// The `ptxvm` command with the libraries beside it.
     ptxvm: PathBuf,
     device: String,
+    tool: Option<String>,
     words: Vec<String>,
 }
 
@@ -79,16 +102,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     if !options.no_build {
         let mut build = Command::new("cargo");
         build.current_dir(root()).args(["build", "--release", "-p", "ptxvm-libcuda", "-p", "ptxvm-command"]);
-        build.args([
-            "-p",
-            "ptxvm-cudart13",
-            "-p",
-            "ptxvm-audit",
-            "-p",
-            "ptxvm-nvrtc",
-            "-p",
-            "ptxvm-nvjitlink",
-        ]);
+        build.args(["-p", "ptxvm-cudart12", "-p", "ptxvm-cudart13", "-p", "ptxvm-nvml"]);
+        build.args(["-p", "ptxvm-audit", "-p", "ptxvm-nvrtc", "-p", "ptxvm-nvjitlink"]);
         succeed(&mut build)?;
     }
     let fresh = match options.scratch {
@@ -102,22 +117,31 @@ pub fn run(options: &Options) -> Result<(), String> {
         scratch: scratch.canonicalize().map_err(|error| format!("{}: {error}", scratch.display()))?,
         ptxvm: target_folder()?.join("release/ptxvm"),
         device: options.device.clone(),
+        tool: options.tool.clone(),
         words: options.words.clone(),
     };
     let start = Instant::now();
     let outcome = match options.name {
+        Name::CudaCore => frameworks::cuda_core(&site),
         Name::CudaSamples => samples::run(&site),
         Name::Cudarc => cudarc::run(&site),
+        Name::Cupy12 => frameworks::cupy(&site),
+        Name::Drjit => frameworks::drjit(&site),
+        Name::Halide => frameworks::halide(&site),
         Name::Headers => scripts::headers(&site),
+        Name::Jax => jax::run(&site),
         Name::Numba => numba::run(&site),
+        Name::NumbaCuda => frameworks::numba_cuda(&site),
         Name::Pycuda => pycuda::run(&site),
+        Name::Slangpy => frameworks::slangpy(&site),
+        Name::Taichi => frameworks::taichi(&site),
         Name::Thrust => thrust::run(&site),
         Name::Tinygrad => scripts::tinygrad(&site),
         Name::Torch => torch::run(&site),
         Name::Triton => scripts::triton(&site),
     }?;
     println!("{outcome}, {:.0} s with installing", start.elapsed().as_secs_f64());
-    if site.words.is_empty() { outcome.hold() } else { Ok(()) }
+    if site.words.is_empty() && site.tool.is_none() { outcome.hold() } else { Ok(()) }
 }
 
 /// The folder that cargo builds into.
@@ -141,6 +165,7 @@ impl Site {
             scratch,
             ptxvm: self.ptxvm.clone(),
             device: self.device.clone(),
+            tool: self.tool.clone(),
             words: self.words.clone(),
         })
     }
@@ -153,7 +178,8 @@ impl Site {
     /// The same with another GPU than the options say.
     fn exec_on(&self, device: &str, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(&self.ptxvm);
-        command.args(["exec", "--device", device, "--"]).arg(program).current_dir(&self.scratch);
+        command.args(["exec", "--device", device]).args(self.tool.iter().flat_map(|tool| ["--tool", tool]));
+        command.arg("--").arg(program).current_dir(&self.scratch);
         command
     }
 

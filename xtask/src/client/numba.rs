@@ -66,7 +66,10 @@ fn toolkit(site: &Site) -> std::io::Result<PathBuf> {
 }
 
 /// Reads what Python's unittest wrote.
-fn outcome(text: &str) -> Result<Outcome, String> {
+///
+/// # Errors
+/// When the tests did not come to their end.
+pub fn outcome(text: &str) -> Result<Outcome, String> {
     let ran = text.lines().rfind(|line| line.starts_with("Ran ") && line.contains(" test"));
     let ran = ran.ok_or("the tests did not come to their end")?;
     let total: usize = ran.split_whitespace().nth(1).and_then(|count| count.parse().ok()).unwrap_or(0);

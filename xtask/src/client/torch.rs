@@ -126,7 +126,7 @@ fn without_libraries<T>(
 }
 
 /// The wheel of our Python package, built now.
-fn wheel() -> Result<PathBuf, String> {
+pub fn wheel() -> Result<PathBuf, String> {
     succeed(Command::new(root().join(".ci/python")).args(["--release", "--no-tests"]).current_dir(root()))?;
     let wheels = root().join("target/python/wheels");
     let files = fs::read_dir(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
