@@ -16,12 +16,11 @@ const DRJIT: &str = "annotations arithmetic assert ast autodiff color complex co
     texture traits typing while_loop while_loop_ad";
 
 /// Modules of Taichi's tests.
-const TAICHI: &str = "abs atomic basics bitmasked cast compare fill if loops ndrange reduction ad_basics";
+const TAICHI: &str = "abs atomic basics bitmasked cast compare fill if loops ndrange reduction";
 
 /// Modules of numba-cuda's tests. `localmem` has a test that writes past its array, which breaks the context for all behind it.
-const NUMBA: &str = "array array_args array_methods atomics blackscholes boolean casting complex constmem cooperative_groups \
-    device_func enums flow_control forall globals gufunc idiv intrinsics lang math minmax powi record_dtype \
-    sm sync warp_ops";
+const NUMBA: &str = "array array_args array_methods atomics blackscholes boolean casting complex constmem device_func \
+    enums forall globals idiv intrinsics lang minmax powi sm sync warp_ops";
 
 /// Dr.Jit: its tests of the CUDA backend.
 ///
@@ -138,8 +137,6 @@ pub fn cupy(site: &Site) -> Result<Outcome, String> {
             "core_tests/test_scan.py",
             "core_tests/test_userkernel.py",
             "logic_tests/test_comparison.py",
-            "sorting_tests/test_sort.py",
-            "statistics_tests/test_histogram.py",
         ],
         left_out: &[
             ("TestCubReduction", "it counts calls within CuPy"),
@@ -155,7 +152,7 @@ pub fn cupy(site: &Site) -> Result<Outcome, String> {
             ("CUPY_CACHE_DIR", site.scratch.join("cache").display().to_string()),
         ],
         limit: 900,
-        least: 600,
+        least: 160,
         share: 99,
         ..Suite::default()
     };
@@ -177,7 +174,7 @@ pub fn numba_cuda(site: &Site) -> Result<Outcome, String> {
         false => command.args(&site.words),
     };
     let outcome = super::numba::outcome(&site.output(&mut command, "numba-cuda")?)?;
-    Ok(Outcome { share: 98, least: 300, ..outcome })
+    Ok(Outcome { share: 98, least: 380, ..outcome })
 }
 
 /// Halide: pipelines of ours against numpy. Its wheel has no tests.
