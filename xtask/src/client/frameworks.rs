@@ -5,10 +5,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::pytest::Suite;
-use super::{Outcome, Site, succeed};
+use super::{Outcome, Site};
 
 /// Modules of Dr.Jit's tests that need no OptiX.
 const DRJIT: &str = "annotations arithmetic assert ast autodiff color complex conversion dda detail event format func history \
@@ -165,7 +164,6 @@ pub fn cupy(site: &Site) -> Result<Outcome, String> {
 /// When it cannot be installed, or the tests break off.
 pub fn numba_cuda(site: &Site) -> Result<Outcome, String> {
     let python = site.python(&["numba-cuda[cu12]==0.30.4", "cffi", "filecheck", "psutil", "pytest"])?;
-    without_linker(&python)?;
     let modules = NUMBA.split(' ');
     let mut command = site.exec(python);
     command.args(["-m", "numba.runtests", "-v"]);
@@ -192,7 +190,6 @@ pub fn halide(site: &Site) -> Result<Outcome, String> {
 /// When the script cannot be run.
 pub fn cuda_core(site: &Site) -> Result<Outcome, String> {
     let python = site.python(&["cuda-core[cu12]==1.2.2", "numpy"])?;
-    without_linker(&python)?;
     script(site, &python, "cuda-core", include_str!("scripts/cuda_core_parts.py"), 8)
 }
 
@@ -201,12 +198,6 @@ fn script(site: &Site, python: &Path, name: &str, text: &str, least: usize) -> R
     let path = site.scratch.join(format!("run-{name}.py"));
     fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     Outcome::of_script(&site.output(site.exec(python).arg(&path), name)?, least)
-}
-
-/// Removes NVIDIA's nvJitLink, which makes machine code. Without it the driver links.
-fn without_linker(python: &Path) -> Result<(), String> {
-    let pip = ["-m", "pip", "uninstall", "--quiet", "--yes", "nvidia-nvjitlink-cu12"];
-    succeed(Command::new(python).args(pip))
 }
 
 /// A folder laid out as NVIDIA's toolkit, of links to the packages for CUDA 12.

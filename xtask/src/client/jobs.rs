@@ -60,9 +60,9 @@ pub fn run(site: &Site) -> Result<Outcome, String> {
         if job.is_told_where {
             command.env("LD_LIBRARY_PATH", libraries(&site)?);
         }
-        let text = site.output(&mut command, job.name)?;
+        let (succeeded, text) = site.end(&mut command, job.name)?;
         println!("{}:\n{text}", job.name);
-        match text.lines().any(|line| line.contains(" passed in ") && !line.contains("failed")) {
+        match succeeded {
             true => outcome.passed += 1,
             false => outcome.failed.push(job.name.to_owned()),
         }

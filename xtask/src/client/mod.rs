@@ -6,6 +6,7 @@
 mod cudarc;
 mod frameworks;
 mod jax;
+mod jobs;
 mod numba;
 mod outcome;
 mod pycuda;
@@ -66,6 +67,8 @@ enum Name {
     Headers,
     /// JAX from its wheels: its own tests, and Pallas with kernels of Triton.
     Jax,
+    /// The jobs of docs/ci.md.
+    Jobs,
     /// Python's compiler of kernels: its own CUDA tests.
     Numba,
     /// numba's CUDA part as NVIDIA maintains it: its own tests.
@@ -130,6 +133,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         Name::Halide => frameworks::halide(&site),
         Name::Headers => scripts::headers(&site),
         Name::Jax => jax::run(&site),
+        Name::Jobs => jobs::run(&site),
         Name::Numba => numba::run(&site),
         Name::NumbaCuda => frameworks::numba_cuda(&site),
         Name::Pycuda => pycuda::run(&site),
@@ -205,13 +209,19 @@ impl Site {
 
     /// Runs a command to its end and returns what it wrote, both streams in one. It is also kept in a file of the scratch folder.
     fn output(&self, command: &mut Command, name: &str) -> Result<String, String> {
+        self.end(command, name).map(|(_, text)| text)
+    }
+
+    /// The same, and whether the command succeeded.
+    fn end(&self, command: &mut Command, name: &str) -> Result<(bool, String), String> {
         let path = self.scratch.join(format!("{name}.log"));
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
         let file = fs::File::create(&path).map_err(failed)?;
         command.stdin(Stdio::null()).stdout(file.try_clone().map_err(failed)?).stderr(file);
         let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
         eprintln!("{name}: {status}, {}", path.display());
-        fs::read(&path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(failed)
+        let bytes = fs::read(&path).map_err(failed)?;
+        Ok((status.success(), String::from_utf8_lossy(&bytes).into_owned()))
     }
 }
 

@@ -80,9 +80,8 @@ def attributes():
     assert kernel.occupancy.max_active_blocks_per_multiprocessor(64, 0) > 0
 
 
-def linked_by_the_driver():
+def linked():
     parts = [compiled(code, relocatable_device_code=True) for code in (CALLER, CALLED)]
-    # nvJitLink makes machine code of an architecture; the driver's linker takes PTX as it is.
     text = Linker(*parts, options=LinkerOptions(arch=ARCH)).link("cubin")
     buffer, numbers = host_buffer(32, np.float32)
     numbers[:] = np.arange(32)
@@ -115,7 +114,7 @@ def graphs():
     assert numbers[0] == 192
 
 
-for test in (properties, copies, templates, events, attributes, linked_by_the_driver, object_code, graphs):
+for test in (properties, copies, templates, events, attributes, linked, object_code, graphs):
     try:
         test()
         print("passed", test.__name__, flush=True)
