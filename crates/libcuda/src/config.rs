@@ -22,6 +22,8 @@ pub struct Config {
     pub lenient: bool,
     /// Whether the host reaches device memory at its device addresses, as on machines with one page table for both.
     pub host_access: bool,
+    /// Whether variables of modules have zeros behind them, as on GPUs.
+    pub pad_variables: bool,
     /// What is wrong with variables. If there is anything, the driver does not start.
     pub faults: Vec<String>,
 }
@@ -42,8 +44,14 @@ impl Config {
         let devices = Devices::of(&variable);
         let mut faults = devices.faults;
         read(&variable, "PTXVM_LOG", "error, warn, info or trace", &mut faults, crate::log::Level::of);
-        let switches = ["PTXVM_LENIENT", "PTXVM_HOST_ACCESS", "PTXVM_PROFILE", "PTXVM_TRACK_UNUSED_MEMORY"];
-        let [lenient, host_access, ..] = switches.map(|name| {
+        let switches = [
+            "PTXVM_LENIENT",
+            "PTXVM_HOST_ACCESS",
+            "PTXVM_PAD_VARIABLES",
+            "PTXVM_PROFILE",
+            "PTXVM_TRACK_UNUSED_MEMORY",
+        ];
+        let [lenient, host_access, pad_variables, ..] = switches.map(|name| {
             read(&variable, name, "0 or 1", &mut faults, |text| match text {
                 "0" => Some(false),
                 "1" => Some(true),
@@ -53,7 +61,8 @@ impl Config {
         if let Some(error) = variable("PTXVM_TOOL").and_then(|names| names.parse::<ptxvm::Tools>().err()) {
             faults.push(format!("PTXVM_TOOL: {error}"));
         }
-        let [lenient, host_access] = [lenient, host_access].map(|switch| switch.unwrap_or(false));
+        let [lenient, host_access, pad_variables] =
+            [lenient, host_access, pad_variables].map(|switch| switch.unwrap_or(false));
         Config {
             chip: devices.chip,
             name: devices.name,
@@ -61,6 +70,7 @@ impl Config {
             memory: devices.memory,
             lenient,
             host_access,
+            pad_variables,
             faults,
         }
     }
@@ -81,6 +91,7 @@ mod tests {
         assert!(!hidden.lenient && !hidden.host_access);
         let with = |name: &str| Config::of(|other| (other == name).then(|| "1".to_owned()));
         assert!(with("PTXVM_LENIENT").lenient && with("PTXVM_HOST_ACCESS").host_access);
+        assert!(with("PTXVM_PAD_VARIABLES").pad_variables && !hidden.pad_variables);
     }
 
     #[test]

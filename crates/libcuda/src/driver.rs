@@ -43,6 +43,9 @@ pub fn start() -> Result<&'static Driver, Status> {
         let config = Config::get();
         let machine = machine::Device::new();
         machine.keep_apart_from_host();
+        if config.pad_variables {
+            machine.round_variables_up(VARIABLE_GRANULE);
+        }
         Driver {
             config,
             device: ptxvm::Device::from(machine.clone()),
@@ -52,6 +55,9 @@ pub fn start() -> Result<&'static Driver, Status> {
         }
     }))
 }
+
+/// With `PTXVM_PAD_VARIABLES=1`, variables of modules end at multiples of this.
+const VARIABLE_GRANULE: u64 = 256;
 
 /// The running driver.
 ///

@@ -243,3 +243,42 @@ fn the_host_reaches_device_memory_where_it_wants_to() {
     assert_eq!(word, 9);
     ok!(cuMemFree_v2(address));
 }
+
+/// With `PTXVM_PAD_VARIABLES=1` a kernel may read behind a variable, up to a multiple of 256 bytes: zeros. XLA's kernels do.
+#[test]
+fn variables_have_zeros_behind_them_where_that_is_wanted() {
+    const PTX: &CStr = c".version 8.0\n.target sm_80\n.address_size 64\n\
+        .visible .global .align 4 .b8 table[8] = {1, 2, 3, 4, 5, 6, 7, 8};\n\
+        .visible .entry k(.param .u64 out, .param .u32 offset)\n{\n\
+        .reg .b32 %v, %o; .reg .b64 %p, %t;\n\
+        ld.param.u64 %p, [out]; ld.param.u32 %o, [offset];\n\
+        mov.u64 %t, table; cvt.u64.u32 %p, %o; add.u64 %t, %t, %p; ld.global.b32 %v, [%t];\n\
+        ld.param.u64 %p, [out]; st.global.b32 [%p], %v; ret;\n}\n";
+    let is_padded = std::env::var_os("PTXVM_PAD_VARIABLES").is_some();
+    start();
+    let (mut module, mut address) = (null_mut(), 0u64);
+    // SAFETY: the text is zero-terminated.
+    let loaded = unsafe { cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()) };
+    assert_eq!(loaded, 0);
+    let kernel = function(module, c"k");
+    ok!(cuMemAlloc_v2(&raw mut address, 4));
+    let read = |mut offset: u32| {
+        let (mut out, mut word) = (address, 0u32);
+        let mut arguments = [(&raw mut out).cast::<c_void>(), (&raw mut offset).cast()];
+        ok!(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, null_mut(), arguments.as_mut_ptr(), null_mut()));
+        // SAFETY: a place for the word.
+        let status = unsafe { cuMemcpyDtoH_v2((&raw mut word).cast(), address, 4) };
+        (status == 0).then_some(word)
+    };
+    assert_eq!(read(4), Some(0x0807_0605));
+    if is_padded {
+        assert_eq!(read(252), Some(0));
+        assert_eq!(read(256), None);
+        return;
+    }
+    assert_eq!(read(8), None);
+    let mut same = std::process::Command::new(std::env::current_exe().unwrap());
+    same.args(["--exact", "variables_have_zeros_behind_them_where_that_is_wanted"])
+        .env("PTXVM_PAD_VARIABLES", "1");
+    assert!(same.output().unwrap().status.success());
+}

@@ -65,6 +65,12 @@ impl Device {
         self.arena.use_narrow_addresses();
     }
 
+    /// Gives `.global` variables of modules that are loaded later zeros behind them, up to a multiple of so many bytes, as GPUs
+    /// do. Without it each ends where it ends.
+    pub fn round_variables_up(&self, granule: u64) {
+        self.arena.round_variables_up(granule);
+    }
+
     /// Frees an allocation. Accesses by later launches fault as use after free.
     ///
     /// # Errors

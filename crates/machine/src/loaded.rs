@@ -60,12 +60,13 @@ impl Variables {
         for (address, variable) in image.addresses.iter_mut().zip(variables) {
             match variable.space {
                 Space::Global => {
-                    let name = format!("variable `{}`", variable.name);
+                    let (bytes, name) =
+                        (arena.variable_bytes(variable.bytes), format!("variable `{}`", variable.name));
                     let placed = if variable.managed && !narrow {
-                        let start = arena.allocate_shared_with_host(variable.bytes, name);
+                        let start = arena.allocate_shared_with_host(bytes, name);
                         start.map(|start| start.as_ptr().expose_provenance() as u64)
                     } else {
-                        arena.allocate_aligned(variable.bytes, variable.align, narrow, name)
+                        arena.allocate_aligned(bytes, variable.align, narrow, name)
                     };
                     *address = placed.map_err(LoadError::OutOfMemory)?;
                     // So that `drop` frees it if a later variable does not fit.

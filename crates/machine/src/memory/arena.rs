@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::host;
@@ -51,6 +51,8 @@ pub(crate) struct Arena {
     narrow: AtomicBool,
     /// Allocations avoid the addresses that the host could have.
     apart: AtomicBool,
+    /// Variables of modules end at multiples of so many bytes; 0 and 1: where they end.
+    variable_granule: AtomicU64,
 }
 
 impl Arena {
@@ -63,6 +65,17 @@ impl Arena {
     fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut table))
+    }
+
+    /// Gives variables of later modules zeros behind them, up to a multiple of so many bytes.
+    pub fn round_variables_up(&self, granule: u64) {
+        self.variable_granule.store(granule, Ordering::Relaxed);
+    }
+
+    /// The bytes of memory for a variable with so many.
+    pub fn variable_bytes(&self, bytes: u64) -> u64 {
+        let granule = self.variable_granule.load(Ordering::Relaxed).max(1);
+        bytes.checked_next_multiple_of(granule).unwrap_or(bytes)
     }
 
     /// Reserves `bytes` zeroed bytes and returns their device address.

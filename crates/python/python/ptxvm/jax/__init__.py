@@ -41,5 +41,7 @@ def initialize() -> None:
     lib.cuda_path = None
     given = os.environ.get("XLA_FLAGS", "")
     names = {flag.lstrip("-").partition("=")[0] for flag in given.split()}
+    # XLA's vector loads read past its constants, in threads that do not use what they read.
+    os.environ.setdefault("PTXVM_PAD_VARIABLES", "1")
     ours = [f"--{name}={value}" for name, value in _FLAGS.items() if name not in names]
     os.environ["XLA_FLAGS"] = " ".join([*ours, given]).rstrip()
