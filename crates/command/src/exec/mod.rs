@@ -289,7 +289,6 @@ fn link_libraries(folder: &Path, call: &Call) -> Result<(), Failure> {
         }
     }
     let wrappers = folder.join("wrappers");
-    std::fs::create_dir_all(&wrappers).map_err(failed)?;
     for wrapper in WRAPPERS {
         if let Some(file) = places.iter().map(|place| place.join(wrapper.file)).find(|file| file.is_file()) {
             wrapper.copy(&file, &wrappers).map_err(failed)?;
@@ -311,6 +310,7 @@ impl Wrapper {
     fn copy(&self, file: &Path, folder: &Path) -> std::io::Result<()> {
         let bytes = std::fs::read(file)?;
         let Some(place) = memchr::memmem::find(&bytes, self.inside.as_bytes()) else { return Ok(()) };
+        std::fs::create_dir_all(folder)?;
         for name in self.names {
             let mut copy = bytes.clone();
             let inside = &mut copy[place..][..self.inside.len()];
