@@ -76,9 +76,9 @@ mod tests {
     fn each_producer_has_its_switch() {
         for (path, switch) in [
             ("/venv/site-packages/torch/lib/libtorch_cuda.so", "PyTorch's wheels have no PTX"),
-            ("/root/.cache/torch_extensions/py311_cu128/add/add.so", "TORCH_CUDA_ARCH_LIST=9.0+PTX"),
+            ("/home/me/.cache/torch_extensions/py311_cu128/add/add.so", "TORCH_CUDA_ARCH_LIST=9.0+PTX"),
             ("/venv/site-packages/cupy_backends/cuda/api/driver.cpython-311.so", "CUPY_COMPILE_WITH_PTX=1"),
-            ("/root/.triton/cache/ABC/cuda_utils.cpython-311.so", "ptxas is ptxvm's"),
+            ("/home/me/.triton/cache/ABC/cuda_utils.cpython-311.so", "ptxas is ptxvm's"),
             ("/venv/site-packages/jax_plugins/xla_cuda12/xla_cuda_plugin.so", "its own compilers are off"),
             ("/venv/site-packages/nvidia/cublas/lib/libcublasLt.so.12", "machine code alone"),
             ("/home/me/program", "-gencode arch=compute_80,code=compute_80"),

@@ -218,6 +218,8 @@ fn a_graph_that_moves_into_another_keeps_its_nodes() {
     let condition = condition(whole, 0, 1);
     let inner = add_kernel(child, function(c"count"), &[], [data, condition]);
     let body = add_conditional(whole, &[], condition, IF, 2)[1];
+    // No graph can be in itself.
+    assert_eq!([add_node_of(whole, whole, 1), add_node_of(body, whole, 1)], [INVALID_VALUE; 2]);
     assert_eq!(add_node_of(body, child, 1), 0);
     // It is its owner's from now on.
     assert_eq!([0, 1, 2].map(|ownership| add_node_of(whole, child, ownership)), [INVALID_VALUE; 3]);

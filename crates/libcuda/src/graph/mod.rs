@@ -194,6 +194,16 @@ impl Graph {
         Ok(node)
     }
 
+    /// Whether another graph is this one, or in a node of it, at any depth.
+    fn contains(&self, other: &Graph) -> bool {
+        let is_within = |node: &Arc<Node>| match node.body() {
+            Body::Child(graph) => graph.contains(other),
+            Body::Conditional(node) => node.graphs.iter().any(|graph| graph.contains(other)),
+            _ => false,
+        };
+        std::ptr::eq(self, other) || self.nodes().iter().any(is_within)
+    }
+
     fn nodes(&self) -> Vec<Arc<Node>> {
         lock(&self.content).nodes.clone()
     }

@@ -144,7 +144,7 @@ pub unsafe fn body(description: *mut CUgraphNodeParams) -> Result<Body, Status> 
                 let host = read(member.cast::<CUDA_HOST_NODE_PARAMS>())?;
                 Body::Host(HostFunction::new(host.fn_, host.userData)?)
             }
-            4 => Body::Child(child(In::new(member.cast()))?),
+            CHILD => Body::Child(child(In::new(member.cast()))?),
             5 => Body::Empty,
             6 => Body::Wait(crate::event::event(member.cast::<CUevent>().read())?),
             7 => Body::Record(crate::event::event(member.cast::<CUevent>().read())?),
@@ -156,6 +156,9 @@ pub unsafe fn body(description: *mut CUgraphNodeParams) -> Result<Body, Status> 
     }
 }
 
+/// `CU_GRAPH_NODE_TYPE_GRAPH`
+const CHILD: u32 = 4;
+
 /// `CUDA_CHILD_GRAPH_NODE_PARAMS`
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -164,18 +167,56 @@ struct Child {
     ownership: u32,
 }
 
-/// The graph of a node: a copy, or the graph itself, whose nodes keep their handles (`CUgraphChildGraphNodeOwnership`).
+/// The graph of a node: a copy (`CUgraphChildGraphNodeOwnership`).
 fn child(description: In<Child>) -> Result<Arc<Graph>, Status> {
     let described = description.read()?;
-    let graph = free_graph(described.graph)?;
-    match described.ownership {
-        0 => graph.copy(),
-        1 => {
-            graph.is_moved.store(true, Ordering::Release);
-            Ok(graph)
+    if described.ownership == COPIED { free_graph(described.graph)?.copy() } else { Err(INVALID) }
+}
+
+/// `CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE` and `_MOVE`
+const COPIED: u32 = 0;
+const MOVED: u32 = 1;
+
+/// Adds a node by its generic description. Only here a graph may become the node's own, with the handles of its nodes.
+///
+/// # Safety
+/// As for [`add`] and [`body`].
+unsafe fn add_described(
+    result: Out<CUgraphNode>,
+    of: CUgraph,
+    behind: *const CUgraphNode,
+    count: usize,
+    description: *mut CUgraphNodeParams,
+) -> Result<(), Status> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let Some(child) = moved(description)? else {
+            return add(result, of, behind, count, body(description)?);
+        };
+        if child.contains(&*graph(of)?) {
+            return Err(INVALID);
         }
-        _ => Err(INVALID),
+        add(result, of, behind, count, Body::Child(Arc::clone(&child)))?;
+        child.is_moved.store(true, Ordering::Release);
     }
+    Ok(())
+}
+
+/// The graph that a description wants moved, if it wants that.
+///
+/// # Safety
+/// As for [`body`].
+unsafe fn moved(description: *mut CUgraphNodeParams) -> Result<Option<Arc<Graph>>, Status> {
+    if description.is_null() {
+        return Err(INVALID);
+    }
+    // SAFETY: the caller's promise; the kind selects the member of the union.
+    let (kind, child) = unsafe {
+        let member = std::ptr::addr_of!((*description).__bindgen_anon_1).cast::<Child>();
+        (std::ptr::addr_of!((*description).type_).cast::<u32>().read(), member.read())
+    };
+    let is_moved = kind == CHILD && child.ownership == MOVED;
+    is_moved.then(|| free_graph(child.graph)).transpose()
 }
 
 /// Reserves memory of a graph.
@@ -435,18 +476,15 @@ api! { API:
     }
     /// Adds a node of any kind.
     cuGraphAddNode 12020 "cuGraphAddNode" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *mut CUgraphNodeParams) {
-        let body = body(description)?;
-        add(result, of, behind, count, body)
+        add_described(result, of, behind, count, description)
     }
     /// Adds a node of any kind.
     cuGraphAddNode 12030 "cuGraphAddNode_v2" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
-        let body = body(description)?;
-        add(result, of, behind, count, body)
+        add_described(result, of, behind, count, description)
     }
     /// Adds a node of any kind.
     cuGraphAddNode 13040 "cuGraphAddNode_v3" (result: Out<CUgraphNode>, of: CUgraph, behind: *const CUgraphNode, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
-        let body = body(description)?;
-        add(result, of, behind, count, body)
+        add_described(result, of, behind, count, description)
     }
     /// Changes what a node does.
     cuGraphNodeSetParams 12020 "cuGraphNodeSetParams" (handle: CUgraphNode, description: *mut CUgraphNodeParams) {
