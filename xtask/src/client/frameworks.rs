@@ -26,12 +26,10 @@ const NUMBA: &str = "array array_args array_methods atomics blackscholes boolean
 /// # Errors
 /// When it cannot be installed.
 pub fn drjit(site: &Site) -> Result<Outcome, String> {
-    let modules = DRJIT.split(' ');
-    let modules: Vec<String> = modules.map(|module| format!("test_{module}.py")).collect();
     let suite = Suite {
         python: site.python(&["drjit==1.5.0", "numpy", "pytest"])?,
         folder: site.source("mitsuba-renderer/drjit", "v1.5.0")?.join("tests"),
-        modules: &modules.iter().map(String::as_str).collect::<Vec<_>>(),
+        modules: tests(DRJIT),
         chosen: "cuda or not llvm",
         limit: 300,
         least: 4000,
@@ -60,7 +58,7 @@ pub fn slangpy(site: &Site) -> Result<Outcome, String> {
     let suite = Suite {
         python,
         folder,
-        modules: &modules.iter().map(String::as_str).collect::<Vec<_>>(),
+        modules,
         chosen: "cuda",
         variables: vec![
             ("CUDA_PATH", toolkit.display().to_string()),
@@ -79,10 +77,8 @@ pub fn slangpy(site: &Site) -> Result<Outcome, String> {
 /// # Errors
 /// When it cannot be installed.
 pub fn taichi(site: &Site) -> Result<Outcome, String> {
-    let modules = TAICHI.split(' ');
     let source = site.source("taichi-dev/taichi", "v1.7.4")?;
     let folder = source.join("tests/python");
-    let modules: Vec<String> = modules.map(|module| format!("test_{module}.py")).collect();
     let suite = Suite {
         python: site.python(&[
             "taichi==1.7.4",
@@ -92,7 +88,7 @@ pub fn taichi(site: &Site) -> Result<Outcome, String> {
             "pytest-xdist",
         ])?,
         folder,
-        modules: &modules.iter().map(String::as_str).collect::<Vec<_>>(),
+        modules: tests(TAICHI),
         variables: vec![("TI_WANTED_ARCHS", "cuda".to_owned()), ("PYTHONPATH", source.display().to_string())],
         limit: 600,
         least: 80,
@@ -128,7 +124,7 @@ pub fn cupy(site: &Site) -> Result<Outcome, String> {
     let suite = Suite {
         python,
         folder: site.source("cupy/cupy", "v12.3.0")?.join("tests/cupy_tests"),
-        modules: &[
+        modules: [
             "core_tests/test_elementwise.py",
             "core_tests/test_ndarray_indexing.py",
             "core_tests/test_ndarray_reduction.py",
@@ -136,7 +132,9 @@ pub fn cupy(site: &Site) -> Result<Outcome, String> {
             "core_tests/test_scan.py",
             "core_tests/test_userkernel.py",
             "logic_tests/test_comparison.py",
-        ],
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         left_out: &[
             ("TestCubReduction", "it counts calls within CuPy"),
             ("test_texture_input", "its input is of cuRAND"),
@@ -195,8 +193,7 @@ pub fn cuda_core(site: &Site) -> Result<Outcome, String> {
 
 /// Runs a script of ours.
 fn script(site: &Site, python: &Path, name: &str, text: &str, least: usize) -> Result<Outcome, String> {
-    let path = site.scratch.join(format!("run-{name}.py"));
-    fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let path = site.script(&format!("run-{name}.py"), text)?;
     Outcome::of_script(&site.output(site.exec(python).arg(&path), name)?, least)
 }
 
@@ -215,6 +212,11 @@ fn toolkit(site: &Site) -> std::io::Result<PathBuf> {
     }
     symlink(nvidia.join("cuda_nvrtc/lib/libnvrtc.so.12"), libraries.join("libnvrtc.so"))?;
     Ok(folder)
+}
+
+/// The modules of tests with these names.
+fn tests(names: &str) -> Vec<String> {
+    names.split_whitespace().map(|name| format!("test_{name}.py")).collect()
 }
 
 /// The modules of tests in folders, but for those with one of these words in their names.

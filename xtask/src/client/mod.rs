@@ -202,6 +202,15 @@ impl Site {
         Ok(python)
     }
 
+    /// Puts a script of ours into the folder, beside the one that runs the parts of others.
+    fn script(&self, name: &str, text: &str) -> Result<PathBuf, String> {
+        for (name, text) in [("parts.py", include_str!("scripts/parts.py")), (name, text)] {
+            let path = self.scratch.join(name);
+            fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        Ok(self.scratch.join(name))
+    }
+
     /// Where the packages of [`Site::python`] are.
     fn packages(&self) -> PathBuf {
         self.scratch.join("venv/lib/python3.11/site-packages")

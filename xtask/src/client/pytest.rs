@@ -19,7 +19,7 @@ pub struct Suite<'a> {
     pub ptxvm: Option<PathBuf>,
     /// Where the modules are.
     pub folder: PathBuf,
-    pub modules: &'a [&'a str],
+    pub modules: Vec<String>,
     /// What pytest is to choose tests by (`-k`); all of them if this is empty.
     pub chosen: &'a str,
     /// Parts of names of tests that cannot pass, and why.
@@ -42,8 +42,8 @@ impl Suite<'_> {
     /// When pytest cannot be started.
     pub fn run(&self, site: &Site) -> Result<Outcome, String> {
         let wanted =
-            |module: &&&str| site.words.is_empty() || site.words.iter().any(|word| module.contains(word));
-        let modules: Vec<&str> = self.modules.iter().filter(wanted).copied().collect();
+            |module: &&String| site.words.is_empty() || site.words.iter().any(|word| module.contains(word));
+        let modules: Vec<&String> = self.modules.iter().filter(wanted).collect();
         let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         thread::scope(|scope| {
             for _ in 0..AT_A_TIME {

@@ -59,8 +59,7 @@ pub fn run(site: &Site) -> Result<Outcome, String> {
         let install = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
         succeed(Command::new(&python).args(install).arg(&wheel))?;
         let script = |name: &str, text: &str| {
-            let path = site.scratch.join(name);
-            fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+            let path = site.script(name, text)?;
             let mut command = Command::new(python.with_file_name("ptxvm"));
             command.args(["exec", "--quiet", "--device", &site.device, "--"]).arg(&python).arg(&path);
             command.current_dir(&site.scratch);

@@ -1,4 +1,4 @@
-//! `ptxvm exec`: runs a program with ptxvm's CUDA driver instead of NVIDIA's.
+//! `ptxvm exec`: runs a program with ptxvm's CUDA driver instead of NVIDIA's; `ptxvm env` prints the environment for that.
 //!
 //! It sets the environment so that the program finds our libraries, forwards signals to it (`signals.rs`), and
 //! combines the reports of its processes (`report.rs`), including live reports of processes that ended without a

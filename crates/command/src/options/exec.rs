@@ -8,7 +8,7 @@ use crate::profile::parse_file;
 
 const EXEC_HELP: &str = "\
 The program finds ptxvm's CUDA driver (libcuda.so.1), where they were built its CUDA runtime (libcudart.so.12, .13), NVML
-(libnvidia-ml.so.1) and what stands before NVRTC, and its stand-ins for ptxas and nvidia-smi, through LD_AUDIT, LD_LIBRARY_PATH,
+(libnvidia-ml.so.1) and what stands before NVRTC and nvJitLink, and its stand-ins for ptxas and nvidia-smi, through LD_AUDIT, LD_LIBRARY_PATH,
 PATH, NUMBA_CUDA_DRIVER, TRITON_LIBCUDA_PATH and TRITON_PTXAS_PATH. The libraries must lie beside this command, or in ../lib:
 `cargo build --release -p ptxvm-libcuda -p ptxvm-command` puts them there.
 

@@ -1,9 +1,8 @@
 """What cuda.core wraps: devices, streams, memory, programs, linking, launches and graphs."""
 
-import traceback
-
 import numpy as np
 from cuda.core import Device, LaunchConfig, Linker, LinkerOptions, ObjectCode, Program, ProgramOptions, launch
+from parts import part, run
 
 CODE = r"""
 extern "C" __device__ float twice(float);
@@ -35,12 +34,14 @@ def host_buffer(count, dtype):
     return buffer, np.from_dlpack(buffer).view(dtype)
 
 
+@part
 def properties():
     assert device.compute_capability.major == int(device.arch[:-1])
     assert device.properties.warp_size == 32 and device.properties.max_threads_per_block == 1024
     assert device.name and device.uuid
 
 
+@part
 def copies():
     source, numbers = host_buffer(256, np.uint8)
     target, copy = host_buffer(256, np.uint8)
@@ -53,6 +54,7 @@ def copies():
     on_device.close(stream)
 
 
+@part
 def templates():
     kernel = compiled(CODE, ("scale<float>", "scale<double>"))
     for name, dtype in (("scale<float>", np.float32), ("scale<double>", np.float64)):
@@ -64,6 +66,7 @@ def templates():
         np.testing.assert_array_equal(numbers, np.arange(100) * 3)
 
 
+@part
 def events():
     buffer, numbers = host_buffer(1, np.int32)
     numbers[0] = 0
@@ -74,12 +77,14 @@ def events():
     assert event.is_done and numbers[0] == 128
 
 
+@part
 def attributes():
     kernel = compiled(CODE, ("add_one",)).get_kernel("add_one")
     assert kernel.attributes.max_threads_per_block >= 32
     assert kernel.occupancy.max_active_blocks_per_multiprocessor(64, 0) > 0
 
 
+@part
 def linked():
     parts = [compiled(code, relocatable_device_code=True) for code in (CALLER, CALLED)]
     text = Linker(*parts, options=LinkerOptions(arch=ARCH)).link("cubin")
@@ -90,6 +95,7 @@ def linked():
     np.testing.assert_array_equal(numbers, np.arange(32) * 2)
 
 
+@part
 def object_code():
     ptx = bytes(compiled(CODE, ("add_one",)).code)
     buffer, numbers = host_buffer(1, np.int32)
@@ -99,6 +105,7 @@ def object_code():
     assert numbers[0] == 6
 
 
+@part
 def graphs():
     buffer, numbers = host_buffer(1, np.int32)
     numbers[0] = 0
@@ -114,11 +121,4 @@ def graphs():
     assert numbers[0] == 192
 
 
-for test in (properties, copies, templates, events, attributes, linked, object_code, graphs):
-    try:
-        test()
-        print("passed", test.__name__, flush=True)
-    except Exception as error:
-        traceback.print_exc()
-        print(f"failed {test.__name__}: {type(error).__name__}: {str(error)[:200]!r}", flush=True)
-print("done")
+run()

@@ -1,9 +1,8 @@
 """Pipelines of Halide on the CUDA target, against numpy."""
 
-import traceback
-
 import halide as hl
 import numpy as np
+from parts import part, run
 
 TARGET = hl.get_host_target().with_feature(hl.TargetFeature.CUDA).with_feature(hl.TargetFeature.CUDACapability80)
 x, y, xo, yo, xi, yi = (hl.Var(name) for name in ("x", "y", "xo", "yo", "xi", "yi"))
@@ -26,6 +25,7 @@ def image(of=IMAGE):
     return hl.Buffer(KEPT[-1])
 
 
+@part
 def pointwise():
     f = hl.Func("pointwise")
     f[x, y] = hl.sqrt(image()[x, y]) * 2.0 + hl.cast(hl.Float(32), x - y)
@@ -34,6 +34,7 @@ def pointwise():
     np.testing.assert_allclose(realize(f, 64, 48), np.sqrt(IMAGE) * 2 + columns - rows, rtol=1e-6, atol=1e-5)
 
 
+@part
 def blur():
     """Its first stage is in shared memory."""
     padded = hl.BoundaryConditions.repeat_edge(image())
@@ -47,6 +48,7 @@ def blur():
     np.testing.assert_allclose(realize(f, 64, 48), wanted, rtol=1e-5)
 
 
+@part
 def product():
     a, b = image(IMAGE[:32, :48]), image(IMAGE[:48, :32])
     f, k = hl.Func("product"), hl.RDom([(0, 48)])
@@ -57,6 +59,7 @@ def product():
     np.testing.assert_allclose(realize(f, 32, 32), IMAGE[:32, :48] @ IMAGE[:48, :32], rtol=1e-5)
 
 
+@part
 def histogram():
     """Threads count by atomic additions."""
     values = (IMAGE * 16).astype(np.uint8)
@@ -68,6 +71,7 @@ def histogram():
     np.testing.assert_array_equal(realize(f, 16), np.bincount(values.ravel(), minlength=16))
 
 
+@part
 def sums_of_rows():
     f, r = hl.Func("sums"), hl.RDom([(0, 64)])
     f[y] = 0.0
@@ -77,6 +81,7 @@ def sums_of_rows():
     np.testing.assert_allclose(realize(f, 48), IMAGE.sum(1), rtol=1e-5)
 
 
+@part
 def integers():
     values = np.random.default_rng(2).integers(-1000, 1000, (48, 64), dtype=np.int16)
     f = hl.Func("integers")
@@ -87,11 +92,4 @@ def integers():
     np.testing.assert_array_equal(realize(f, 64, 48), np.where(wide > 0, wide // 7, np.abs(wide) % 5))
 
 
-for test in (pointwise, blur, product, histogram, sums_of_rows, integers):
-    try:
-        test()
-        print("passed", test.__name__, flush=True)
-    except Exception as error:
-        traceback.print_exc()
-        print(f"failed {test.__name__}: {type(error).__name__}: {str(error)[:200]!r}", flush=True)
-print("done")
+run()

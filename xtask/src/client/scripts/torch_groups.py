@@ -1,6 +1,6 @@
 """PyTorch on CUDA tensors: what a program does with it, group by group, against the same on the CPU where that says what is right.
 
-Prints `passed NAME`, `failed NAME: why` for each group, and `done`.
+Each group is a part (`parts.py`).
 """
 
 import copy
@@ -10,19 +10,11 @@ import os
 import subprocess
 import sys
 import tempfile
-import traceback
 
 import torch
 import torch.nn.functional as F
+from parts import part, run
 from torch import nn
-
-GROUPS = []
-
-
-def group(function):
-    GROUPS.append(function)
-    return function
-
 
 def close(ours, theirs, tolerance=1e-4):
     torch.testing.assert_close(ours.cpu(), theirs, rtol=tolerance, atol=tolerance)
@@ -62,7 +54,7 @@ def module(make, *tensors, tolerance=1e-4):
     both(run, *tensors, tolerance=tolerance)
 
 
-@group
+@part
 def queries():
     assert torch.cuda.is_available() and torch.cuda.device_count() == 1
     torch.cuda.init()
@@ -71,7 +63,7 @@ def queries():
     assert "H100" in torch.cuda.get_device_name()
 
 
-@group
+@part
 def mixed_devices():
     x = torch.ones(3, device="cuda")
     raises(RuntimeError, "Expected all tensors to be on the same device", lambda: x + torch.ones(3))
@@ -80,7 +72,7 @@ def mixed_devices():
     assert x[torch.tensor([0, 2])].tolist() == [1, 1]
 
 
-@group
+@part
 def promotion():
     half, number = torch.ones(2, dtype=torch.half, device="cuda"), torch.tensor(2.0)
     for value in (half * 2.5, half[0] * 2.5, half * number, half[0] * 3, half + True):
@@ -90,7 +82,7 @@ def promotion():
     assert (whole % 2).dtype is torch.int64 and torch.trapz(half, dx=0.5).dtype is torch.half
 
 
-@group
+@part
 def results_given():
     x = torch.arange(6.0, device="cuda").view(2, 3)
     out = torch.empty(0, device="cuda")
@@ -102,7 +94,7 @@ def results_given():
     assert x.add_(1).data_ptr() == before and x.t().mul_(2)[0, 1].item() == x[1, 0].item() == 8
 
 
-@group
+@part
 def copies():
     x = torch.arange(12).view(3, 4)
     on = x.cuda(non_blocking=True)
@@ -117,7 +109,7 @@ def copies():
     assert torch.load(buffer)["x"].is_cuda
 
 
-@group
+@part
 def indices():
     both(lambda x: x[torch.tensor([2, 0], device=x.device)][:, x[0] > 0], torch.randn(4, 5))
     both(lambda x: x.gather(1, torch.zeros(4, 2, dtype=torch.int64, device=x.device)), torch.randn(4, 5))
@@ -127,20 +119,20 @@ def indices():
     assert x.tolist() == [0, 7, 0, 7, 0] and x.nonzero().flatten().tolist() == [1, 3]
 
 
-@group
+@part
 def shapes():
     both(lambda x: torch.cat([x, x * 2], 1).view(2, -1).permute(1, 0).contiguous().flip(0).roll(2), torch.randn(4, 6))
     both(lambda x: F.pad(x, (1, 2)).unfold(1, 3, 2).sum(-1), torch.randn(4, 6))
     both(lambda x: torch.einsum("ij,kj->ik", x, x).tril(), torch.randn(4, 6))
 
 
-@group
+@part
 def reductions():
     both(lambda x: x.softmax(-1).std(0) + x.logsumexp(0) + x.amax(0) + x.cumsum(0)[-1] + x.norm(dim=0), torch.randn(7, 5))
     both(lambda x: x.sort(dim=1)[0] + x.topk(3, 1)[0].sum() + x.median(), torch.randn(4, 6))
 
 
-@group
+@part
 def convolutions():
     for make, shape in [
         (lambda: nn.Conv1d(4, 6, 3, padding=1), (2, 4, 9)),
@@ -152,7 +144,7 @@ def convolutions():
         module(make, torch.randn(shape), tolerance=1e-3)
 
 
-@group
+@part
 def recurrent():
     for make in (nn.LSTM, nn.GRU, nn.RNN):
         module(lambda make=make: make(5, 7, num_layers=2, bidirectional=True), torch.randn(6, 3, 5), tolerance=1e-3)
@@ -160,7 +152,7 @@ def recurrent():
     module(lambda: nn.GRUCell(5, 7), torch.randn(3, 5))
 
 
-@group
+@part
 def transformers():
     module(lambda: nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True), torch.randn(2, 5, 16), tolerance=1e-3)
     layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval()
@@ -169,7 +161,7 @@ def transformers():
         close(copy.deepcopy(layer).cuda()(x.cuda()), layer(x), 1e-3)
 
 
-@group
+@part
 def fused_attention():
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -181,7 +173,7 @@ def fused_attention():
             close(ours.float(), F.scaled_dot_product_attention(q, k, v, is_causal=True), 3e-2)
 
 
-@group
+@part
 def losses():
     target = torch.tensor([1, 0, 3])
     both(lambda x: F.cross_entropy(x, target.to(x.device), label_smoothing=0.1), torch.randn(3, 4))
@@ -190,7 +182,7 @@ def losses():
     both(lambda x: F.binary_cross_entropy_with_logits(x, torch.ones_like(x)) + F.huber_loss(x, x * 2), torch.randn(3, 4))
 
 
-@group
+@part
 def embeddings():
     words = torch.tensor([[1, 2], [0, 3]])
     torch.manual_seed(0)
@@ -199,7 +191,7 @@ def embeddings():
     both(lambda t: F.embedding_bag(words.to(t.device), t, mode="mean"), table)
 
 
-@group
+@part
 def optimizers():
     for make in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad):
         options = [{}, {"foreach": True}] + ([{"fused": True}] if make in (torch.optim.Adam, torch.optim.AdamW) else [])
@@ -217,7 +209,7 @@ def optimizers():
             close(*results, 1e-5)
 
 
-@group
+@part
 def mixed_precision():
     net, scaler = nn.Linear(8, 8).cuda(), torch.amp.GradScaler("cuda")
     step = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -232,7 +224,7 @@ def mixed_precision():
     assert torch.isfinite(net.weight).all() and scaler.get_scale() > 0
 
 
-@group
+@part
 def small_floats():
     x = torch.randn(16, 32)
     for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
@@ -240,7 +232,7 @@ def small_floats():
         assert ours.view(torch.uint8).cpu().equal(x.to(dtype).view(torch.uint8)) and ours.float().is_cuda
 
 
-@group
+@part
 def sparse():
     x = torch.randn(5, 6).relu()
     for to in (lambda t: t.to_sparse(), lambda t: t.to_sparse_csr()):
@@ -250,7 +242,7 @@ def sparse():
     assert pair.values().tolist() == [3.0] and (pair + pair).to_dense()[0, 1].item() == 6
 
 
-@group
+@part
 def nested():
     parts = [torch.randn(2, 4), torch.randn(3, 4)]
     ours = torch.nested.nested_tensor([p.cuda() for p in parts], layout=torch.jagged)
@@ -262,13 +254,13 @@ def nested():
     close((strided * 2).to_padded_tensor(0.0)[1], parts[1] * 2)
 
 
-@group
+@part
 def fourier():
     both(lambda x: torch.fft.irfft(torch.fft.rfft(x) * 2).abs(), torch.randn(4, 16))
     both(lambda x: torch.stft(x, 8, window=torch.hann_window(8, device=x.device), return_complex=True).abs().sum(), torch.randn(64))
 
 
-@group
+@part
 def linear_algebra():
     square = torch.randn(4, 4)
     spd = square @ square.t() + 4 * torch.eye(4)
@@ -278,7 +270,7 @@ def linear_algebra():
     both(lambda x: torch.linalg.lstsq(x, torch.ones(4, 2, device=x.device))[0], spd, tolerance=1e-3)
 
 
-@group
+@part
 def transforms():
     from torch.func import grad, jacrev, vmap
 
@@ -287,7 +279,7 @@ def transforms():
     close(jacrev(lambda v: v**2)(x[0].cuda()), torch.diag(2 * x[0]))
 
 
-@group
+@part
 def foreach():
     lists = [[torch.ones(3, device=d) * i for i in (1, 2)] for d in ("cuda", "cpu")]
     for tensors in lists:
@@ -297,7 +289,7 @@ def foreach():
     assert torch.nn.utils.clip_grad_norm_([nn.Parameter(torch.ones(2, device="cuda"))], 1.0) == 0
 
 
-@group
+@part
 def generators():
     torch.manual_seed(1)
     a, b = torch.rand(5, device="cuda"), torch.rand(5, device="cuda")
@@ -317,7 +309,7 @@ def generators():
     assert torch.randperm(9, device="cuda").sort()[0].tolist() == list(range(9))
 
 
-@group
+@part
 def checkpoints():
     from torch.utils.checkpoint import checkpoint
 
@@ -328,7 +320,7 @@ def checkpoints():
     assert (x.grad != 0).equal(kept)
 
 
-@group
+@part
 def streams():
     side, ready = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True)
     x = torch.ones(1000, device="cuda")
@@ -340,7 +332,7 @@ def streams():
     torch.cuda.synchronize()
 
 
-@group
+@part
 def graphs():
     x, weight = torch.zeros(4, device="cuda"), torch.ones(4, 4, device="cuda")
     chosen = torch.tensor([1, 2], device="cuda")
@@ -367,7 +359,7 @@ def captured(call):
         call()
 
 
-@group
+@part
 def wrong_indices():
     code = """
 import torch
@@ -388,7 +380,7 @@ except RuntimeError as error:
     assert "error[assertion]" in done.stderr and "out of bounds" in done.stderr, done.stderr
 
 
-@group
+@part
 def wrong_dimensions():
     x = torch.ones(3, 2, device="cuda")
     raises(IndexError, "Dimension out of range", lambda: x.gather(5, torch.zeros(1, 1, dtype=torch.int64, device="cuda")))
@@ -396,7 +388,7 @@ def wrong_dimensions():
     assert (x + 1).sum().item() == 12
 
 
-@group
+@part
 def memory_out_of_reach():
     driver, module, address, size = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t()
     text = b".version 7.0\n.target sm_50\n.address_size 64\n.visible .global .align 4 .f32 table[4];\n"
@@ -411,13 +403,13 @@ def memory_out_of_reach():
     raises(NotImplementedError, "does not reach", lambda: table + 1)
 
 
-@group
+@part
 def refusals():
     raises(NotImplementedError, "_sparse_semi_structured_mm",
            lambda: torch.ops.aten._sparse_semi_structured_mm(*[torch.ones(32, 32, dtype=torch.half, device="cuda")] * 3))
 
 
-@group
+@part
 def modes():
     with torch.device("cuda"):
         assert (torch.ones(3) + 1).is_cuda
@@ -432,7 +424,7 @@ def modes():
     close(x.cuda().conj().mT @ x.cuda(), x.conj().mT @ x)
 
 
-@group
+@part
 def processes():
     code = """
 import sys, torch, torch.distributed as dist
@@ -453,7 +445,7 @@ def compiled(function, *tensors, tolerance=1e-3, **options):
     torch.testing.assert_close(torch.compile(function, **options)(*tensors), expected, rtol=tolerance, atol=tolerance)
 
 
-@group
+@part
 def compile_operators():
     x = torch.randn(64, 128)
     compiled(lambda x: (x * 2 + 1).sin().exp(), x)
@@ -467,7 +459,7 @@ def compile_operators():
     compiled(lambda x: (x.bfloat16() * 3).sum(1), x, tolerance=5e-2)
 
 
-@group
+@part
 def compile_products():
     x, w = torch.randn(64, 128), torch.randn(128, 96)
     compiled(lambda x, w: (x @ w).relu(), x, w)
@@ -476,7 +468,7 @@ def compile_products():
     compiled(lambda x, w: ((x @ w).relu() * 2).sum(1), x, w, mode="reduce-overhead")
 
 
-@group
+@part
 def compile_training():
     def train(wrap):
         torch.manual_seed(0)
@@ -494,7 +486,7 @@ def compile_training():
     close(train(torch.compile), train(lambda net: net))
 
 
-@group
+@part
 def compile_attention():
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
@@ -504,7 +496,7 @@ def compile_attention():
     close(ours, F.scaled_dot_product_attention(q.cpu(), k.cpu(), v.cpu(), is_causal=True), 1e-2)
 
 
-@group
+@part
 def triton_kernels():
     with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
         file.write("import triton, triton.language as tl\n@triton.jit\ndef scale(x, n, B: tl.constexpr):\n"
@@ -519,7 +511,7 @@ def triton_kernels():
         close(x, expected)
 
 
-@group
+@part
 def kernels_from_source():
     function = torch.cuda.jiterator._create_jit_fn("template <typename T> T f(T x, T y) { return x * y + 3; }")
     x = torch.arange(8.0, device="cuda")
@@ -536,7 +528,7 @@ def add_in_place(tensors, event, answers, is_received):
     is_received.wait(60)
 
 
-@group
+@part
 def several_processes():
     context = torch.multiprocessing.get_context("spawn")
     answers, is_received = context.SimpleQueue(), context.Event()
@@ -555,7 +547,7 @@ def several_processes():
     assert storage.sum() == 1010 and storage[10] == 2 and (tensors[2] == 2).all()
 
 
-@group
+@part
 def expandable_segments():
     program = ("import torch\nx = torch.arange(5_000_000, device='cuda')\ny = torch.zeros(3_000_000, device='cuda') + 1\n"
                "assert x.sum() == 12_499_997_500_000 and y.sum() == 3_000_000\ndel x\ntorch.cuda.empty_cache()\n"
@@ -564,21 +556,6 @@ def expandable_segments():
         subprocess.run([sys.executable, "-c", program], env={**os.environ, name: "expandable_segments:True"}, check=True)
 
 
-def main():
-    torch.manual_seed(0)
-    wanted = sys.argv[1:]
-    for function in GROUPS:
-        name = function.__name__
-        if wanted and not any(word in name for word in wanted):
-            continue
-        try:
-            function()
-            print(f"passed {name}", flush=True)
-        except Exception as error:
-            traceback.print_exc()
-            print(f"failed {name}: {type(error).__name__}: {' '.join(str(error).split())[:300]}", flush=True)
-    print("done")
-
-
 if __name__ == "__main__":
-    main()
+    torch.manual_seed(0)
+    run()

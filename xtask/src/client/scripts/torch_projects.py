@@ -1,24 +1,16 @@
 """What projects build on PyTorch: kernels of Liger, a small Llama of transformers, an extension of one's own. Against the CPU.
 
-Usage: torch_projects.py [WORD ...]: those whose names contain one of the words.
+Each is a part (`parts.py`).
 """
 
 import copy
 import os
 import sys
-import traceback
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-
-PROJECTS = []
-
-
-def project(function):
-    PROJECTS.append(function)
-    return function
-
+from parts import part, run
 
 def close(ours, theirs, tolerance=2e-4):
     torch.testing.assert_close(ours.detach().cpu().float(), theirs.detach().cpu().float(), rtol=tolerance, atol=tolerance)
@@ -37,7 +29,7 @@ def both(ours, theirs, *inputs, tolerance=2e-4):
             close(a.grad, b.grad, tolerance)
 
 
-@project
+@part
 def liger_rms_norm():
     from liger_kernel.transformers import LigerRMSNorm
 
@@ -45,7 +37,7 @@ def liger_rms_norm():
     both(norm, lambda x: F.rms_norm(x, (96,), eps=1e-6), torch.randn(6, 7, 96))
 
 
-@project
+@part
 def liger_layer_norm():
     from liger_kernel.transformers import LigerLayerNorm
 
@@ -53,21 +45,21 @@ def liger_layer_norm():
     both(norm, lambda x: F.layer_norm(x, (96,), eps=1e-6), torch.randn(6, 7, 96))
 
 
-@project
+@part
 def liger_swiglu():
     from liger_kernel.ops import LigerSiLUMulFunction
 
     both(LigerSiLUMulFunction.apply, lambda a, b: F.silu(a) * b, torch.randn(5, 130), torch.randn(5, 130))
 
 
-@project
+@part
 def liger_geglu():
     from liger_kernel.ops import LigerGELUMulFunction
 
     both(LigerGELUMulFunction.apply, lambda a, b: F.gelu(a, approximate="tanh") * b, torch.randn(5, 130), torch.randn(5, 130))
 
 
-@project
+@part
 def liger_rope():
     from liger_kernel.transformers import liger_rotary_pos_emb
 
@@ -83,7 +75,7 @@ def liger_rope():
         close(result, rotate(x, cos, sin))
 
 
-@project
+@part
 def liger_cross_entropy():
     from liger_kernel.transformers import LigerCrossEntropyLoss
 
@@ -91,7 +83,7 @@ def liger_cross_entropy():
     both(lambda x: LigerCrossEntropyLoss()(x, target.cuda()), lambda x: F.cross_entropy(x, target), torch.randn(20, 300))
 
 
-@project
+@part
 def liger_fused_linear_cross_entropy():
     from liger_kernel.transformers import LigerFusedLinearCrossEntropyLoss
 
@@ -100,7 +92,7 @@ def liger_fused_linear_cross_entropy():
     both(lambda w, x: ours(w, x, target.cuda()), lambda w, x: F.cross_entropy(x @ w.T, target), torch.randn(300, 64), torch.randn(20, 64), tolerance=2e-3)
 
 
-@project
+@part
 def liger_kl_divergence():
     from liger_kernel.transformers import LigerKLDIVLoss
 
@@ -119,7 +111,7 @@ def llama():
     return cpu, copy.deepcopy(cpu).cuda(), torch.randint(3, 200, (2, 12))
 
 
-@project
+@part
 def llama_forward_and_backward():
     cpu, cuda, tokens = llama()
     expected, result = cpu(tokens, labels=tokens), cuda(tokens.cuda(), labels=tokens.cuda())
@@ -132,21 +124,21 @@ def llama_forward_and_backward():
         close(a.grad, b.grad)
 
 
-@project
+@part
 def llama_generates():
     cpu, cuda, tokens = llama()
     options = {"max_new_tokens": 10, "do_sample": False, "pad_token_id": 0}
     assert cuda.generate(tokens.cuda(), **options).tolist() == cpu.generate(tokens, **options).tolist()
 
 
-@project
+@part
 def llama_compiled():
     cpu, cuda, tokens = llama()
     with torch.no_grad():
         close(torch.compile(cuda)(tokens.cuda()).logits, cpu(tokens).logits, 1e-3)
 
 
-@project
+@part
 def bert():
     from transformers import BertConfig, BertModel
 
@@ -157,7 +149,7 @@ def bert():
     close(copy.deepcopy(cpu).cuda()(tokens.cuda()).pooler_output, cpu(tokens).pooler_output)
 
 
-@project
+@part
 def llama_with_liger():
     from liger_kernel.transformers import apply_liger_kernel_to_llama
 
@@ -199,7 +191,7 @@ torch::Tensor run(torch::Tensor x) {
 """
 
 
-@project
+@part
 def extension_of_ones_own():
     home = toolkit()
     if home is None:
@@ -213,21 +205,6 @@ def extension_of_ones_own():
     close(module.run(x), 3 * x + 1)
 
 
-def main():
-    torch.manual_seed(0)
-    words = sys.argv[1:]
-    for function in PROJECTS:
-        name = function.__name__
-        if words and not any(word in name for word in words):
-            continue
-        try:
-            why = function()
-            print(f"skipped {name}: {why}" if why else f"passed {name}", flush=True)
-        except Exception as error:
-            traceback.print_exc()
-            print(f"failed {name}: {type(error).__name__}: {' '.join(str(error).split())[:300]}", flush=True)
-    print("done")
-
-
 if __name__ == "__main__":
-    main()
+    torch.manual_seed(0)
+    run()
