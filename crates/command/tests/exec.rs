@@ -15,11 +15,7 @@ use serde_json::Value;
 /// A folder with the command and a file that stands for the driver beside it, as after an installation.
 fn installed() -> Folder {
     let folder = Folder::new();
-    let command = folder.path("ptxvm");
-    if std::fs::hard_link(env!("CARGO_BIN_EXE_ptxvm"), &command).is_err() {
-        std::fs::copy(env!("CARGO_BIN_EXE_ptxvm"), &command).unwrap();
-    }
-    folder.write("libcuda.so.1", "");
+    folder.put_libraries(&[]);
     folder.write("libcudart.so.12", "");
     folder
 }
@@ -365,6 +361,35 @@ fn what_ptxas_refuses_is_refused_in_its_words() {
         "{}",
         outcome.stderr
     );
+}
+
+/// What `ptxvm env` prints is what a program finds under `exec`, in a shell too, and a second time.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_environment_of_exec_is_printed() {
+    let folder = installed();
+    let kept = folder.path("it's kept");
+    let env = |words: &[&str]| {
+        let mut command = Command::new(folder.path("ptxvm"));
+        command.arg("env").args(words).arg(&kept).env("LD_LIBRARY_PATH", "/before").env_remove("LD_AUDIT");
+        let outcome = finish(&mut command).unwrap();
+        assert_eq!((outcome.code, &*outcome.stderr), (Some(0), ""), "{}", outcome.transcript());
+        outcome.stdout
+    };
+    let plain = env(&["--device", "sm_80", "--tool", "racecheck"]);
+    let value =
+        |name: &str| plain.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap();
+    let path = kept.canonicalize().unwrap().display().to_string();
+    assert_eq!(value("LD_LIBRARY_PATH"), format!("{path}:/before"));
+    assert_eq!(
+        [value("PTXVM_DEVICE"), value("PTXVM_TOOL"), value("PTXVM_TORCH")],
+        ["sm_80", "racecheck", "1"]
+    );
+    assert_eq!(value("TRITON_PTXAS_PATH"), format!("{path}/ptxas"));
+    let words = "printf '%s\n%s' \"$LD_LIBRARY_PATH\" \"$(command -v ptxas)\"";
+    let script = format!("{}\n{words}", env(&["--shell"]));
+    let shell = finish(Command::new("sh").arg("-c").arg(script)).unwrap();
+    assert_eq!(shell.stdout, format!("{path}:/before\n{path}/ptxas"));
 }
 
 #[cfg(target_os = "linux")]
