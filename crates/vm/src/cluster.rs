@@ -10,19 +10,17 @@
 //!
 //! Narrowest tests: `tests/run`: `cluster_*`, `fault_cluster_*`; `tests/tools`: `cluster_*`.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use machine::{Fault, Place};
-use sem::tensor_memory::Misuse;
 
 use crate::affine::LaneRows;
 use crate::code::Code;
 use crate::cta::{Cta, Progress};
 use crate::cta_batch::CtaBatch;
 use crate::exec::{Observer, Step};
-use crate::grid::Run;
-use crate::tensor_memory::TensorMemoryOf;
+use crate::members::Members;
+use crate::run::Run;
 
 /// The blocks of a cluster in flight, or of a CTA batch if clusters have one block. Reused for the next ones.
 pub(crate) struct Cluster<'l> {
@@ -32,108 +30,13 @@ pub(crate) struct Cluster<'l> {
     members: Option<Rc<Members>>,
 }
 
-/// The state that the blocks of a cluster share.
-pub(crate) struct Members {
-    blocks: Vec<Member>,
-    /// How often the barrier of the cluster has completed.
-    generation: Cell<u32>,
-    /// Counts changes that another block may have waited for.
-    changes: Cell<u64>,
-}
-
-/// A block of a cluster.
-struct Member {
-    /// Its shared memory, and the size of that in bytes.
-    memory: *mut u8,
-    bytes: usize,
-    tensor_memory: TensorMemoryOf,
-    /// All remaining threads have arrived at the barrier of the cluster.
-    arrived: Cell<bool>,
-    /// All threads have ended.
-    ended: Cell<bool>,
-}
-
-impl Members {
-    fn new(ctas: &[Cta]) -> Members {
-        let member = |cta: &Cta| Member {
-            memory: cta.shared.memory.as_ptr(),
-            bytes: cta.shared.memory_bytes as usize,
-            tensor_memory: Rc::clone(&cta.shared.tensor_memory),
-            arrived: Cell::new(false),
-            ended: Cell::new(false),
-        };
-        let blocks = ctas.iter().map(member).collect();
-        Members { blocks, generation: Cell::new(0), changes: Cell::new(0) }
-    }
-
-    fn reset(&self) {
-        self.generation.set(0);
-        for block in &self.blocks {
-            block.arrived.set(false);
-            block.ended.set(false);
-        }
-    }
-
-    /// The start of the shared memory of the block with this rank. `None` if the block has ended or does not exist.
-    pub fn memory(&self, rank: u32) -> Option<*mut u8> {
-        let block = self.blocks.get(rank as usize)?;
-        (!block.ended.get()).then_some(block.memory)
-    }
-
-    /// The tensor memory of the block with this rank.
-    pub fn tensor_memory(&self, rank: u32) -> Result<TensorMemoryOf, Misuse> {
-        let block = self.blocks.get(rank as usize).ok_or(Misuse::Pair)?;
-        if block.ended.get() { Err(Misuse::PairEnded) } else { Ok(Rc::clone(&block.tensor_memory)) }
-    }
-
-    /// Whether a block with this rank exists and has ended.
-    pub fn has_ended(&self, rank: u32) -> bool {
-        self.blocks.get(rank as usize).is_some_and(|block| block.ended.get())
-    }
-
-    /// Whether a host address is in the shared memory of one of the blocks.
-    pub fn has(&self, place: *const u8) -> bool {
-        self.blocks.iter().any(|block| {
-            let start = block.memory.addr();
-            (start..start + block.bytes).contains(&place.addr())
-        })
-    }
-
-    /// How often the barrier of the cluster has completed.
-    pub fn generation(&self) -> u32 {
-        self.generation.get()
-    }
-
-    /// Takes note whether all remaining threads of a block have arrived at the barrier of the cluster, and whether all
-    /// threads have ended. Completes the barrier if it waited for no other block.
-    pub fn report(&self, rank: u32, arrived: bool, ended: bool) {
-        let Some(block) = self.blocks.get(rank as usize) else { return };
-        block.arrived.set(arrived);
-        block.ended.set(ended);
-        if self.blocks.iter().all(|block| block.arrived.get()) {
-            self.generation.set(self.generation.get().wrapping_add(1));
-            self.blocks.iter().for_each(|block| block.arrived.set(block.ended.get()));
-            self.note_change();
-        }
-    }
-
-    /// Notes a change that another block may have waited for.
-    pub fn note_change(&self) {
-        self.changes.set(self.changes.get() + 1);
-    }
-
-    /// The number of changes noted so far.
-    pub fn changes(&self) -> u64 {
-        self.changes.get()
-    }
-}
-
 impl<'l> Cluster<'l> {
     /// For blocks whose lanes form rows of a gang as `rows` describes.
     pub fn new(launch: &'l Run<'l>, code: &'l Code, rows: LaneRows) -> Cluster<'l> {
         let mut ctas: Vec<Cta> =
             (0..launch.cluster_blocks()).map(|rank| Cta::new(launch, code, rows, rank)).collect();
-        let members = (ctas.len() > 1).then(|| Rc::new(Members::new(&ctas)));
+        let members =
+            (ctas.len() > 1).then(|| Rc::new(Members::new(ctas.iter().map(|cta| cta.shared.member()))));
         if let Some(members) = &members {
             ctas.iter_mut().for_each(|cta| cta.shared.join(Rc::clone(members)));
         }

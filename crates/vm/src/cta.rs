@@ -12,8 +12,9 @@ use crate::affine::LaneRows;
 use crate::code::Code;
 use crate::cta_batch::CtaBatch;
 use crate::exec::{Gang, Observer, SliceEnd, Step, Wait};
-use crate::grid::Run;
+use crate::limits::BUDGET;
 use crate::limits::Stop;
+use crate::run::Run;
 use crate::shared::{CLUSTER_BARRIER, Shared};
 
 /// The result of a step of a block.
@@ -83,8 +84,7 @@ impl<'l> Cta<'l> {
         let (mut done, mut spinning, mut running) = (0, true, false);
         for i in 0..self.order.len() {
             let index = self.order[i];
-            let mut budget =
-                if self.launch.shuffled { 1 + (self.next_random() % 8) as i64 } else { crate::exec::BUDGET };
+            let mut budget = if self.launch.shuffled { 1 + (self.next_random() % 8) as i64 } else { BUDGET };
             match self.gangs[index].run_slice(&mut self.shared, &mut budget, observer)? {
                 SliceEnd::Done => done += 1,
                 SliceEnd::Blocked => {}

@@ -5,7 +5,7 @@
 //!
 //! Each block of a CTA batch has its own shared memory and barriers, and warp-level operations stay within a warp. A
 //! kernel runs block by block if it uses the device heap, the barrier of the grid, asynchronous copies, mbarrier
-//! objects, `alloca`, cluster barriers, matrices or tensor memory ([`keeps_blocks_apart`]). So do clusters of several
+//! objects, `alloca`, cluster barriers, matrices or tensor memory (`kernel.rs`, `keeps_blocks_apart`). So do clusters of several
 //! blocks, and blocks with more than 128 KiB of shared memory.
 //!
 //! Blocks that are no multiple of a warp are packed without gaps, up to 256 of them (64 with shared memory). The warps
@@ -23,12 +23,10 @@
 //! Narrowest tests: `tests/run`: `team_*`, `teams_of_narrow_rows`, `shared_begins_with_zeros`, `alloca_of_blocks`; unit
 //! tests below.
 
-use ir::{AccessKind, OpKind, SimpleOp, Terminator, WarpOp};
-use machine::builtin::Builtin;
 use machine::mask::{GANG_LANES, GROUP_LANES, WARP_LANES};
 
-use crate::grid::Run;
 use crate::registers::REGISTER_LIMIT;
+use crate::run::Run;
 
 /// The most shared memory of all blocks of a CTA batch: it fits into the private cache of a host core.
 const SHARED_BYTES: u64 = 128 * 1024;
@@ -241,60 +239,6 @@ impl CtaBatches {
         let (start, end) = (first.max(self.range.0), (first + count).min(self.range.1));
         CtaBatch { first: start, blocks: (end - start) as usize, stride }
     }
-}
-
-/// Whether the functions that a kernel can reach contain an instruction that works on one block only, or whose order
-/// among the blocks is visible. Functions without a body are recognised by their names.
-pub(crate) fn keeps_blocks_apart<'a>(
-    functions: impl Iterator<Item = (&'a str, Option<&'a ir::Function>)>,
-) -> bool {
-    let mut functions = functions;
-    functions.any(|(name, function)| match function {
-        // Later blocks get the memory that earlier blocks free.
-        None => matches!(
-            Builtin::of(name),
-            Some(Builtin::Malloc | Builtin::Free | Builtin::GroupHandle | Builtin::GridSynchronize)
-        ),
-        Some(function) => {
-            function.ops.iter().any(|op| is_alone(&op.kind))
-                || function.blocks.iter().any(|b| matches!(b.terminator, Terminator::ClusterBarrier { .. }))
-        }
-    })
-}
-
-/// Whether these functions contain an instruction that sees the lanes of a warp.
-pub(crate) fn sees_warps<'a>(functions: impl Iterator<Item = Option<&'a ir::Function>>) -> bool {
-    functions
-        .flatten()
-        .flat_map(|function| &function.ops)
-        .any(|op| matches!(op.kind, OpKind::Warp { .. } | OpKind::Simple(SimpleOp::ActiveMask { .. })))
-}
-
-/// The operation works on the shared and local memory of one block only.
-fn is_alone(op: &OpKind) -> bool {
-    if op.computes() {
-        return false;
-    }
-    matches!(
-        op,
-        OpKind::Simple(SimpleOp::CopyGroup(_) | SimpleOp::Stack { .. })
-            | OpKind::TensorMemory(_)
-            | OpKind::Warp { op: WarpOp::Matrix(_) | WarpOp::TensorMemory(_), .. }
-    ) || ir::accesses(op).iter().any(|access| match access.kind {
-        AccessKind::Load
-        | AccessKind::Store
-        | AccessKind::Atomic
-        | AccessKind::TexelLoad
-        | AccessKind::TexelStore
-        | AccessKind::TexelAtomic => false,
-        AccessKind::CopyRead
-        | AccessKind::CopyWrite
-        | AccessKind::CopyReduce
-        | AccessKind::Mbarrier
-        | AccessKind::MbarrierTest
-        | AccessKind::MatrixLoad
-        | AccessKind::MatrixStore => true,
-    })
 }
 
 #[cfg(test)]

@@ -10,14 +10,13 @@
 //! number of host threads, so findings do not depend on that number. Narrowest test: `ptxvm`: `checked`.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ir::{AccessKind, Atomic, Extent, MemoryOp, OpKind, Order, Scope, Semantics, Start};
 use isa::Space;
 use machine::builtin::Builtin;
 
-use crate::grid::Run;
+use crate::run::Run;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -218,19 +217,15 @@ impl Footprint {
     }
 }
 
-/// Whether a [`Footprint`] records every way in which blocks of a kernel can depend on each other, so that they can be
-/// undone. Computed once.
-#[derive(Default)]
-pub(crate) struct Undoable(OnceLock<bool>);
-
 impl Run<'_> {
-    /// Whether the blocks may run on separate host threads and be undone.
+    /// Whether the blocks may run on separate host threads and be undone: a [`Footprint`] records every way in which
+    /// they can depend on each other.
     pub(crate) fn may_be_undone(&self) -> bool {
         let config = self.config();
         let is_simple = self.cluster_blocks() == 1 && !config.cooperative && config.progress.is_none();
         is_simple
             && self.arena().is_memory_once()
-            && *self.info.undoable.0.get_or_init(|| self.has_own_memory())
+            && *self.info.undoable.get_or_init(|| self.has_own_memory())
     }
 
     /// Whether the kernel's only effects outside of a block are loads, stores and atomic operations without results.

@@ -1,13 +1,12 @@
 //! A launch in progress: host threads take blocks and run them.
 
 use std::collections::VecDeque;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use lanes::HostPath;
-use machine::{Launch, LaunchError, LaunchReport, ObserverHandle, Stopwatch, caught, host_path, pool};
+use machine::{Launch, LaunchError, LaunchReport, ObserverHandle, Stopwatch, caught, pool};
 
 use crate::affine::LaneRows;
 use crate::cluster::Cluster;
@@ -17,9 +16,7 @@ use crate::cta_batch::CtaBatches;
 use crate::deadlock::{Deadlock, Share};
 use crate::exec::{Observer, Recorder, Watcher};
 use crate::footprint::Footprint;
-use crate::grid_barrier::GridBarrier;
-use crate::kernel::KernelInfo;
-use crate::limits::Limits;
+use crate::run::Run;
 
 /// A launch of at least this many blocks begins on one host thread.
 const MANY_BLOCKS: u64 = 64;
@@ -39,26 +36,6 @@ const CHECKED_THREADS: usize = 8;
 /// How long a launch runs on one host thread first: waking other threads takes about this long.
 const WAKING_TIME: Duration = Duration::from_micros(40);
 
-/// A launch that the interpreter runs: what its host threads share besides the launch itself.
-pub(crate) struct Run<'l> {
-    launch: &'l Launch,
-    pub info: Arc<KernelInfo>,
-    pub path: HostPath,
-    /// `--schedule`: gangs of one warp in a shuffled order.
-    pub shuffled: bool,
-    pub grid_barrier: GridBarrier,
-    pub limits: Limits,
-}
-
-impl Deref for Run<'_> {
-    type Target = Launch;
-
-    #[inline]
-    fn deref(&self) -> &Launch {
-        self.launch
-    }
-}
-
 /// Runs all blocks of a prepared launch on the interpreter.
 ///
 /// # Errors
@@ -68,26 +45,7 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     Run::new(launch)?.run()
 }
 
-impl<'l> Run<'l> {
-    fn new(launch: &'l Launch) -> Result<Run<'l>, LaunchError> {
-        let config = launch.config();
-        let path = match config.host_path {
-            Some(path) if path.is_available() => path,
-            Some(path) => {
-                return Err(LaunchError::Invalid(format!("this machine has no {}", path.name())));
-            }
-            None => host_path().map_err(|error| LaunchError::Invalid(error.to_string()))?,
-        };
-        Ok(Run {
-            launch,
-            info: launch.kernel().kept(|| KernelInfo::new(launch)),
-            path,
-            shuffled: config.schedule.is_some(),
-            grid_barrier: GridBarrier::of(launch.kernel().waits_for_grid, config),
-            limits: Limits::of(config),
-        })
-    }
-
+impl Run<'_> {
     /// Runs all blocks.
     fn run(&self) -> Result<LaunchReport, LaunchError> {
         if self.config().profile.is_some() && self.config().observer.is_some() {

@@ -1,15 +1,14 @@
 //! What the interpreter keeps with a kernel: whether its blocks run in CTA batches, and its code for each number of
 //! lanes, host path and gap between shared variables.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use ir::Width;
+use ir::{AccessKind, OpKind, SimpleOp, Terminator, WarpOp, Width};
 use lanes::HostPath;
 use machine::Launch;
+use machine::builtin::Builtin;
 
 use crate::code::{Code, array_bytes, build};
-use crate::cta_batch::{keeps_blocks_apart, sees_warps};
-use crate::footprint::Undoable;
 
 /// The most codes that a kernel keeps. More are needed only if launches alternate between many numbers of lanes.
 const MOST_CODES: usize = 16;
@@ -20,8 +19,8 @@ pub(crate) struct KernelInfo {
     pub apart: bool,
     /// It has instructions that see the lanes of a warp.
     pub sees_warps: bool,
-    /// Whether its effects on memory can be recorded and undone.
-    pub undoable: Undoable,
+    /// Whether its effects on memory can be recorded and undone (`footprint.rs`), once that is known.
+    pub undoable: OnceLock<bool>,
     /// For each function that it can reach: the number of slots of each width.
     widths: Vec<[(Width, usize); 4]>,
     codes: Mutex<Vec<(CodeKey, Arc<Code>)>>,
@@ -46,7 +45,7 @@ impl KernelInfo {
         KernelInfo {
             sees_warps: sees_warps(functions().map(|(_, function)| function.as_ref())),
             apart: keeps_blocks_apart(names.zip(functions().map(|(_, function)| function.as_ref()))),
-            undoable: Undoable::default(),
+            undoable: OnceLock::new(),
             widths: functions().filter_map(|(_, function)| Some(widths(function.as_ref()?))).collect(),
             codes: Mutex::default(),
         }
@@ -82,4 +81,56 @@ impl KernelInfo {
 fn widths(function: &ir::Function) -> [(Width, usize); 4] {
     [Width::Pred, Width::W16, Width::W32, Width::W64]
         .map(|width| (width, function.slots.iter().filter(|slot| slot.width == width).count()))
+}
+
+/// Whether the functions that a kernel can reach contain an instruction that works on one block only, or whose order
+/// among the blocks is visible. Functions without a body are recognised by their names.
+fn keeps_blocks_apart<'a>(functions: impl Iterator<Item = (&'a str, Option<&'a ir::Function>)>) -> bool {
+    let mut functions = functions;
+    functions.any(|(name, function)| match function {
+        // Later blocks get the memory that earlier blocks free.
+        None => matches!(
+            Builtin::of(name),
+            Some(Builtin::Malloc | Builtin::Free | Builtin::GroupHandle | Builtin::GridSynchronize)
+        ),
+        Some(function) => {
+            function.ops.iter().any(|op| is_alone(&op.kind))
+                || function.blocks.iter().any(|b| matches!(b.terminator, Terminator::ClusterBarrier { .. }))
+        }
+    })
+}
+
+/// Whether these functions contain an instruction that sees the lanes of a warp.
+fn sees_warps<'a>(functions: impl Iterator<Item = Option<&'a ir::Function>>) -> bool {
+    functions
+        .flatten()
+        .flat_map(|function| &function.ops)
+        .any(|op| matches!(op.kind, OpKind::Warp { .. } | OpKind::Simple(SimpleOp::ActiveMask { .. })))
+}
+
+/// The operation works on the shared and local memory of one block only.
+fn is_alone(op: &OpKind) -> bool {
+    if op.computes() {
+        return false;
+    }
+    matches!(
+        op,
+        OpKind::Simple(SimpleOp::CopyGroup(_) | SimpleOp::Stack { .. })
+            | OpKind::TensorMemory(_)
+            | OpKind::Warp { op: WarpOp::Matrix(_) | WarpOp::TensorMemory(_), .. }
+    ) || ir::accesses(op).iter().any(|access| match access.kind {
+        AccessKind::Load
+        | AccessKind::Store
+        | AccessKind::Atomic
+        | AccessKind::TexelLoad
+        | AccessKind::TexelStore
+        | AccessKind::TexelAtomic => false,
+        AccessKind::CopyRead
+        | AccessKind::CopyWrite
+        | AccessKind::CopyReduce
+        | AccessKind::Mbarrier
+        | AccessKind::MbarrierTest
+        | AccessKind::MatrixLoad
+        | AccessKind::MatrixStore => true,
+    })
 }

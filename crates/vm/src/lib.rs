@@ -17,8 +17,10 @@ mod grid_barrier;
 mod kernel;
 mod limits;
 mod local_memory;
+mod members;
 mod pattern;
 mod registers;
+mod run;
 mod shared;
 mod tensor_memory;
 

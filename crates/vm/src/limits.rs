@@ -12,6 +12,15 @@ use machine::{LaunchConfig, LaunchError, Place};
 /// Basic blocks that a gang executes between two checks. A power of two.
 const INTERVAL: i64 = 1 << 6;
 
+/// Extra budget that one iteration of a loop costs if the loop may wait for another thread: 32 iterations use up a
+/// budget.
+pub(crate) const SPIN_COST: i64 = BUDGET / 32;
+/// The same for a loop that observes other threads at most by weak loads: 1024 iterations use up a budget. A gang
+/// that yields lets further CTAs start, which need registers and memory of their own.
+pub(crate) const REDUCTION_COST: i64 = BUDGET / 1024;
+/// Basic blocks that a gang runs before it yields.
+pub(crate) const BUDGET: i64 = 1 << 16;
+
 /// Why a launch stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {

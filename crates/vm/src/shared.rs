@@ -10,20 +10,41 @@
 
 use std::rc::Rc;
 
+use machine::Fault;
 use machine::mask::{Mask, WARP_LANES};
 use machine::memory::{shared_base, shared_rank};
 use sem::tensor_memory::Misuse;
 
 use crate::bytes::AlignedBytes;
-use crate::cluster::Members;
-use crate::exec::Waiting;
-use crate::grid::Run;
+use crate::members::{Member, Members};
+use crate::run::Run;
 use crate::tensor_memory::TensorMemoryOf;
 
 /// Barriers of a block (PTX ISA, "bar, barrier").
 pub(crate) const BARRIERS: usize = 16;
 /// The barrier of the cluster (PTX ISA, "barrier.cluster").
 pub(crate) const CLUSTER_BARRIER: usize = BARRIERS;
+
+/// Detects a CTA whose threads all wait at mbarrier objects in vain.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// For each warp, the lanes that have tested in this round. A round is over when every thread has tested in vain
+    /// or waits at a barrier.
+    pub lanes: Vec<u32>,
+    /// Complete rounds since an object last changed.
+    pub rounds: u32,
+    /// The fault to report if no other CTA helps: all threads of the CTA have tested in vain for long.
+    pub blocked: Option<Box<Fault>>,
+}
+
+impl Waiting {
+    /// Must be called when an object has changed or a thread has made progress.
+    pub fn reset(&mut self) {
+        self.lanes.clear();
+        self.rounds = 0;
+        self.blocked = None;
+    }
+}
 
 /// One barrier.
 #[derive(Default)]
@@ -125,6 +146,11 @@ impl Shared {
             cluster: None,
             seen: 0,
         }
+    }
+
+    /// What the other blocks of its cluster may know of it.
+    pub fn member(&self) -> Member {
+        Member::new(self.memory.as_ptr(), self.memory_bytes as usize, Rc::clone(&self.tensor_memory))
     }
 
     /// Makes the block a member of a cluster of several blocks.

@@ -15,7 +15,7 @@ use super::{
     Meeting, Op, Pure, ShufflePattern, Signature, Signatures, TensorMemory, Terminator, Texel, TexelWork,
     array_bytes,
 };
-use crate::exec::{REDUCTION_COST, SPIN_COST};
+use crate::limits::{REDUCTION_COST, SPIN_COST};
 use crate::registers::SlotRef;
 
 /// Builds the code of a launch's kernel for gangs of `lanes` lanes. Of the launch it uses where variables are.

@@ -4,7 +4,7 @@ use machine::Special;
 use machine::mask::WARP_LANES;
 
 use crate::affine::{Affine, LaneRows};
-use crate::grid::Run;
+use crate::run::Run;
 
 /// The affine form of a special register in a gang, if it has one. `ctaids` are those of the gang's first and last
 /// block. `along` is the axis along which `%ctaid` increases by one from block to block, if there is one.

@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use super::addresses::{Addresses, Each, Even, Region, address_of};
 use super::inline_cache::AccessCache;
 use super::pure::group_offset;
+use super::request::{Request, Resolved};
 use super::strong::{Words, element, read_words, write_words};
 use super::transfer::{Transfer, extend};
 use super::{Active, Gang, Step};
@@ -24,24 +25,6 @@ use crate::bytes::store;
 use crate::code::{Address, Base, Load, Store};
 use crate::registers::{SlotRef, lane_width};
 use crate::shared::Shared;
-
-/// What an access does, for checks and messages.
-#[derive(Clone, Copy)]
-pub(super) struct Request {
-    pub space: Space,
-    /// Bytes of one lane's access, all elements together.
-    pub bytes: u64,
-    pub write: bool,
-    pub span: Span,
-}
-
-/// The memory of one lane's access.
-#[derive(Clone, Copy)]
-pub(super) enum Resolved {
-    Host(*mut u8),
-    /// An address in the lane's local memory.
-    Local(u64),
-}
 
 impl Gang<'_> {
     /// The addresses in affine form; as an error, the register that holds them if they have none.

@@ -19,37 +19,17 @@ use machine::FaultKind;
 use machine::mask::{GANG_LANES, Mask};
 use machine::memory::resolve;
 
-use super::access::{Request, Resolved};
 use super::addresses::{Addresses, Each, ROOM, Region, address_of};
+use super::request::{Request, Resolved};
 use super::transfer::{read, write};
-use super::update::{Update, integer, update_atomically};
+use super::update::{Atomic, Operands, Update, integer, update_atomically};
 use super::{Active, Execute, Gang, Step};
 use crate::bytes::store;
-use crate::code::{Address, Base};
-use crate::registers::SlotRef;
+use crate::code::Base;
 use crate::shared::Shared;
-
-pub(super) type Atomic = ir::Atomic<SlotRef, Address>;
 
 /// Up to this many active lanes are handled one by one.
 const FEW_LANES: usize = 32;
-
-/// The operands of an atomic operation, one for each lane.
-pub(super) struct Operands {
-    /// Byte offset of the lane's element from a common base.
-    pub(super) offsets: [u64; GANG_LANES],
-    pub(super) a: [u64; GANG_LANES],
-    pub(super) b: [u64; GANG_LANES],
-    /// The element before the operation.
-    pub(super) old: [u64; GANG_LANES],
-}
-
-impl Operands {
-    pub fn new() -> Box<Operands> {
-        let none = [0; GANG_LANES];
-        Box::new(Operands { offsets: none, a: none, b: none, old: none })
-    }
-}
 
 impl Execute for Atomic {
     #[inline(never)]

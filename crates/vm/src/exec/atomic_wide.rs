@@ -7,7 +7,7 @@ use ir::AtomicWide;
 use machine::mask::GANG_LANES;
 use portable_atomic::AtomicU128;
 
-use super::access::{Request, Resolved};
+use super::request::{Request, Resolved};
 use super::{Active, Execute, Gang, Step};
 use crate::code::Address;
 use crate::registers::SlotRef;

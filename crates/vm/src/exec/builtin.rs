@@ -9,7 +9,7 @@ use machine::builtin::{Builtin, why_missing};
 use machine::mask::Mask;
 use machine::{DeviceFunction, Fault, FaultKind, printf};
 
-use super::access::{Request, Resolved};
+use super::request::{Request, Resolved};
 use super::{Active, Gang, Path, Step, Wait};
 use crate::code::{Call, Returned};
 use crate::registers::Window;

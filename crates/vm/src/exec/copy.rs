@@ -16,10 +16,10 @@ use machine::memory::{map_shared, rank_of_address};
 use machine::{FaultKind, NEEDS_CLUSTER};
 use smallvec::SmallVec;
 
-use super::access::{Request, Resolved};
 use super::addresses::{ROOM, address_of};
 use super::atomic::reduce_elements;
 use super::pending::{LONGEST, Places};
+use super::request::{Request, Resolved};
 use super::{Active, Execute, Gang, Step};
 use crate::code::Address;
 use crate::registers::SlotRef;

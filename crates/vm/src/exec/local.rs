@@ -10,8 +10,8 @@ use isa::Space;
 use lanes::LaneWidth;
 use machine::memory::resolve_generic;
 
-use super::access::Request;
 use super::addresses::{Addresses, ROOM};
+use super::request::Request;
 use super::transfer::extend;
 use super::{Active, Gang};
 use crate::bytes::{load, store};

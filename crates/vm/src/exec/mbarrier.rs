@@ -5,13 +5,13 @@
 use diag::Span;
 use ir::MbarrierOp;
 use isa::Space;
+use machine::FaultKind;
 use machine::mask::{GANG_LANES, Mask, WARP_LANES};
-use machine::{Fault, FaultKind};
 use smallvec::SmallVec;
 
-use super::access::{Request, Resolved};
 use super::addresses::address_of;
 use super::copy::ranks;
+use super::request::{Request, Resolved};
 use super::{Active, Execute, Gang, Step};
 use crate::code::Address;
 use crate::registers::SlotRef;
@@ -122,27 +122,6 @@ pub(super) struct Foreseen {
     pub over: bool,
     /// How many later phases are complete, too.
     pub later: u32,
-}
-
-/// Detects a CTA whose threads all wait at mbarrier objects in vain.
-#[derive(Default)]
-pub(crate) struct Waiting {
-    /// For each warp, the lanes that have tested in this round. A round is over when every thread has tested in vain
-    /// or waits at a barrier.
-    lanes: Vec<u32>,
-    /// Complete rounds since an object last changed.
-    rounds: u32,
-    /// The fault to report if no other CTA helps: all threads of the CTA have tested in vain for long.
-    pub blocked: Option<Box<Fault>>,
-}
-
-impl Waiting {
-    /// Must be called when an object has changed or a thread has made progress.
-    pub fn reset(&mut self) {
-        self.lanes.clear();
-        self.rounds = 0;
-        self.blocked = None;
-    }
 }
 
 impl Execute for Mbarrier {

@@ -41,6 +41,7 @@ mod path;
 mod pending;
 mod print;
 mod pure;
+mod request;
 mod resolve;
 mod scratch;
 mod stack;
@@ -64,15 +65,14 @@ use machine::{Access, Fault, FaultKind, Place};
 use crate::affine::LaneRows;
 use crate::code::{Block, Code, Function, Guard, Kind, MemoryOp, Op, Terminator};
 use crate::cta_batch::CtaBatch;
-use crate::grid::Run;
-use crate::limits::Stop;
+use crate::limits::{REDUCTION_COST, Stop};
 use crate::local_memory::LocalMemory;
 use crate::registers::{Registers, SlotRef};
+use crate::run::Run;
 use crate::shared::Shared;
 use active::Active;
 use frame::Frames;
 use inline_cache::Caches;
-pub(crate) use mbarrier::Waiting;
 pub(crate) use observe::{Observer, Recorder};
 pub(crate) use path::Wait;
 use path::{Path, Scheduler};
@@ -104,15 +104,6 @@ pub(crate) enum SliceEnd {
         spinning: bool,
     },
 }
-
-/// Extra budget that one iteration of a loop costs if the loop may wait for another thread: 32 iterations use up a
-/// budget.
-pub(crate) const SPIN_COST: i64 = BUDGET / 32;
-/// The same for a loop that observes other threads at most by weak loads: 1024 iterations use up a budget. A gang
-/// that yields lets further CTAs start, which need registers and memory of their own.
-pub(crate) const REDUCTION_COST: i64 = BUDGET / 1024;
-/// Basic blocks that a gang runs before it yields.
-pub(crate) const BUDGET: i64 = 1 << 16;
 
 /// What a gang has executed, and when it looks whether it must stop.
 #[derive(Default)]

@@ -13,7 +13,7 @@ use machine::{Accesses, Counts, Profile, Stopwatch};
 
 use super::{Active, Gang, Step};
 use crate::code::{Access, Block, Code, Terminator};
-use crate::grid::Run;
+use crate::run::Run;
 use crate::shared::Shared;
 
 /// Is called for everything that a host thread executes, and may end the run with a fault. The empty default methods

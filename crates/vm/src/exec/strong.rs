@@ -21,8 +21,8 @@ use lanes::memory;
 use portable_atomic::AtomicU128;
 use smallvec::SmallVec;
 
-use super::access::{Request, Resolved};
 use super::addresses::Addresses;
+use super::request::{Request, Resolved};
 use super::transfer::{extend, read, write};
 use super::{Active, Gang, Step};
 use crate::bytes::{load, store};

@@ -14,10 +14,10 @@ use machine::{Fault, FaultKind};
 use sem::tensormap::{BYTES, Elements, Field, Place, Row, TensorMap};
 use sem::validity::is_found;
 
-use super::access::Request;
 use super::addresses::Region;
 use super::atomic::reduce_elements;
 use super::copy::ranks;
+use super::request::Request;
 use super::{Active, Execute, Gang, Step};
 use crate::code::{Address, Kind, MemoryOp, Op};
 use crate::registers::SlotRef;

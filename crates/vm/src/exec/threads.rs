@@ -8,7 +8,7 @@ use machine::shared_base;
 use super::active::Everyone;
 use crate::affine::LaneRows;
 use crate::cta_batch::{CtaBatch, axis_along};
-use crate::grid::Run;
+use crate::run::Run;
 
 /// The threads of a gang: those of one CTA or a part of it, or all threads of several CTAs.
 pub(crate) struct Threads {

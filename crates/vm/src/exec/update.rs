@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use ir::AtomicOp;
 use isa::{Addition, Picks, Type};
-use machine::mask::WARP_LANES;
+use machine::mask::{GANG_LANES, WARP_LANES};
 use sem::float::add_to_memory;
 
 use super::Active;
-use super::atomic::{Atomic, Operands};
 use super::warp::ones;
+use crate::code::Address;
+use crate::registers::SlotRef;
 
 /// Atomically replaces a value by `f` of it; returns the old value.
 ///
@@ -30,6 +31,25 @@ pub(super) unsafe fn update_atomically(at: *mut u8, bytes: u32, mut f: impl FnMu
         2 => update!(AtomicU16, u16),
         4 => update!(AtomicU32, u32),
         _ => update!(AtomicU64, u64),
+    }
+}
+
+pub(super) type Atomic = ir::Atomic<SlotRef, Address>;
+
+/// The operands of an atomic operation, one for each lane.
+pub(super) struct Operands {
+    /// Byte offset of the lane's element from a common base.
+    pub(super) offsets: [u64; GANG_LANES],
+    pub(super) a: [u64; GANG_LANES],
+    pub(super) b: [u64; GANG_LANES],
+    /// The element before the operation.
+    pub(super) old: [u64; GANG_LANES],
+}
+
+impl Operands {
+    pub fn new() -> Box<Operands> {
+        let none = [0; GANG_LANES];
+        Box::new(Operands { offsets: none, a: none, b: none, old: none })
     }
 }
 

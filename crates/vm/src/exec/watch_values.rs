@@ -5,7 +5,7 @@ use machine::memory::shared_base;
 use machine::{LaneAccess, ReadValues};
 use smallvec::SmallVec;
 
-use super::access::{Request, Resolved};
+use super::request::{Request, Resolved};
 use super::{Active, Gang};
 use crate::code::{Kind, Op, Store};
 use crate::shared::Shared;

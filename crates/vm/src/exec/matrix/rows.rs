@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use super::Words;
 use crate::code::{MatrixRows, RowFormat};
-use crate::exec::access::{Request, Resolved};
 use crate::exec::addresses::{ROOM, address_of};
+use crate::exec::request::{Request, Resolved};
 use crate::exec::{Active, Gang, Step};
 use crate::registers::SlotRef;
 use crate::shared::Shared;

@@ -8,7 +8,7 @@ use sem::matrix::Descriptor;
 
 use super::Warp;
 use crate::code::{MatrixFactor, MatrixSource};
-use crate::exec::access::Request;
+use crate::exec::request::Request;
 use crate::exec::{Gang, Step};
 use crate::registers::Window;
 

@@ -7,8 +7,8 @@ use machine::mask::WARP_LANES;
 use smallvec::SmallVec;
 
 use crate::code::{Address, Fragment, Strided};
-use crate::exec::access::Request;
 use crate::exec::addresses::{Addresses, Region, address_of};
+use crate::exec::request::Request;
 use crate::exec::transfer::{read, write};
 use crate::exec::{Active, Gang, Step};
 use crate::registers::SlotRef;

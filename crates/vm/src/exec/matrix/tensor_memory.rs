@@ -10,7 +10,7 @@ use sem::tensor_memory::{Cell, Copy, Fragment, LANES_OF_WARP, Misuse, Shift, red
 
 use super::Words;
 use crate::code::{Address, TensorMemory};
-use crate::exec::access::{Request, Resolved};
+use crate::exec::request::{Request, Resolved};
 use crate::exec::{Active, Gang, Step};
 use crate::registers::{SlotRef, Window};
 use crate::shared::Shared;

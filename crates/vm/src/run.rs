@@ -1,0 +1,54 @@
+//! A launch as the interpreter runs it: what all its host threads and blocks read.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use lanes::HostPath;
+use machine::{Launch, LaunchError, host_path};
+
+use crate::grid_barrier::GridBarrier;
+use crate::kernel::KernelInfo;
+use crate::limits::Limits;
+
+/// A launch that the interpreter runs: what its host threads share besides the launch itself.
+pub(crate) struct Run<'l> {
+    launch: &'l Launch,
+    pub info: Arc<KernelInfo>,
+    pub path: HostPath,
+    /// `--schedule`: gangs of one warp in a shuffled order.
+    pub shuffled: bool,
+    pub grid_barrier: GridBarrier,
+    pub limits: Limits,
+}
+
+impl Deref for Run<'_> {
+    type Target = Launch;
+
+    #[inline]
+    fn deref(&self) -> &Launch {
+        self.launch
+    }
+}
+
+impl<'l> Run<'l> {
+    /// # Errors
+    /// When the machine lacks the host path that the launch asks for.
+    pub fn new(launch: &'l Launch) -> Result<Run<'l>, LaunchError> {
+        let config = launch.config();
+        let path = match config.host_path {
+            Some(path) if path.is_available() => path,
+            Some(path) => {
+                return Err(LaunchError::Invalid(format!("this machine has no {}", path.name())));
+            }
+            None => host_path().map_err(|error| LaunchError::Invalid(error.to_string()))?,
+        };
+        Ok(Run {
+            launch,
+            info: launch.kernel().kept(|| KernelInfo::new(launch)),
+            path,
+            shuffled: config.schedule.is_some(),
+            grid_barrier: GridBarrier::of(launch.kernel().waits_for_grid, config),
+            limits: Limits::of(config),
+        })
+    }
+}
