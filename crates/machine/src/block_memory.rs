@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::launch::LaunchError;
+use crate::error::LaunchError;
 use crate::memory::Heap;
 
 /// The size of a block's memory is rounded up to a multiple of this number of bytes.

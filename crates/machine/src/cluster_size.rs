@@ -4,7 +4,8 @@
 use check::module::{Function, Module};
 use isa::Target;
 
-use crate::launch::{LaunchConfig, LaunchError};
+use crate::error::LaunchError;
+use crate::launch::LaunchConfig;
 use crate::memory::MOST_CLUSTER_BLOCKS;
 
 /// What is wrong with a bulk copy between the shared memories of blocks in a launch that does not say how large its clusters

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::launch::LaunchError;
+use crate::error::LaunchError;
 use crate::memory::{Heap, host};
 
 /// The most blocks of a cooperative launch. They all run at the same time, on any host. This is the most that any

@@ -13,13 +13,38 @@ use check::module::{FuncId, Function};
 use ir::{SlotKind, Width};
 
 use crate::builtin::Builtin;
-use crate::launch::LaunchError;
-use crate::loaded::KernelAttributes;
+use crate::error::LaunchError;
 use crate::shared::{RESERVED_SHARED_BYTES, SharedLayout, SharedVariable, append};
 use crate::undefined::undefined;
 
 /// The most threads of a block.
 pub(crate) const BLOCK_LIMIT: u64 = 1024;
+
+/// The resources of a kernel (`cuFuncGetAttribute`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KernelAttributes {
+    /// 32-bit registers of a thread: the largest number that is live at the start of a basic block of the kernel or of
+    /// a function that it reaches. ptxas would report another number.
+    pub registers: u32,
+    /// Bytes of static shared memory of a block.
+    pub shared_bytes: u64,
+    /// Bytes of local memory of a thread: those of the kernel, without its callees.
+    pub local_bytes: u64,
+    /// Bytes of `.const` memory of the module.
+    pub const_bytes: u64,
+    /// Bytes of the kernel's parameters.
+    pub param_bytes: u64,
+    /// The most threads of a block (`.maxntid`, `.reqntid`, and the limit of every GPU).
+    pub max_threads: u32,
+}
+
+impl KernelAttributes {
+    /// An estimate of the registers that a compiler would use, which needs some more for addresses.
+    pub fn estimated_registers(&self) -> u32 {
+        (self.registers + 8).clamp(16, 255)
+    }
+}
 
 /// A kernel of a loaded module.
 pub struct Kernel {

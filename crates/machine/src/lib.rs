@@ -5,10 +5,12 @@
 //! faulted where. This crate executes no instruction. It uses `unsafe`, since kernels race on their memory by design.
 
 mod block_memory;
+mod bound;
 pub mod builtin;
 mod cluster_size;
 mod cooperative;
 mod device;
+mod error;
 mod fault;
 mod kernel;
 mod launch;
@@ -28,16 +30,18 @@ mod stopwatch;
 pub mod texture;
 mod undefined;
 
+pub use bound::{Bound, HandleFault, missed};
 pub use builtin::why_missing;
 pub use cluster_size::{NEEDS_CLUSTER, settle as settle_clusters};
 pub use cooperative::COOPERATIVE_BLOCKS;
 pub use device::Device;
+pub use error::{LaunchError, LoadError, Place};
 pub use fault::{Access, Fault, FaultKind};
 pub use ir::{AccessKind, AsyncStep, CopyGroup, MbarrierOp, Order, Scope, Semantics, Unsupported};
-pub use kernel::{Kernel, param_layout};
+pub use kernel::{Kernel, KernelAttributes, param_layout};
 pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, host_path};
-pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError, MAX_SLEEP, Place, RESIDENT_BLOCKS};
-pub use loaded::{KernelAttributes, Loaded};
+pub use launch::{LaunchConfig, LaunchReport, MAX_SLEEP, RESIDENT_BLOCKS};
+pub use loaded::Loaded;
 pub use memory::{
     ARENA_BASE, AddressTaken, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError, Keeper,
     LOCAL_WINDOW, MAPPED_BASE, MOST_CLUSTER_BLOCKS, NARROW_BASE, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW,
@@ -58,5 +62,5 @@ pub use prepared::Launch;
 pub use profile::{Accesses, Counts, Profile};
 pub use special::Special;
 pub use stopwatch::Stopwatch;
-pub use texture::{Bound, HandleFault, Object, ObjectError, Placed, missed};
+pub use texture::{Object, ObjectError, Placed};
 pub use undefined::Undefined;

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use check::module::{FuncId, Symbol, Variable};
 use isa::Space;
 
+use crate::error::LoadError;
 use crate::fault::FaultKind;
-use crate::kernel::Kernel;
-use crate::launch::LoadError;
+use crate::kernel::{Kernel, KernelAttributes};
 use crate::memory::{Arena, function_address, generic_offset};
 use crate::shared::append;
 use crate::texture::{self, Object, ObjectError, ObjectTable};
@@ -165,32 +165,6 @@ impl Drop for Variables {
         for &address in &self.globals {
             let _ = self.arena.free(address);
         }
-    }
-}
-
-/// The resources of a kernel (`cuFuncGetAttribute`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct KernelAttributes {
-    /// 32-bit registers of a thread: the largest number that is live at the start of a basic block of the kernel or of
-    /// a function that it reaches. ptxas would report another number.
-    pub registers: u32,
-    /// Bytes of static shared memory of a block.
-    pub shared_bytes: u64,
-    /// Bytes of local memory of a thread: those of the kernel, without its callees.
-    pub local_bytes: u64,
-    /// Bytes of `.const` memory of the module.
-    pub const_bytes: u64,
-    /// Bytes of the kernel's parameters.
-    pub param_bytes: u64,
-    /// The most threads of a block (`.maxntid`, `.reqntid`, and the limit of every GPU).
-    pub max_threads: u32,
-}
-
-impl KernelAttributes {
-    /// An estimate of the registers that a compiler would use, which needs some more for addresses.
-    pub fn estimated_registers(&self) -> u32 {
-        (self.registers + 8).clamp(16, 255)
     }
 }
 

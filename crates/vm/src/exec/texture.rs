@@ -6,7 +6,7 @@ use diag::Span;
 use ir::{AtomicOp, Width};
 use isa::{Addition, Opaque, Opcode, Picks};
 use machine::mask::Mask;
-use machine::texture::{Bound, HandleFault};
+use machine::{Bound, HandleFault};
 use machine::{Fault, FaultKind};
 use sem::texture::{Fetch, Lookup, MOST_SOURCES, SurfaceAccess, SurfacePlace, TEXEL_BYTES};
 use smallvec::SmallVec;
@@ -261,9 +261,7 @@ impl Gang<'_> {
                 match access.place(&placed.image, coordinates) {
                     SurfacePlace::At(offset) => places.push((lane, offset)),
                     SurfacePlace::Nowhere => {}
-                    missed => {
-                        first(fault, lane, machine::texture::missed(missed, &placed.image, coordinates))
-                    }
+                    missed => first(fault, lane, machine::missed(missed, &placed.image, coordinates)),
                 }
             }
         }
