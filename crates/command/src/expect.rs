@@ -30,7 +30,8 @@ impl std::str::FromStr for Expectation {
 
     fn from_str(text: &str) -> Result<Expectation, String> {
         let (index, text) = text.split_once('=').ok_or("write it as I=FILE: 2=expected.npy")?;
-        let is_file = [".npy", ".bin"].iter().any(|ending| text.contains(ending)) && !text.starts_with('@');
+        let is_file =
+            [".npy", ".npz", ".bin"].iter().any(|ending| text.contains(ending)) && !text.starts_with('@');
         let spec = if is_file { format!("@{text}").parse()? } else { text.parse()? };
         match spec {
             Spec::File { .. } | Spec::New { .. } => {

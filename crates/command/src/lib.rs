@@ -20,6 +20,7 @@ mod fill;
 mod input;
 mod isa;
 mod npy;
+mod npz;
 mod numbers;
 #[cfg(target_os = "linux")]
 mod nvidia_smi;

@@ -18,11 +18,13 @@ pub struct Refusal {
     pub help: Option<String>,
 }
 
-fn refuse(message: impl Into<String>) -> Refusal {
+/// A refusal that says no more than what is wrong.
+pub fn refuse(message: impl Into<String>) -> Refusal {
     Refusal { message: message.into(), help: None }
 }
 
-fn refuse_with(message: impl Into<String>, help: impl Into<String>) -> Refusal {
+/// A refusal that says what to do.
+pub fn refuse_with(message: impl Into<String>, help: impl Into<String>) -> Refusal {
     Refusal { message: message.into(), help: Some(help.into()) }
 }
 

@@ -7,23 +7,25 @@ use isa::Kind;
 
 use super::array::{DType, HostArray, is_hex, parse_float, parse_integer, show_shape};
 use super::fill::Fill;
-use super::npy;
 use super::numbers::parse_size;
 use super::report::Failure;
 use super::save::ending;
 use super::structure::{self, Field};
 use super::tensor_map::{self, MapSpec};
 use super::texture::{self, ObjectSpec, ObjectValue};
+use super::{npy, npz};
 
 /// A parsed argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spec {
     /// `42`, `-1.5`, `0x3c00`, `inf`: read by the parameter's type.
     Number(String),
-    /// `@x.npy`, `@x.bin`, `@x.npy:bf16`
+    /// `@x.npy`, `@x.bin`, `@x.npz[weights]`, `@x.npy:bf16`
     File {
         /// The file.
         path: PathBuf,
+        /// Which array of an archive.
+        array: Option<String>,
         /// Read the elements as this type.
         dtype: Option<DType>,
     },
@@ -50,7 +52,7 @@ pub enum Spec {
 
 /// The forms, for help texts.
 pub const FORMS: &str = "\
-a number 42, -1.5, inf, nan, or its raw bits 0x3c00; an array @x.npy, @x.bin, @x.npy:bf16; \
+a number 42, -1.5, inf, nan, or its raw bits 0x3c00; an array @x.npy, @x.npz[weights], @x.bin, @x.npy:bf16; \
 a new array f32[1024], u32[64x64]=7, f32[64]=random, bytes[4096]; bytes by value bytes:00112233; \
 a structure by value {@x.npy, 4, 2.5:f64}; texture(@x.npy, filter=linear), surface(f32[64x64]), sampler(address=wrap); \
 tensormap(@x.npy, box=64x64, swizzle=128B); an array for all of its parameters of numba numba:@x.npy";
@@ -90,7 +92,7 @@ impl std::str::FromStr for Spec {
         if is_hex(word) || text.parse::<f64>().is_ok() || parse_size(word).is_ok() {
             return Ok(Spec::Number(text.to_owned()));
         }
-        let file = text.ends_with(".npy") || text.ends_with(".bin");
+        let file = [".npy", ".npz", ".bin"].iter().any(|ending| text.ends_with(ending));
         let hint = if file { format!(" (for the file write @{text})") } else { String::new() };
         Err(format!("`{text}` is no argument{hint}; an argument is {FORMS}"))
     }
@@ -101,13 +103,18 @@ fn parse_file(text: &str) -> Result<Spec, String> {
         Some((path, Some(dtype))) => (path, Some(dtype)),
         _ => (text, None),
     };
+    // A name may have brackets itself.
+    let (path, array) = match path.strip_suffix(']').and_then(|path| path.split_once(".npz[")) {
+        Some((stem, array)) => (format!("{stem}.npz"), Some(array.to_owned())),
+        None => (path.to_owned(), None),
+    };
     if path.is_empty() {
         return Err("a file name must follow `@`".to_owned());
     }
-    if !path.ends_with(".npy") && !path.ends_with(".bin") {
-        return Err(format!("`{path}` must end in .npy or .bin: the name says how to read the file"));
+    if ![".npy", ".npz", ".bin"].iter().any(|ending| path.ends_with(ending)) {
+        return Err(format!("`{path}` must end in .npy, .npz or .bin: the name says how to read the file"));
     }
-    Ok(Spec::File { path: path.into(), dtype })
+    Ok(Spec::File { path: path.into(), array, dtype })
 }
 
 fn parse_hex(hex: &str) -> Result<Vec<u8>, String> {
@@ -247,7 +254,7 @@ impl Spec {
     /// When a file cannot be used, or the argument is not an array.
     pub fn resolve_array(&self) -> Result<Value, Failure> {
         match self {
-            Spec::File { path, dtype } => read_array(path, *dtype).map(Value::Array),
+            Spec::File { path, array, dtype } => read_array(path, array.as_deref(), *dtype).map(Value::Array),
             Spec::New { dtype, shape, fill } => {
                 let elements = shape.iter().product::<u64>() as usize;
                 // An array that is too large for the host is an error, not an abort.
@@ -289,18 +296,32 @@ fn read_file(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::bad(format!("cannot read `{}`: {error}", path.display())))
 }
 
-/// An array from a `.npy` or `.bin` file.
-fn read_array(path: &std::path::Path, dtype: Option<DType>) -> Result<HostArray, Failure> {
+/// An array from a `.npy`, `.npz` or `.bin` file.
+fn read_array(
+    path: &std::path::Path,
+    array: Option<&str>,
+    dtype: Option<DType>,
+) -> Result<HostArray, Failure> {
     let file = read_file(path)?;
-    let refuse = |message: String| Failure::bad(format!("cannot use `{}`: {message}", path.display()));
+    let name = path.display();
+    let place = array.map_or_else(|| name.to_string(), |array| format!("{name}[{array}]"));
+    let refuse = |message: String| Failure::bad(format!("cannot use `{place}`: {message}"));
+    let refused = |refusal: npy::Refusal| {
+        let failure = refuse(refusal.message);
+        match refusal.help {
+            Some(help) => failure.help(help),
+            None => failure,
+        }
+    };
+    if ending(path) == Some(b"npz") {
+        let file = match array {
+            Some(array) => npz::read(&file, array),
+            None => Err(npz::which(&file, &format!("@{name}"))),
+        };
+        return file.and_then(|file| npy::read(file, dtype)).map_err(refused);
+    }
     if ending(path) == Some(b"npy") {
-        return npy::read(file, dtype).map_err(|refusal| {
-            let failure = refuse(refusal.message);
-            match refusal.help {
-                Some(help) => failure.help(help),
-                None => failure,
-            }
-        });
+        return npy::read(file, dtype).map_err(refused);
     }
     let dtype = dtype.unwrap_or(DType::Bytes);
     if file.len() % dtype.bytes() != 0 {
@@ -341,8 +362,16 @@ mod tests {
         assert_eq!(parse("42"), Spec::Number("42".into()));
         assert_eq!(parse("-inf"), Spec::Number("-inf".into()));
         assert_eq!(parse("0x3C00"), Spec::Number("0x3C00".into()));
-        assert_eq!(parse("@a:b/x.npy"), Spec::File { path: "a:b/x.npy".into(), dtype: None });
-        assert_eq!(parse("@x.npy:bf16"), Spec::File { path: "x.npy".into(), dtype: Some(DType::Bf16) });
+        assert_eq!(parse("@a:b/x.npy"), Spec::File { path: "a:b/x.npy".into(), array: None, dtype: None });
+        let file = |path: &str, array: Option<&str>, dtype| Spec::File {
+            path: path.into(),
+            array: array.map(str::to_owned),
+            dtype,
+        };
+        assert_eq!(parse("@x.npy:bf16"), file("x.npy", None, Some(DType::Bf16)));
+        assert_eq!(parse("@x.npz"), file("x.npz", None, None));
+        assert_eq!(parse("@d/x.npz[w.0[1]]"), file("d/x.npz", Some("w.0[1]"), None));
+        assert_eq!(parse("@x.npz[w:0]:bf16"), file("x.npz", Some("w:0"), Some(DType::Bf16)));
         assert_eq!(parse("f16[1024]"), Spec::New { dtype: DType::F16, shape: vec![1024], fill: Fill::Zeros });
         assert_eq!(
             parse("u32[64x64]=7"),
@@ -361,7 +390,10 @@ mod tests {
             ("", FORMS),
             ("x.npy", "write @x.npy"),
             ("@", "file name"),
-            ("@x.txt", ".npy or .bin"),
+            ("@x.txt", ".npy, .npz or .bin"),
+            ("@x.npz[a", ".npy, .npz or .bin"),
+            ("@x.npy[a]", ".npy, .npz or .bin"),
+            ("x.npz", "write @x.npz"),
             ("f17[3]", "f16, f32"),
             ("f16[3", "`]`"),
             ("f16[]", "extent"),

@@ -122,3 +122,39 @@ fn parts_of_arrays_are_printed_as_numbers_and_bits() {
     assert_eq!(random("random(7)").lines().next(), random("random(7)").lines().next());
     assert_ne!(random("normal(7)").lines().next(), random("normal(8)").lines().next());
 }
+
+#[test]
+fn arrays_of_an_archive_are_taken_by_their_names() {
+    let folder = Folder::new();
+    for name in ["stored.npz", "deflated.npz"] {
+        folder.write(name, std::fs::read(root().join("crates/command/tests/archives").join(name)).unwrap());
+    }
+    folder.write("bad.npz", "PK");
+    let run = |array: &str| format!("run scale.ptx --block 4 --arg {array} --arg 2 --print 0");
+    for archive in ["stored", "deflated"] {
+        let outcome = folder.run(&run(&format!("@{archive}.npz[x]")));
+        assert!(outcome.stdout.contains("0: f32[4] = [0, 2, 4, 6]\n"), "{}", outcome.transcript());
+    }
+    // Of another type, in a structure, and as what must come out.
+    let outcome = folder.run(&run("@stored.npz[w]:bf16").replace("--block 4", "--block 1"));
+    assert!(outcome.stdout.contains("0: bf16[1x2] = "), "{}", outcome.transcript());
+    let half = run("@stored.npz[x]").replace("--arg 2", "--arg 1");
+    assert_eq!(folder.run(&format!("{half} --expect 0=deflated.npz[x]")).code, Some(0));
+    folder.fails(
+        &format!("{} --expect 0=deflated.npz[x]", run("@stored.npz[x]")),
+        3,
+        &["differ from deflated.npz[x]"],
+    );
+    folder.fails(
+        &run("@stored.npz[y]"),
+        1,
+        &["cannot use `stored.npz[y]`: it has no array `y`\nhelp: it has x, w\n"],
+    );
+    folder.fails(
+        &run("@stored.npz"),
+        1,
+        &["cannot use `stored.npz`: it is an archive of arrays", "help: it has x, w: write @stored.npz[x]\n"],
+    );
+    folder.fails(&run("@bad.npz[x]"), 1, &["cannot use `bad.npz[x]`: it is damaged or truncated"]);
+    folder.fails(&run("@no.npz[x]"), 1, &["cannot read `no.npz`"]);
+}

@@ -45,6 +45,10 @@ fn variables_are_set_shown_and_saved() {
     assert!(outcome.stdout.contains("app::count: u32[1] = [4]\n"), "{}", outcome.transcript());
     assert!(outcome.stdout.contains("tab: f32[4] = [0, 1, 2, 3]\n"), "{}", outcome.transcript());
     // What was saved can be set.
+    let archive = common::root().join("crates/command/tests/archives/long.npz");
+    folder.write("a.npz", std::fs::read(archive).unwrap());
+    let outcome = run(&folder, "--set table=@a.npz[x] --get table");
+    assert!(outcome.stdout.contains("table: f32[4] = [0, 1, 2, 3]\n"), "{}", outcome.transcript());
     let outcome = run(&folder, "--set table=@s.npy --get sums --get bias");
     assert!(outcome.stdout.contains("sums: f32[4] = [1.5, 2.5, 3.5, 4.5]\n"), "{}", outcome.transcript());
     assert!(outcome.stdout.contains("bias: f32[1] = [1]\n"), "{}", outcome.transcript());
@@ -53,6 +57,8 @@ fn variables_are_set_shown_and_saved() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let folder = Folder::new();
+    let archive = common::root().join("crates/command/tests/archives/stored.npz");
+    folder.write("a.npz", std::fs::read(archive).unwrap());
     for (options, message) in [
         (
             "--set tables=1",
@@ -61,6 +67,7 @@ fn what_does_not_fit_is_refused() {
         ("--get s", "several variables have `s` in their names\nhelp: they are bias, sums\n"),
         ("--set table=f32[5]", "--set table: the variable has 16 bytes, and `f32[5]` 20\n"),
         ("--set table=1", "--set table: the variable is an array\nhelp: --set table=f32[4]=1\n"),
+        ("--set table=@a.npz[w]", "--set table: the variable has 16 bytes, and `@a.npz[w]` 4\n"),
         ("--set bias=x", "`x` is no value of a variable: @x.npy"),
         ("--set bias", "write it as NAME=ARRAY"),
     ] {

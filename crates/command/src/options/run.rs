@@ -23,6 +23,7 @@ Arguments (--arg), one for each parameter of the kernel, in order:
   @x.npy                 an array: copied to device memory, its address passed
   @x.npy:bf16            the same, its elements read as another type of the same
                          size (bf16 from uint16)
+  @x.npz[weights]        an array of an archive, by its name
   @x.bin  @x.bin:f32     an array of raw little-endian bytes
   f16[1024]              a new array of zeros
   u32[64x64]=7           a new array filled with a number
@@ -93,7 +94,7 @@ pub struct RunOptions {
     /// Bind a .texref, .samplerref or .surfref variable: NAME=texture(@x.npy, filter=linear)
     #[arg(long, value_name = "NAME=OBJECT")]
     pub bind: Vec<Binding>,
-    /// Set a variable of the module before the launch: table=@x.npy, scale=2.5
+    /// Set a variable of the module before the launch: table=@x.npy, table=@x.npz[table], scale=2.5
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<Assignment>,
     /// Show a variable of the module afterwards, or save it: counts, counts=y.npy
@@ -109,7 +110,7 @@ pub struct RunOptions {
     /// Show the elements as bits, in hexadecimal
     #[arg(long)]
     pub hex: bool,
-    /// Compare the array of argument I (from 0) with this one: 2=expected.npy, 2=f32[64]=1. A difference makes the exit code 3
+    /// Compare the array of argument I (from 0) with this one: 2=expected.npy, 2=all.npz[y], 2=f32[64]=1. A difference makes the exit code 3
     #[arg(long, value_name = "I=FILE")]
     pub expect: Vec<Expectation>,
     /// How far a result may be from the expected one, relative to that: 1e-5 [default: the same bits]
