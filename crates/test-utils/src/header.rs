@@ -2,6 +2,8 @@
 
 use half::{bf16, f16};
 
+use crate::archive;
+
 /// One launch that a header asks for.
 #[derive(Debug, Default)]
 pub struct Launch {
@@ -75,6 +77,19 @@ impl Launch {
         crate::compare(&got, &wanted, width).map_err(|error| format!("argument {index}: {error}"))
     }
 
+    /// The variables that `--set` sets, and their bytes, which must come from archives.
+    pub fn variables(&self) -> Result<Vec<(String, Vec<u8>)>, String> {
+        let options = self.words.iter().zip(self.words.iter().skip(1));
+        let assignments = options.filter(|(option, _)| *option == "--set").map(|(_, assignment)| assignment);
+        assignments
+            .map(|assignment| {
+                let (name, place) =
+                    assignment.split_once('=').ok_or_else(|| format!("--set {assignment}"))?;
+                Ok((name.to_owned(), archive::array(place)?.data))
+            })
+            .collect()
+    }
+
     /// The specification of an argument.
     fn argument(&self, index: usize) -> Result<&str, String> {
         let specs = self.words.iter().zip(self.words.iter().skip(1)).filter(|(option, _)| *option == "--arg");
@@ -119,12 +134,24 @@ fn is_nan(bytes: &[u8], ty: &str) -> bool {
     }
 }
 
-/// The bytes of each element of a list such as `1 2 .. 9 7*3`; none for `nan`.
+/// The bytes of each element of a list such as `1 2 .. 9 7*3` or `@data/x.npz[out0]`; none for `nan`.
 pub fn expand(words: &[String], ty: &str) -> Result<Vec<Vec<u8>>, String> {
     let integer = |word: &str| word.parse::<i128>().map_err(|_| format!("`{word}` beside `..`"));
     let mut elements = Vec::new();
     let mut i = 0;
     while let Some(word) = words.get(i) {
+        if word.starts_with('@') {
+            let array = archive::array(word)?;
+            if array.width != width(ty) {
+                return Err(format!(
+                    "the elements of `{word}` have {} bytes, not those of {ty}",
+                    array.width
+                ));
+            }
+            elements.extend(array.data.chunks_exact(array.width).map(<[u8]>::to_vec));
+            i += 1;
+            continue;
+        }
         if word == ".." {
             let [.., first, second] = words.get(..i).unwrap_or_default() else {
                 return Err("`..` needs two values before it".to_owned());

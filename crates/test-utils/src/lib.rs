@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+pub mod archive;
 pub mod bad_file;
 pub mod corpus;
 pub mod date;

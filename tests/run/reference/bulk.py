@@ -5,11 +5,10 @@
 The results are numpy's, in the type of the elements; of the halves by way of binary32, which has room enough for the sum of two.
 """
 
-from pathlib import Path
-
 import numpy as np
 
-HERE = Path(__file__).resolve().parent.parent
+from archive import HERE, in_lines
+
 BYTES = 64
 
 
@@ -63,8 +62,7 @@ def listing(data):
 
 
 def out_lines(argument, data):
-    words = [f"{w:#x}" for w in data.view(np.uint32).tolist()]
-    return "".join(f"// OUT {argument}: {' '.join(words[at : at + 16])}\n" for at in range(0, len(words), 16))
+    return in_lines(argument, [f"{w:#x}" for w in data.view(np.uint32).tolist()])
 
 
 def main():

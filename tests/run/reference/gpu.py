@@ -10,9 +10,19 @@ import ctypes
 import re
 import struct
 import sys
+import zipfile
 from pathlib import Path
 
-RUN = re.compile(r"^// RUN: (?:--grid (\d+) )?--block (\d+) --arg ([uf])(\d+)\[([\dx]+)\]$", re.M)
+RUN = re.compile(r"^// RUN: (?:--grid (\d+) )?--block (\d+) --arg ([uf])(\d+)\[([\dx]+)\]((?: --set \S+)*)$", re.M)
+PLACE = re.compile(r"@(.+\.npz)\[(.+)\]")
+
+
+def stored(folder, place):
+    """The bytes of an array of an archive."""
+    path, name = PLACE.fullmatch(place).groups()
+    with zipfile.ZipFile(folder / path) as archive:
+        file = archive.read(f"{name}.npy")
+    return file[10 + int.from_bytes(file[8:10], "little") :]
 
 
 class Driver:
@@ -35,10 +45,15 @@ class Driver:
         self.context = ctypes.c_void_p()
         self.call("cuCtxCreate_v2", ctypes.byref(self.context), 0, self.device)
 
-    def run(self, text, grid, block, size):
+    def run(self, text, grid, block, size, variables):
         module, function, memory = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64()
         self.call("cuModuleLoadData", ctypes.byref(module), text.encode() + b"\0")
         self.call("cuModuleGetFunction", ctypes.byref(function), module, b"test")
+        for name, data in variables.items():
+            address, there = ctypes.c_uint64(), ctypes.c_size_t()
+            self.call("cuModuleGetGlobal_v2", ctypes.byref(address), ctypes.byref(there), module, name.encode())
+            assert there.value == len(data), name
+            self.call("cuMemcpyHtoD_v2", address, data, there)
         self.call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(size))
         self.call("cuMemsetD8_v2", memory, ctypes.c_ubyte(0), ctypes.c_size_t(size))
         parameters = (ctypes.c_void_p * 1)(ctypes.addressof(memory))
@@ -59,13 +74,21 @@ def main():
         text = path.read_text()
         found = RUN.findall(text)
         values = [word for line in re.findall(r"^// OUT 0: (.*)$", text, re.M) for word in line.split()]
-        if len(found) != 1 or found[0][3] != "32" or not all(re.fullmatch(r"0x[0-9a-f]+|\d+", value) for value in values):
+        if len(found) != 1 or found[0][3] != "32" or not all(re.fullmatch(r"0x[0-9a-f]+|\d+|@data/\S+", value) for value in values):
             skipped += 1
             continue
         grid, block = int(found[0][0] or 1), int(found[0][1])
-        expected = [int(value, 0) for value in values]
+        expected = []
+        for value in values:
+            if value.startswith("@"):
+                data = stored(path.parent, value)
+                expected += struct.unpack(f"<{len(data) // 4}I", data)
+            else:
+                expected.append(int(value, 0))
+        assignments = [assignment.split("=", 1) for assignment in found[0][5].split() if assignment != "--set"]
+        variables = {name: stored(path.parent, place) for name, place in assignments}
         try:
-            raw = driver.run(text, grid, block, 4 * len(expected))
+            raw = driver.run(text, grid, block, 4 * len(expected), variables)
         except RuntimeError as error:
             print(f"{path.name}: {error}")
             different += 1

@@ -6,11 +6,9 @@ The matrices hold small integers, so that every sum is exact in whatever order i
 is written down here from the manual's sections "Matrix Fragments for mma", case by case.
 """
 
-from pathlib import Path
-
 import numpy as np
 
-HERE = Path(__file__).resolve().parent.parent
+from archive import HERE, header, in_lines
 
 
 def g(lane):
@@ -124,17 +122,6 @@ def words(ty, matrix, place, elements):
     return out
 
 
-def listing(values):
-    return " ".join(f"{v:#x}" for v in values)
-
-
-def header(text, what, out):
-    lines = [f"// {line}" for line in text] + ["//", f"// RUN: {what}"]
-    for at in range(0, len(out), 16):
-        lines.append("// OUT 0: " + " ".join(str(v) for v in out[at : at + 16]))
-    return "\n".join(lines) + "\n\n"
-
-
 def fragment_kernel(name, text, instruction, version, target, a, b, c, expected, wide, more={}, tail="", into=None):
     """A kernel whose lanes load their registers from constants, multiply and store their results.
 
@@ -168,7 +155,7 @@ def fragment_kernel(name, text, instruction, version, target, a, b, c, expected,
     out = [f"{w:#x}" for lane in expected for w in lane]
     dtype = "u64" if wide else "u32"
     what = f"--block 32 --arg {dtype}[32x{counts['d']}]"
-    (HERE / f"{name}.ptx").write_text(header(text, what, out) + body)
+    (HERE / f"{name}.ptx").write_text(header(text, what, in_lines(0, out)) + body)
 
 
 def mma(name, m, n, k, d, a, b, c, version, target, modifiers="", suffix="", combine=None, into=None):
@@ -277,7 +264,7 @@ def wmma(name, m, n, k, d, ab, c, alayout, blayout, registers, version, target, 
     show = {"f16": "f16", "f32": "f32", "f64": "f64", "s32": "s32"}[d]
     text = [f"{instruction} with loads and a store; C is stored by columns. Expected from numpy.", "Written by reference/matrix.py."]
     out = [str(v) for v in dm.ravel()]
-    (HERE / f"{name}.ptx").write_text(header(text, f"--block 32 --arg {show}[{m}x{n}]", out) + body)
+    (HERE / f"{name}.ptx").write_text(header(text, f"--block 32 --arg {show}[{m}x{n}]", in_lines(0, out)) + body)
 
 
 def main():

@@ -6,13 +6,16 @@ follow no pattern, copies, matches, branches by index.
 Each thread folds what it gets into one number (times 31, plus the next), which is computed here thread by thread.
 """
 
-from pathlib import Path
 from random import Random
 
-HERE = Path(__file__).resolve().parent.parent
+from archive import HERE, Arrays
+
 WORD = 2**32
 RANDOM = Random(7)
 TABLE = [RANDOM.getrandbits(32) for _ in range(1024)]
+# All kernels have the same table, in an archive of its own.
+SHARED = Arrays("steps")
+TABLE_DECLARED = SHARED.variable("table", "b32", TABLE)
 BYTES = b"".join(int(v).to_bytes(4, "little") for v in TABLE)
 
 
@@ -29,20 +32,16 @@ def fold(total, *values):
     return total
 
 
-def listing(values):
-    values = [str(int(v)) for v in values]
-    return "".join(f"// OUT 0: {' '.join(values[at : at + 16])}\n" for at in range(0, len(values), 16))
-
-
 def write(name, text, launches, declarations, body, version="8.0", target="sm_80", notes=""):
     """A kernel whose threads have %thread (in the block), %i (in the grid), %n (all threads), %table and %sum, which goes to out[i]."""
     head = "".join(f"// {line}\n" for line in text.splitlines()) + "// Written by reference/steps.py.\n//\n"
-    for (grid, block), extra, results in launches:
-        head += f"// RUN: --grid {grid} --block {block} --threads 1 --arg u32[{len(results)}]{extra}\n{listing(results)}"
+    table, options = (TABLE_DECLARED, SHARED.options) if "table" in body else ("", "")
+    arrays = Arrays(name)
+    for number, ((grid, block), extra, results) in enumerate(launches, 1):
+        head += f"// RUN: --grid {grid} --block {block} --threads 1 --arg u32[{len(results)}]{extra}{options}\n"
+        head += arrays.expected(0, results, str, number)
+    arrays.write()
     body = "".join(f"    {line}\n" for line in body.splitlines())
-    table = ""
-    if "table" in body:
-        table = f".global .align 16 .b32 table[1024] = {{{', '.join(str(int(v)) for v in TABLE)}}};\n"
     fold_table = "    mov.u64 %table, table;\n" if table else ""
     (HERE / f"{name}.ptx").write_text(
         f"""{head}{notes}
@@ -616,6 +615,7 @@ JOIN:
     )
 
 
+SHARED.write()
 strided()
 narrow()
 vectors()

@@ -11,7 +11,7 @@ import numpy as np
 
 import matrix
 import sparse
-from matrix import HERE, header
+from archive import Arrays
 from sparse import SMALL, sparse_matrix
 from wgmma import swizzled
 
@@ -121,7 +121,8 @@ def powers(count):
 class Kernel:
     """A kernel of 128 threads a block: an image of tensor memory is stored, something is done, and columns of it come out."""
 
-    def __init__(self, image, blocks=1, columns=None):
+    def __init__(self, name, image, blocks=1, columns=None):
+        self.arrays = Arrays(name)
         self.image, self.blocks = image, blocks
         self.width = image[0].shape[1]
         self.columns = columns or max(32, self.width)
@@ -130,8 +131,7 @@ class Kernel:
     def tile(self, label, parts):
         """Bytes of each block's shared memory."""
         size = len(parts[0])
-        values = ", ".join(str(byte) for part in parts for byte in part.tolist())
-        self.data += f".global .align 16 .b8 in_{label}[{size * len(parts)}] = {{{values}}};\n"
+        self.data += self.arrays.variable(f"in_{label}", "b8", np.concatenate(parts), str)
         self.shared += f".shared .align 1024 .b8 tile_{label}[{size}];\n"
         self.work += f"""    mov.u64 %from, in_{label};
     mad.wide.u32 %from, %rank, {size}, %from;
@@ -162,17 +162,16 @@ copied_{label}:
     or.b64 %d{label}, %d{label}, {bits:#x};
 """
 
-    def write(self, name, what, issue, expected):
+    def write(self, what, issue, expected):
         """issue: what thread 0 of block 0 does, completion told by its commit; expected: the first columns."""
         group, width, shown = self.blocks, self.width, expected[0].shape[1]
         space = f"cta_group::{group}"
-        values = ", ".join(f"{word:#x}" for part in self.image for word in part.reshape(-1).tolist())
+        cells = self.arrays.variable("in_cells", "b32", np.concatenate(self.image).reshape(-1))
         text = f""".version 8.7
 .target sm_100a
 .address_size 64
 
-{self.data}.global .align 16 .b32 in_cells[{128 * width * group}] = {{{values}}};
-{self.shared}.shared .align 8 .b64 done;
+{self.data}{cells}{self.shared}.shared .align 8 .b64 done;
 .shared .align 4 .b32 place;
 
 .visible .entry test(.param .u64 out)
@@ -235,9 +234,9 @@ copied_{label}:
     ret;
 }}
 """
-        out = [f"{word:#x}" for part in expected for word in part.reshape(-1).tolist()]
+        out = self.arrays.expected(0, np.concatenate(expected).reshape(-1))
         run = f"--grid {group} --block 128 --arg u32[{128 * group}x{shown}]"
-        (HERE / f"{name}.ptx").write_text(header(what + ["Written by reference/tcgen05.py."], run, out) + text)
+        self.arrays.kernel(what + ["Written by reference/tcgen05.py."], run, out, text)
 
 
 def result_bits(ty, value):
@@ -367,7 +366,7 @@ def mma(
                         total_sum = max(-(2**31), min(2**31 - 1, total_sum))
                 after[at, column] = result_bits(d, total_sum)
         expected.append(after)
-    kernel = Kernel(image, group, max(32, 1 << (total - 1).bit_length()))
+    kernel = Kernel(name, image, group, max(32, 1 << (total - 1).bit_length()))
     issue = ""
     advances = {}
     sides = [("b", bm.T, b, b_width, b_across, columns_of_block + more)]
@@ -423,7 +422,7 @@ def mma(
         f"{instruction}: {m} x {n}, {a} times {b} to {d}.",
         f"A {where(a_width, a_across)}; B {where(b_width, b_across)}. Small integers; expected from numpy.",
     ]
-    kernel.write(name, what, issue, expected)
+    kernel.write(what, issue, expected)
 
 
 # Lane, column of the cell that a register of a lane holds, by shape.
@@ -476,15 +475,13 @@ def move(name, shape, num, packed, is_load, upper=0, split=0):
                 for i, at in enumerate(cells(thread, register)):
                     expected[at] = word >> 16 * i & 0xFFFF if packed else word
         shown = width
-    list_of = lambda array: ", ".join(f"{word:#x}" for word in array.reshape(-1).tolist())
+    arrays = Arrays(name)
     image = "{" + ", ".join(f"%c{i}" for i in range(width)) + "}"
     text = f""".version 8.6
 .target sm_100a
 .address_size 64
 
-.global .align 16 .b32 in_cells[{128 * width}] = {{{list_of(before)}}};
-.global .align 16 .b32 in_registers[{128 * registers}] = {{{list_of(registers_in)}}};
-.shared .align 4 .b32 place;
+{arrays.variable("in_cells", "b32", before.reshape(-1))}{arrays.variable("in_registers", "b32", registers_in.reshape(-1))}.shared .align 4 .b32 place;
 
 .visible .entry test(.param .u64 out)
 .reqntid 128
@@ -520,8 +517,7 @@ def move(name, shape, num, packed, is_load, upper=0, split=0):
     text += "".join(f"    st.global.b32 [%out+{4 * i}], %{letter}{i};\n" for i in range(shown))
     text += f"    bar.sync 0;\n    @%first tcgen05.dealloc.cta_group::1.sync.aligned.b32 %taddr, {max(32, width)};\n    ret;\n}}\n"
     what = [f"{spelling}, by four warps.", "Written by reference/tcgen05.py."]
-    out = [f"{word:#x}" for word in expected.reshape(-1).tolist()]
-    (HERE / f"{name}.ptx").write_text(header(what, f"--block 128 --arg u32[128x{shown}]", out) + text)
+    arrays.kernel(what, f"--block 128 --arg u32[128x{shown}]", arrays.expected(0, expected.reshape(-1)), text)
 
 
 # Rows, units of 16 bytes of a row, and the lanes that a row goes to.
@@ -561,13 +557,13 @@ def copy(name, shape, width, padded=None, lane=0, group=1):
                         after[to + lane, 4 + unit * 4 + i] = number >> 32 * i & 0xFFFFFFFF
         expected.append(after)
         tiles.append(tile)
-    kernel = Kernel(image, group)
+    kernel = Kernel(name, image, group)
     kernel.tile("x", tiles)
     issue = kernel.descriptor("x", -(-rows // 8) * 128 if width == 16 else 16, 128 if width == 16 else 8 * width, width)
     suffix = {None: "", 4: ".b8x16.b4x16_p64", 6: ".b8x16.b6x16_p32"}[padded]
     spelling = f"tcgen05.cp.cta_group::{group}.{shape}{suffix}"
     issue += f"    {spelling} [%taddr+{4 + (lane << 16)}], %dx;\n"
-    kernel.write(name, [f"{spelling}: rows of shared memory{'' if width == 16 else f', swizzled by {width} bytes'}, to lanes."], issue, expected)
+    kernel.write([f"{spelling}: rows of shared memory{'' if width == 16 else f', swizzled by {width} bytes'}, to lanes."], issue, expected)
 
 
 def shift(name, lane):
@@ -577,7 +573,7 @@ def shift(name, lane):
     after[lane : lane + 31, 4:12] = image[0][lane + 1 : lane + 32, 4:12]
     issue = f"    tcgen05.shift.cta_group::1.down [%taddr+{4 + (lane << 16)}];\n"
     what = ["tcgen05.shift: 32 bytes of 31 lanes get those of the next one. (Which way is ours: see docs/tcgen05.md.)"]
-    Kernel(image).write(name, what, issue, [after])
+    Kernel(name, image).write(what, issue, [after])
 
 
 def main():

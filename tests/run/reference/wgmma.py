@@ -9,7 +9,8 @@ Layout" and CUTLASS (make_gmma_desc) say, swizzles by rows: a row of the pattern
 import numpy as np
 
 import matrix
-from matrix import A, BITS, HERE, encode, g, header, t
+from archive import Arrays
+from matrix import A, BITS, encode, g, t
 from sparse import METADATA, sparse_matrix
 
 SWIZZLES = {16: 0, 128: 1, 64: 2, 32: 3}
@@ -107,11 +108,12 @@ def wgmma(name, n, steps, d, a, b, a_width, b_width, a_across=False, b_across=Fa
     expected = [word(dm, thread, register) for thread in range(threads) for register in range(count)]
     before = [word(cm, thread, register) for thread in range(threads) for register in range(count)]
     instruction = f"wgmma.mma_async{'.sp' if sparse else ''}.sync.aligned.m64n{n}k{k}{modifiers}.{d}.{a}.{b}{suffix}"
+    arrays = Arrays(name)
     text = ".version 8.4\n.target sm_90a\n.address_size 64\n\n"
     for label, tile in tiles.items():
-        text += f".global .align 16 .b8 in_{label}[{len(tile)}] = {{{', '.join(map(str, tile.tolist()))}}};\n"
+        text += arrays.variable(f"in_{label}", "b8", tile, str)
         text += f".shared .align 1024 .b8 tile_{label}[{len(tile)}];\n"
-    text += f".global .align 16 .b32 in_c[{len(before)}] = {{{', '.join(f'{w:#x}' for w in before)}}};\n"
+    text += arrays.variable("in_c", "b32", before)
     registers = {}
     if not a_width:
         in_register = 32 // BITS[a]
@@ -127,7 +129,7 @@ def wgmma(name, n, steps, d, a, b, a_width, b_width, a_across=False, b_across=Fa
                         row, column = A[BITS[a], held // steps](thread % 32, register * in_register + part)
                         value |= encode(a, stored[thread // 32 * 16 + row, step * k + column]) << part * BITS[a]
                     words.append(value)
-        text += f".global .align 16 .b32 in_a[{len(words)}] = {{{', '.join(f'{w:#x}' for w in words)}}};\n"
+        text += arrays.variable("in_a", "b32", words)
     if sparse:
         # Every warp describes its 16 rows as those of mma.sp are described.
         metadata = [int(x) for x in rng.integers(2**32, size=threads)]
@@ -136,7 +138,7 @@ def wgmma(name, n, steps, d, a, b, a_width, b_width, a_across=False, b_across=Fa
                 thread, bit = METADATA[BITS[a], k](row % 16, chunk, selector)
                 place = row // 16 * 32 + row % 8 * 4 + int(thread)
                 metadata[place] = metadata[place] & ~(0xF << bit) | nibble << bit
-        text += f".global .align 16 .b32 in_e[{threads}] = {{{', '.join(f'{w:#x}' for w in metadata)}}};\n"
+        text += arrays.variable("in_e", "b32", metadata)
     kind = ".f32" if d == "f32" else ".b32"
     text += f"\n.visible .entry test(.param .u64 out)\n{{\n    .reg .b32 %thread, %i, %at, %group;\n    .reg .b64 %out, %from, %wide, %da, %db;\n"
     text += f"    .reg .b32 %v<4>;\n    .reg {kind} %d<{count}>;\n    .reg .b32 %a<{max(1, sum(registers.values()))}>;\n    .reg .pred %more, %add;\n    .reg .b32 %e;\n"
@@ -197,8 +199,7 @@ copied_{label}:
         f"{instruction}: A {where(a_width, a_across)}; B {where(b_width, b_across)}. Small integers; expected from numpy.",
         "Written by reference/wgmma.py.",
     ]
-    out = [f"{w:#x}" for w in expected]
-    (HERE / f"{name}.ptx").write_text(header(what, f"--block {threads} --arg u32[{threads}x{count}]", out) + text)
+    arrays.kernel(what, f"--block {threads} --arg u32[{threads}x{count}]", arrays.expected(0, expected), text)
 
 
 def main():

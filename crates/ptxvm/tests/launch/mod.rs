@@ -17,7 +17,7 @@ pub fn run(text: &str, passes: &LowerOptions, configure: fn(&mut LaunchConfig)) 
     Ok(())
 }
 
-/// Whether all launches can be made in the process: with options that [`run`] knows, and arrays that are not files.
+/// Whether all launches can be made in the process: with options that [`run`] knows, and arguments that are not files.
 #[allow(dead_code)] // each test uses a part
 pub fn can_run(text: &str) -> bool {
     let known = |launch: &Launch| {
@@ -28,6 +28,7 @@ pub fn can_run(text: &str) -> bool {
                 "--cooperative" | "--deterministic" => true,
                 "--grid" | "--block" | "--cluster" | "--shared" | "--entry" | "--max-steps" | "--heap"
                 | "--threads" => !value().is_empty(),
+                "--set" => value().contains("=@data/"),
                 "--arg" => {
                     let value = value();
                     value.parse::<u64>().is_ok() || elements(value).is_ok()
@@ -47,6 +48,14 @@ pub fn can_run(text: &str) -> bool {
 fn check(module: &Module, launch: &Launch, configure: fn(&mut LaunchConfig)) -> Result<(), String> {
     let device = Device::for_module(module);
     let loaded = device.load(module).map_err(|error| error.to_string())?;
+    for (name, data) in launch.variables()? {
+        loaded.write_variable(&name, 0, &data).map_err(|error| error.to_string())?;
+        // A part of it would leave zeros behind.
+        let bytes = module.program().module.variables.iter().find(|v| v.name == name).map_or(0, |v| v.bytes);
+        if bytes != data.len() as u64 {
+            return Err(format!("`{name}` has {bytes} bytes, and its array {}", data.len()));
+        }
+    }
     let mut entry = None;
     let mut arguments: Vec<Argument> = Vec::new();
     let mut asked = LaunchConfig::new([1; 3], [1; 3]);
@@ -65,6 +74,7 @@ fn check(module: &Module, launch: &Launch, configure: fn(&mut LaunchConfig)) -> 
             "--threads" => asked.threads = value()?.parse().ok(),
             "--heap" => device.set_heap_limit(value()?.parse().map_err(|_| "--heap wants a number")?),
             "--arg" => arguments.push(Argument::new(&device, value()?)?),
+            "--set" => drop(value()?),
             other => return Err(format!("`{other}` is not for tests in the process")),
         }
     }

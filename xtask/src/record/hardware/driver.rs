@@ -68,6 +68,19 @@ impl Module {
         told(unsafe { sys::cuModuleLoadData(&mut module, text.as_ptr().cast()) })?;
         Ok(Module(module))
     }
+
+    /// Sets a whole variable.
+    fn set(&self, name: &str, data: &[u8]) -> std::result::Result<(), String> {
+        let symbol = CString::new(name).map_err(|error| error.to_string())?;
+        let (mut address, mut bytes) = (0, 0);
+        // SAFETY: the driver reads a name that ends with a zero, and writes an address and a size.
+        told(unsafe { sys::cuModuleGetGlobal_v2(&mut address, &mut bytes, self.0, symbol.as_ptr()) })?;
+        if bytes != data.len() {
+            return Err(format!("`{name}` has {bytes} bytes, and its array {}", data.len()));
+        }
+        // SAFETY: the driver reads these bytes, and the variable has as many.
+        told(unsafe { sys::cuMemcpyHtoD_v2(address, data.as_ptr().cast(), bytes) })
+    }
 }
 
 impl Drop for Module {
@@ -172,6 +185,9 @@ impl Driver {
         // SAFETY: the driver reads a name that ends with a zero, and writes a handle.
         told(unsafe { sys::cuModuleGetFunction(&mut function, module.0, name.as_ptr()) })
             .map_err(Missing::Refused)?;
+        for (name, data) in &launch.variables {
+            module.set(name, data).map_err(Missing::Failed)?;
+        }
         let (mut arrays, mut parameters) = (Vec::new(), Vec::new());
         for argument in &launch.arguments {
             let array = match argument {

@@ -41,6 +41,8 @@ pub struct Launch {
     pub shared: u32,
     /// In the order of the parameters.
     pub arguments: Vec<Argument>,
+    /// Variables in global memory, and what they hold at first.
+    pub variables: Vec<(String, Vec<u8>)>,
 }
 
 /// Why there is nothing to compare.
@@ -69,10 +71,11 @@ struct Case {
 /// The launches of a file that a GPU can be asked about: those that end well and leave something in arrays that are no files.
 fn cases(text: &str) -> std::result::Result<Vec<Option<Case>>, String> {
     let launches = header::parse(text)?;
-    Ok(launches.into_iter().map(|header| case(text, header)).collect())
+    let case_of = |header: header::Launch| Ok(case(text, header.variables()?, header));
+    launches.into_iter().map(case_of).collect()
 }
 
-fn case(text: &str, header: header::Launch) -> Option<Case> {
+fn case(text: &str, variables: Vec<(String, Vec<u8>)>, header: header::Launch) -> Option<Case> {
     if header.exit != 0 || header.out.is_empty() {
         return None;
     }
@@ -89,6 +92,7 @@ fn case(text: &str, header: header::Launch) -> Option<Case> {
         cooperative: false,
         shared: 0,
         arguments: Vec::new(),
+        variables,
     };
     let mut words = header.words.iter();
     while let Some(option) = words.next() {
@@ -108,7 +112,7 @@ fn case(text: &str, header: header::Launch) -> Option<Case> {
             "--shared" => launch.shared = value.parse().ok()?,
             "--entry" => launch.entry = value.clone(),
             "--arg" => launch.arguments.push(argument(value)?),
-            "--max-steps" | "--schedule" | "--threads" => {}
+            "--max-steps" | "--schedule" | "--threads" | "--set" => {}
             _ => return None,
         }
     }

@@ -44,6 +44,9 @@ impl Machine for Interpreter {
         let module = ptxvm::Module::from_ptx(text).map_err(|error| Missing::Refused(error.to_string()))?;
         let device = ptxvm::Device::for_module(&module);
         let loaded = device.load(&module).map_err(failed)?;
+        for (name, data) in &launch.variables {
+            loaded.write_variable(name, 0, data).map_err(failed)?;
+        }
         let kernel = module.kernel(&launch.entry).map_err(failed)?;
         let mut made = loaded.launch(&launch.entry).configure(|config| {
             *config = ptxvm::LaunchConfig::new(launch.grid, launch.block);
