@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint};
+use std::ptr::null;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{
     CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUarray, CUdevice, CUdeviceptr,
     CUmipmappedArray, CUmodule, CUsurfObject, CUsurfref, CUtexObject, CUtexref,
 };
-use ptxvm::{AddressMode, Filter, ImageDescriptor, Sampler, Surface, TexelFormat, Texture};
+use ptxvm::{AddressMode, Filter, Image, ImageDescriptor, Sampler, Surface, TexelFormat, Texture};
 
 use crate::Status;
 use crate::api::api;
@@ -74,13 +75,16 @@ fn failed(error: ptxvm::Error) -> Status {
 }
 
 impl Source {
-    /// Whether a resource view covers the whole in its own format (Dr.Jit uses such views).
+    /// The image that a texture reads of an array: all of it, or what a resource view selects.
     ///
     /// # Safety
-    /// `view` must point to a description.
-    unsafe fn is_viewed_as_it_is(&self, view: *const CUDA_RESOURCE_VIEW_DESC) -> bool {
+    /// A non-null pointer must point to a description.
+    unsafe fn view(array: &Array, view: *const CUDA_RESOURCE_VIEW_DESC) -> Result<Image, Status> {
+        if view.is_null() {
+            return Ok(array.image.clone());
+        }
         // SAFETY: the caller's promise; the format is read as a number.
-        let (format, extents, firsts, lasts) = unsafe {
+        let (format, extents, levels, layers) = unsafe {
             let number = |field: *const c_uint| field.read();
             (
                 (&raw const (*view).format).cast::<u32>().read(),
@@ -89,21 +93,22 @@ impl Source {
                     (&raw const (*view).height).read(),
                     (&raw const (*view).depth).read(),
                 ],
-                [number(&raw const (*view).firstMipmapLevel), number(&raw const (*view).firstLayer)],
-                [number(&raw const (*view).lastMipmapLevel), number(&raw const (*view).lastLayer)],
+                number(&raw const (*view).firstMipmapLevel)..number(&raw const (*view).lastMipmapLevel),
+                number(&raw const (*view).firstLayer)..number(&raw const (*view).lastLayer),
             )
         };
-        let Source::Array(array) = self else { return format == 0 };
         let (own, image) = (&array.description, array.image.descriptor());
-        // The formats of views (`CUresourceViewFormat`): for each of these array formats, one with one, two and four channels.
-        const FORMATS: [u32; 8] = [1, 8, 2, 9, 3, 10, 16, 32];
-        let is_own = format.checked_sub(1).is_some_and(|at| {
-            FORMATS.get(at as usize / 3) == Some(&own.format) && [1, 2, 4][at as usize % 3] == own.channels
-        });
-        let is_whole =
-            extents.iter().zip([own.width, own.height, own.depth]).all(|(&asked, own)| asked == own);
-        let has_all = firsts == [0, 0] && lasts[0] + 1 >= image.levels && lasts[1] + 1 >= image.layers;
-        format == 0 || is_own && is_whole && has_all
+        if format == 0 && extents == [0; 3] {
+            return Ok(array.image.clone());
+        }
+        if extents != [own.width, own.height, own.depth] {
+            return Err(INVALID);
+        }
+        // The last level and layer are included. NVIDIA's driver lets them lie past the end (Dr.Jit relies on it).
+        let levels = levels.start..levels.end.saturating_add(1).min(image.levels);
+        let layers = layers.start..layers.end.saturating_add(1).min(image.layers);
+        let format = if format == 0 { image.format } else { viewed_format(format)? };
+        array.image.view(format, levels, layers).ok_or(INVALID)
     }
 
     /// The source that a resource description specifies.
@@ -158,14 +163,33 @@ impl Source {
         Ok(Source::Memory(address, ImageDescriptor::pitched(format, width, height, pitch as u64)))
     }
 
-    fn texture(&self, sampler: Sampler) -> Result<Texture, Status> {
+    /// A texture of it, or of what a resource view selects. Memory has no views.
+    ///
+    /// # Safety
+    /// A non-null pointer must point to a description.
+    unsafe fn texture(
+        &self,
+        view: *const CUDA_RESOURCE_VIEW_DESC,
+        sampler: Sampler,
+    ) -> Result<Texture, Status> {
         let device = &driver()?.device;
         match self {
-            Source::Array(array) => device.texture(&array.image, sampler),
+            // SAFETY: the caller's promise.
+            Source::Array(array) => device.texture(&unsafe { Source::view(array, view) }?, sampler),
             Source::Memory(address, descriptor) => device.texture_at(*address, *descriptor, sampler),
         }
         .map_err(failed)
     }
+}
+
+/// The texel format that a resource view names (`CUresourceViewFormat`): channels of eight kinds, one, two or four of them.
+fn viewed_format(number: u32) -> Result<TexelFormat, Status> {
+    /// The same kinds in the numbers of array formats, in the order of the views' formats.
+    const KINDS: [u32; 8] = [1, 8, 2, 9, 3, 10, 16, 32];
+    let at = number as usize - 1;
+    // Views behind these are of compressed formats.
+    let kind = KINDS.get(at / 3).ok_or(Status::CUDA_ERROR_NOT_SUPPORTED)?;
+    format(*kind, [1, 2, 4][at % 3])
 }
 
 fn address_mode(number: u32) -> Result<AddressMode, Status> {
@@ -260,7 +284,8 @@ impl TextureReference {
         let mut new = state.clone();
         change(&mut new)?;
         if let (Some(source), Some((module, name))) = (&new.source, &self.variable) {
-            let texture = source.texture(new.sampler)?;
+            // SAFETY: there is no view.
+            let texture = unsafe { source.texture(null(), new.sampler) }?;
             module.loaded.bind_texture(name, &texture).map_err(failed)?;
             new.bound = Some(texture);
         }
@@ -286,10 +311,7 @@ api! { API:
             return Err(INVALID);
         }
         let source = Source::of(resource)?;
-        if !view.is_null() && !source.is_viewed_as_it_is(view) {
-            return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
-        }
-        let texture = source.texture(sampler(description)?)?;
+        let texture = source.texture(view, sampler(description)?)?;
         let handle = texture.handle();
         result.write(handle)?;
         let object = TextureObject { _texture: texture, _source: source, resource: resource.read(), description: description.read() };

@@ -91,6 +91,12 @@ fn plane(format: CUarray_format, elements: &[u32; 12]) -> CUarray {
     let description = CUDA_ARRAY_DESCRIPTOR { Width: 4, Height: 3, Format: format, NumChannels: 1 };
     let mut array = null_mut();
     ok!(cuArrayCreate_v2(&raw mut array, &raw const description));
+    fill(array, elements);
+    array
+}
+
+/// Copies elements into an array of 4 x 3.
+fn fill(array: CUarray, elements: &[u32; 12]) {
     let mut copy = std::mem::MaybeUninit::<CUDA_MEMCPY2D>::zeroed();
     let at = copy.as_mut_ptr();
     // SAFETY: these are its fields.
@@ -109,7 +115,6 @@ fn plane(format: CUarray_format, elements: &[u32; 12]) -> CUarray {
     unsafe { (*at).dstY = 1 };
     // SAFETY: as above.
     assert_eq!(unsafe { cuMemcpy2D_v2(at) }, 1);
-    array
 }
 
 fn of_array(array: CUarray) -> CUDA_RESOURCE_DESC {
@@ -182,27 +187,83 @@ fn a_surface_object_is_written() {
 
 /// Dr.Jit views arrays as what they are.
 #[test]
-fn a_view_in_the_own_format_is_none() {
-    module();
-    let array = plane(CUarray_format::CU_AD_FORMAT_FLOAT, &[0; 12]);
-    let (resource, mut texture) = (of_array(array), 0);
+fn a_view_reads_texels_in_another_format_of_their_size() {
+    let module = module();
+    let elements = std::array::from_fn(|i| (i as f32).to_bits());
+    let array = plane(CUarray_format::CU_AD_FORMAT_FLOAT, &elements);
+    let (resource, out, mut texture) = (of_array(array), out(), 0);
     // SAFETY: zeros are point sampling and wrapping, and a view in no format.
-    let (description, mut view) =
+    let (mut description, mut view) =
         unsafe { (zeroed::<CUDA_TEXTURE_DESC>(), zeroed::<CUDA_RESOURCE_VIEW_DESC>()) };
+    description.flags = 1;
     (view.width, view.height) = (4, 3);
-    view.format = CUresourceViewFormat::CU_RES_VIEW_FORMAT_FLOAT_1X32;
-    ok!(cuTexObjectCreate(&raw mut texture, &raw const resource, &raw const description, &raw const view));
-    for change in [
-        |view: &mut CUDA_RESOURCE_VIEW_DESC| view.format = CUresourceViewFormat::CU_RES_VIEW_FORMAT_UINT_1X32,
-        |view: &mut CUDA_RESOURCE_VIEW_DESC| view.width = 2,
-        |view: &mut CUDA_RESOURCE_VIEW_DESC| view.firstLayer = 1,
+    for (format, row) in [
+        (CUresourceViewFormat::CU_RES_VIEW_FORMAT_NONE, [4f32, 5.0, 6.0, 7.0].map(f32::to_bits)),
+        (CUresourceViewFormat::CU_RES_VIEW_FORMAT_FLOAT_1X32, [4f32, 5.0, 6.0, 7.0].map(f32::to_bits)),
+        // The channels of a texel: its halves.
+        (CUresourceViewFormat::CU_RES_VIEW_FORMAT_UINT_2X16, [0; 4]),
+        (CUresourceViewFormat::CU_RES_VIEW_FORMAT_SINT_1X32, [4f32, 5.0, 6.0, 7.0].map(f32::to_bits)),
+    ] {
+        view.format = format;
+        ok!(cuTexObjectCreate(
+            &raw mut texture,
+            &raw const resource,
+            &raw const description,
+            &raw const view
+        ));
+        launch(module, c"fetch", 4, texture, out);
+        assert_eq!(words::<u32, 4>(out), row, "{format:?}");
+        ok!(cuTexObjectDestroy(texture));
+    }
+    for (status, change) in [
+        (1, (|view| view.format = CUresourceViewFormat::CU_RES_VIEW_FORMAT_UINT_4X16) as Change),
+        (1, |view| view.width = 2),
+        (1, |view| view.firstLayer = 1),
+        (1, |view| view.firstMipmapLevel = 1),
+        (801, |view| view.format = CUresourceViewFormat::CU_RES_VIEW_FORMAT_UNSIGNED_BC1),
     ] {
         let mut other = view;
         change(&mut other);
         // SAFETY: there is a place for the handle.
-        let status = unsafe {
+        let got = unsafe {
             cuTexObjectCreate(&raw mut texture, &raw const resource, &raw const description, &raw const other)
         };
-        assert_eq!(status, 801);
+        assert_eq!(got, status);
     }
+    ok!(cuArrayDestroy(array));
+}
+
+type Change = fn(&mut CUDA_RESOURCE_VIEW_DESC);
+
+/// slang-rhi makes mipmaps so: it reads one level, and writes the next.
+#[test]
+fn a_view_reads_some_levels_of_a_mipmapped_array() {
+    let module = module();
+    let size = CUDA_ARRAY3D_DESCRIPTOR {
+        Width: 8,
+        Height: 6,
+        Depth: 0,
+        Format: CUarray_format::CU_AD_FORMAT_FLOAT,
+        NumChannels: 1,
+        Flags: 0,
+    };
+    let (mut array, mut level, mut texture) = (null_mut(), null_mut(), 0);
+    ok!(cuMipmappedArrayCreate(&raw mut array, &raw const size, 3));
+    ok!(cuMipmappedArrayGetLevel(&raw mut level, array, 1));
+    fill(level, &std::array::from_fn(|i| (i as f32).to_bits()));
+    // SAFETY: zeros are point sampling and wrapping, and a view in no format; the array is the member for its type.
+    let (description, mut view, mut resource) = unsafe {
+        (zeroed::<CUDA_TEXTURE_DESC>(), zeroed::<CUDA_RESOURCE_VIEW_DESC>(), zeroed::<CUDA_RESOURCE_DESC>())
+    };
+    resource.resType = CUresourcetype::CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+    resource.res.mipmap.hMipmappedArray = array;
+    (view.width, view.height) = (8, 6);
+    view.format = CUresourceViewFormat::CU_RES_VIEW_FORMAT_FLOAT_1X32;
+    (view.firstMipmapLevel, view.lastMipmapLevel) = (1, 2);
+    ok!(cuTexObjectCreate(&raw mut texture, &raw const resource, &raw const description, &raw const view));
+    let out = out();
+    launch(module, c"fetch", 4, texture, out);
+    assert_eq!(words::<f32, 4>(out), [4.0, 5.0, 6.0, 7.0]);
+    ok!(cuTexObjectDestroy(texture));
+    ok!(cuMipmappedArrayDestroy(array));
 }

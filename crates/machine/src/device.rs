@@ -17,7 +17,7 @@ use crate::memory::{AddressTaken, Arena, Heap, HostMemoryError, Keeper, OutOfMem
 use crate::prepared::Launch;
 use crate::stopwatch::Stopwatch;
 use crate::texture::{self, Object, ObjectError, Objects};
-use sem::texture::{ImageDescriptor, Sampler};
+use sem::texture::{Image as Texels, Sampler};
 
 /// The most shared memory of a block in bytes: the most that any GPU offers.
 const SHARED_LIMIT: u64 = 227 * 1024;
@@ -240,14 +240,9 @@ impl Device {
     /// bits. The caller keeps the memory: a kernel that uses the texture after the memory was freed faults.
     ///
     /// # Errors
-    /// [`ObjectError`] when the descriptor describes no image, or the memory is not within one live allocation.
-    pub fn create_texture(
-        &self,
-        address: u64,
-        descriptor: ImageDescriptor,
-        sampler: Sampler,
-    ) -> Result<u64, ObjectError> {
-        let placed = texture::place(&self.arena, address, descriptor)?;
+    /// [`ObjectError`] when the memory is not within one live allocation.
+    pub fn create_texture(&self, address: u64, image: Texels, sampler: Sampler) -> Result<u64, ObjectError> {
+        let placed = texture::place(&self.arena, address, image)?;
         Ok(self.objects.add(Object::Texture(placed, sampler)))
     }
 
@@ -260,14 +255,15 @@ impl Device {
     ///
     /// # Errors
     /// [`ObjectError`]
-    pub fn create_surface(&self, address: u64, descriptor: ImageDescriptor) -> Result<u64, ObjectError> {
+    pub fn create_surface(&self, address: u64, image: Texels) -> Result<u64, ObjectError> {
+        let descriptor = image.descriptor();
         if descriptor.levels > 1 || descriptor.samples > 1 {
             return Err(ObjectError::NotASurface);
         }
         if !address.is_multiple_of(texture::SURFACE_ALIGN) {
             return Err(ObjectError::Memory(FaultKind::Misaligned));
         }
-        let placed = texture::place(&self.arena, address, descriptor)?;
+        let placed = texture::place(&self.arena, address, image)?;
         Ok(self.objects.add(Object::Surface(placed)))
     }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use check::module::Variable;
 use isa::Opaque;
-use sem::texture::{AddressMode, Filter, Image, ImageDescriptor, ImageError, Sampler};
+use sem::texture::{AddressMode, Filter, Image, ImageError, Sampler};
 
 use crate::fault::FaultKind;
 use crate::memory::Arena;
@@ -133,12 +133,7 @@ impl Objects {
 }
 
 /// An image at an address, with its memory checked.
-pub(crate) fn place(
-    arena: &Arena,
-    address: u64,
-    descriptor: ImageDescriptor,
-) -> Result<Arc<Placed>, ObjectError> {
-    let image = Image::new(descriptor)?;
+pub(crate) fn place(arena: &Arena, address: u64, image: Image) -> Result<Arc<Placed>, ObjectError> {
     arena.check(address, image.bytes()).map_err(ObjectError::Memory)?;
     Ok(Arc::new(Placed { image, address }))
 }

@@ -1,9 +1,10 @@
 //! Images, textures, samplers and surfaces.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use machine::{FaultKind, ObjectError};
-use sem::texture::{Image as Layout, ImageDescriptor, Sampler};
+use sem::texture::{Image as Layout, ImageDescriptor, Sampler, TexelFormat};
 
 use crate::{Buffer, Device, Error};
 
@@ -56,6 +57,13 @@ impl Image {
     pub fn level(&self, level: u32) -> Option<Image> {
         let (start, layout) = self.layout.level(level)?;
         Some(Image { buffer: self.buffer.clone(), offset: self.offset + start, layout: Arc::new(layout) })
+    }
+
+    /// Some of its levels and layers as an image that shares the memory, with texels in a format of the same size; `None`
+    /// if the image does not have them, or the size differs.
+    pub fn view(&self, format: TexelFormat, levels: Range<u32>, layers: Range<u32>) -> Option<Image> {
+        let layout = Arc::new(self.layout.view(format, levels, layers)?);
+        Some(Image { buffer: self.buffer.clone(), offset: self.offset, layout })
     }
 
     /// The whole level; `None` if the image has no such level.
@@ -240,7 +248,7 @@ impl Device {
     /// [`Error::OtherDevice`]
     pub fn texture(&self, image: &Image, sampler: Sampler) -> Result<Texture, Error> {
         self.owns(image)?;
-        let handle = self.machine().create_texture(image.address(), *image.descriptor(), sampler);
+        let handle = self.machine().create_texture(image.address(), (*image.layout).clone(), sampler);
         Handle::new(self, handle, Some(image)).map(Texture)
     }
 
@@ -254,7 +262,10 @@ impl Device {
         descriptor: ImageDescriptor,
         sampler: Sampler,
     ) -> Result<Texture, Error> {
-        Handle::new(self, self.machine().create_texture(address, descriptor, sampler), None).map(Texture)
+        let handle = Layout::new(descriptor)
+            .map_err(ObjectError::from)
+            .and_then(|image| self.machine().create_texture(address, image, sampler));
+        Handle::new(self, handle, None).map(Texture)
     }
 
     /// Makes a surface of an image.
@@ -264,7 +275,7 @@ impl Device {
     /// ([`Image::level`]).
     pub fn surface(&self, image: &Image) -> Result<Surface, Error> {
         self.owns(image)?;
-        let handle = self.machine().create_surface(image.address(), *image.descriptor());
+        let handle = self.machine().create_surface(image.address(), (*image.layout).clone());
         Handle::new(self, handle, Some(image)).map(Surface)
     }
 
@@ -273,7 +284,10 @@ impl Device {
     /// # Errors
     /// [`Error::Texture`]
     pub fn surface_at(&self, address: u64, descriptor: ImageDescriptor) -> Result<Surface, Error> {
-        Handle::new(self, self.machine().create_surface(address, descriptor), None).map(Surface)
+        let handle = Layout::new(descriptor)
+            .map_err(ObjectError::from)
+            .and_then(|image| self.machine().create_surface(address, image));
+        Handle::new(self, handle, None).map(Surface)
     }
 
     /// Makes a sampler.

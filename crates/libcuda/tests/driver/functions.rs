@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use cudarc::driver::sys::{
     CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY3D_DESCRIPTOR, CUDA_KERNEL_NODE_PARAMS, CUDA_MEM_ALLOC_NODE_PARAMS,
     CUDA_MEMCPY2D, CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUarray, CUlaunchConfig,
-    CUtexref,
+    CUmipmappedArray, CUtexref,
 };
 
 pub type Handle = *mut c_void;
@@ -279,6 +279,13 @@ unsafe extern "C" {
         view: *const CUDA_RESOURCE_VIEW_DESC,
     ) -> u32;
     pub fn cuTexObjectDestroy(object: u64) -> u32;
+    pub fn cuMipmappedArrayCreate(
+        result: *mut CUmipmappedArray,
+        description: *const CUDA_ARRAY3D_DESCRIPTOR,
+        levels: c_uint,
+    ) -> u32;
+    pub fn cuMipmappedArrayDestroy(array: CUmipmappedArray) -> u32;
+    pub fn cuMipmappedArrayGetLevel(result: *mut CUarray, of: CUmipmappedArray, level: c_uint) -> u32;
     pub fn cuTexRefSetArray(reference: CUtexref, array: CUarray, flags: c_uint) -> u32;
     pub fn cuTexRefSetFlags(reference: CUtexref, flags: c_uint) -> u32;
 }

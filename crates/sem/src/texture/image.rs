@@ -6,6 +6,7 @@
 //! may be given.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::format::TexelFormat;
 use isa::texture::Geometry;
@@ -205,6 +206,29 @@ impl Image {
         Some((start, Image::new(descriptor).ok()?))
     }
 
+    /// Some of its levels and layers at the same addresses, with texels in a format of the same size (CUDA driver API,
+    /// `CUDA_RESOURCE_VIEW_DESC`). `None` if the image does not have these levels or layers, or the size differs.
+    pub fn view(&self, format: TexelFormat, levels: Range<u32>, layers: Range<u32>) -> Option<Image> {
+        let own = &self.descriptor;
+        let count = layers.end.checked_sub(layers.start)?;
+        let layers_fit = match own.geometry {
+            _ if layers == (0..own.layers) => true,
+            Geometry::CubeArray => count > 0 && count.is_multiple_of(6),
+            geometry => geometry.is_array() && count > 0,
+        };
+        if format.bytes() != own.format.bytes() || layers.end > own.layers || !layers_fit {
+            return None;
+        }
+        let mut viewed = self.levels.get(levels.start as usize..levels.end as usize)?.to_vec();
+        for level in &mut viewed {
+            level.start += u64::from(layers.start) * level.layer_pitch;
+        }
+        let [width, height, depth] = viewed.first()?.extent;
+        let levels = viewed.len() as u32;
+        let descriptor = ImageDescriptor { format, width, height, depth, layers: count, levels, ..*own };
+        Some(Image { descriptor, levels: viewed, bytes: self.bytes })
+    }
+
     /// Byte offset of a sample of a texel in a level; all indices must be in range.
     #[inline]
     pub fn offset(&self, level: &Level, layer: u32, [x, y, z]: [u32; 3], sample: u32) -> u64 {
@@ -290,6 +314,29 @@ mod tests {
         let (start, level) = image.level(2).unwrap();
         assert_eq!((start, level.descriptor().width, level.descriptor().height), (368 + 64, 2, 1));
         assert!(image.level(4).is_none());
+    }
+
+    #[test]
+    fn a_view_has_the_texels_of_its_levels_and_layers() {
+        let format = TexelFormat::new(Channel::F32, 2).unwrap();
+        let all = ImageDescriptor { levels: 4, layers: 5, ..descriptor(Geometry::PlaneArray, [9, 6, 1]) };
+        let image = Image::new(all).unwrap();
+        let view = image.view(TexelFormat::new(Channel::U16, 4).unwrap(), 1..3, 2..5).unwrap();
+        let ImageDescriptor { width, height, layers, levels, .. } = *view.descriptor();
+        assert_eq!((width, height, layers, levels, view.bytes()), (4, 3, 3, 2, image.bytes()));
+        for (level, layer) in [(0, 0), (0, 2), (1, 0), (1, 2)] {
+            let own = image.offset(&image.levels()[level + 1], layer + 2, [1, 0, 0], 0);
+            assert_eq!(view.offset(&view.levels()[level], layer, [1, 0, 0], 0), own);
+        }
+        assert!(image.view(format, 0..4, 0..5).is_some());
+        assert!(image.view(format, 0..5, 0..5).is_none());
+        assert!(image.view(format, 2..2, 0..5).is_none());
+        assert!(image.view(format, 0..4, 0..6).is_none());
+        assert!(image.view(format, 0..4, 3..3).is_none());
+        assert!(image.view(TexelFormat::new(Channel::F32, 1).unwrap(), 0..4, 0..5).is_none());
+        let cubes = ImageDescriptor { layers: 18, ..descriptor(Geometry::CubeArray, [3, 3, 1]) };
+        let cubes = Image::new(cubes).unwrap();
+        assert!(cubes.view(format, 0..1, 6..18).is_some() && cubes.view(format, 0..1, 6..13).is_none());
     }
 
     #[test]
