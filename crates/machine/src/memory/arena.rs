@@ -403,6 +403,18 @@ mod tests {
     }
 
     #[test]
+    fn programs_tell_allocations_apart_by_low_bits() {
+        let arena = Arena::default();
+        arena.keep_apart_from_host();
+        let sizes = [4u64, 8, 1, 4096, 513, 4];
+        let bases = sizes.map(|bytes| arena.allocate(bytes, "").unwrap());
+        let low = bases.map(|base| base & ((1 << 34) - 1));
+        assert_eq!(low, [0, 512, 1024, 1536, 5632, 6656]);
+        assert!(bases.windows(2).all(|pair| pair[1] - pair[0] >= 1 << 36));
+        assert_eq!(arena.allocate_aligned(4, 1 << 20, false, "").unwrap() & ((1 << 34) - 1), 1 << 20);
+    }
+
+    #[test]
     fn host_memory_is_read_in_place_once_it_is_opened() {
         let mut value = [1u8, 2, 3, 4];
         let address = value.as_mut_ptr().expose_provenance() as u64;

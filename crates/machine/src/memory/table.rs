@@ -19,6 +19,11 @@ const RED_ZONE: u64 = 256;
 const STEP_SHIFT: u32 = 18;
 /// The same for 32-bit addresses: 16 MiB at first.
 const NARROW_STEP_SHIFT: u32 = 7;
+/// Where a region tells allocations apart by low bits, so many of them. Dr.Jit compares 34 (two pointers shifted right
+/// by 2, as 32 bits).
+const LOW_BITS: u32 = 34;
+/// There allocations begin at multiples of this, as those of `cudaMalloc` do, which textures want.
+const GRANULE: u64 = 512;
 
 /// One allocation of global memory. A freed allocation stays in the table without storage, to recognise stale pointers.
 pub struct Allocation {
@@ -142,14 +147,19 @@ type Entry = (u64, Arc<Allocation>);
 struct Region {
     range: Range<u64>,
     step_shift: u32,
+    /// Whether the low bits of addresses go on from one allocation to the next, as they would without gaps. Programs
+    /// written for a GPU compare them instead of whole pointers: what such a program has lies close together there.
+    low_bits_go_on: bool,
 }
 
 /// Below the windows of the generic address space.
-const NARROW: Region = Region { range: NARROW_BASE..SHARED_WINDOW, step_shift: NARROW_STEP_SHIFT };
+const NARROW: Region =
+    Region { range: NARROW_BASE..SHARED_WINDOW, step_shift: NARROW_STEP_SHIFT, low_bits_go_on: false };
 /// Above these windows.
-const WIDE: Region = Region { range: ARENA_BASE..MAPPED_BASE, step_shift: STEP_SHIFT };
+const WIDE: Region = Region { range: ARENA_BASE..MAPPED_BASE, step_shift: STEP_SHIFT, low_bits_go_on: false };
 /// The part of `WIDE` that contains no address of the host.
-const APART: Region = Region { range: HOST_MEMORY.end..MAPPED_BASE, step_shift: STEP_SHIFT };
+const APART: Region =
+    Region { range: HOST_MEMORY.end..MAPPED_BASE, step_shift: STEP_SHIFT, low_bits_go_on: true };
 
 /// Which addresses an allocation may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,7 +185,12 @@ impl Region {
             Some(end) => {
                 let step = self.range.end.saturating_sub(end) >> self.step_shift;
                 let step = step.checked_ilog2().map_or(0, |log| 1 << log).max(2 * RED_ZONE);
-                end.checked_add(step / 2)?.checked_next_multiple_of(step.max(align))?
+                let base = end.checked_add(step / 2)?.checked_next_multiple_of(step.max(align))?;
+                let low = match self.low_bits_go_on {
+                    true => (end & (step.min(1 << LOW_BITS) - 1)).next_multiple_of(align.max(GRANULE)),
+                    false => 0,
+                };
+                base.checked_add(low)?
             }
         };
         let end = base.checked_add(bytes)?.checked_add(RED_ZONE)?;
