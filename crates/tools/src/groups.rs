@@ -115,7 +115,9 @@ impl List {
 
     /// The first access of a group that races with the current one.
     fn first_racing(&self, group: &Group, context: &impl Context) -> Option<Record> {
-        if group.blocks == 1 && context.compatible(&group.record) {
+        // A group of many blocks has a record for each of their threads: look at these only if that can find something.
+        if context.compatible_by_all(&group.record) || group.blocks == 1 && context.compatible(&group.record)
+        {
             return None;
         }
         group.records().find(|record| {

@@ -1,6 +1,6 @@
 //! The access being recorded, as the shadow memory queries it: what it is ordered with, and what it does not conflict with.
 
-use machine::AccessKind;
+use machine::{AccessKind, Scope};
 
 use crate::block::{BlockOrder, WARP};
 use crate::clock::{Epoch, OBJECTS, Stamp};
@@ -89,6 +89,12 @@ impl Context for Now<'_> {
             return true;
         }
         other.is_strong_with(self.place, self.extents.scope(earlier.block, self.order.index))
+    }
+
+    #[inline]
+    fn compatible_by_all(&self, earlier: &Record) -> bool {
+        let other = &self.places[earlier.place as usize];
+        !self.writes && !other.kind.writes() || other.is_strong_with(self.place, Scope::Gpu)
     }
 
     #[inline]

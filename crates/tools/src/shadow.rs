@@ -139,6 +139,8 @@ pub(crate) trait Context {
     fn ordered(&self, earlier: &Record) -> bool;
     /// Whether the two accesses do not conflict: neither writes, or they are morally strong.
     fn compatible(&self, earlier: &Record) -> bool;
+    /// The same of the access made by any thread of any block. May be false where it holds for all of them.
+    fn compatible_by_all(&self, earlier: &Record) -> bool;
     /// Given that the earlier access happens before the current one: whether any later access that races with it also races with
     /// the current one.
     fn dominates(&self, earlier: &Record) -> bool;
