@@ -22,8 +22,9 @@ const NARROW_STEP_SHIFT: u32 = 7;
 /// Where a region tells allocations apart by low bits, so many of them. Dr.Jit compares 34 (two pointers shifted right
 /// by 2, as 32 bits).
 const LOW_BITS: u32 = 34;
-/// There allocations begin at multiples of this, as those of `cudaMalloc` do, which textures want.
-const GRANULE: u64 = 512;
+/// There allocations begin at multiples of their size, within these bounds: a GPU aligns small ones for textures, and
+/// large ones to pages. Taichi's memory has room for the alignment of its first piece only if it begins at a page.
+const GRANULES: [u64; 2] = [512, 2 << 20];
 
 /// One allocation of global memory. A freed allocation stays in the table without storage, to recognise stale pointers.
 pub struct Allocation {
@@ -187,7 +188,10 @@ impl Region {
                 let step = step.checked_ilog2().map_or(0, |log| 1 << log).max(2 * RED_ZONE);
                 let base = end.checked_add(step / 2)?.checked_next_multiple_of(step.max(align))?;
                 let low = match self.low_bits_go_on {
-                    true => (end & (step.min(1 << LOW_BITS) - 1)).next_multiple_of(align.max(GRANULE)),
+                    true => {
+                        let granule = bytes.min(GRANULES[1]).next_power_of_two().max(GRANULES[0]);
+                        (end & (step.min(1 << LOW_BITS) - 1)).next_multiple_of(align.max(granule))
+                    }
                     false => 0,
                 };
                 base.checked_add(low)?
