@@ -197,6 +197,10 @@ impl Location {
     }
 }
 
+/// With `PTXVM_PAD_VARIABLES=1`, memory of a stream's work ends at multiples of this. XLA asks for 12 bytes and reads
+/// them as a vector of 16.
+const ARRAY_GRANULE: usize = 16;
+
 /// Allocates from a pool in stream order.
 fn allocate_in(
     result: Out<CUdeviceptr>,
@@ -208,6 +212,7 @@ fn allocate_in(
     if result.is_null() || bytes == 0 {
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
     }
+    let bytes = if driver()?.config.pad_variables { bytes.next_multiple_of(ARRAY_GRANULE) } else { bytes };
     if stream.is_capturing() {
         let memory = GraphMemory::reserve(&context, bytes, "cuMemAllocAsync")?;
         result.write(memory.address)?;

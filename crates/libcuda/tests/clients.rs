@@ -245,6 +245,7 @@ fn the_host_reaches_device_memory_where_it_wants_to() {
 }
 
 /// With `PTXVM_PAD_VARIABLES=1` a kernel may read behind a variable, up to a multiple of 256 bytes: zeros. XLA's kernels do.
+/// They read behind arrays, too: up to a multiple of 16 bytes.
 #[test]
 fn variables_have_zeros_behind_them_where_that_is_wanted() {
     // Faults break the context, which the tests of a process share.
@@ -283,5 +284,9 @@ fn read_behind_a_variable() {
         (status == 0).then_some(word)
     };
     let (inside, value, behind) = if is_padded { (252, 0, 256) } else { (4, 0x0807_0605, 8) };
+    let (mut array, mut bytes) = (0, 0);
+    ok!(cuMemAllocAsync(&raw mut array, 12, null_mut()));
+    ok!(cuMemGetAddressRange_v2(null_mut(), &raw mut bytes, array));
+    assert_eq!(bytes, if is_padded { 16 } else { 12 });
     assert_eq!((read(inside), read(behind)), (Some(value), None));
 }
