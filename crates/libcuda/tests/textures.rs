@@ -185,7 +185,7 @@ fn a_surface_object_is_written() {
     ok!(cuSurfObjectCreate(&raw mut surface, &raw const resource));
 }
 
-/// Dr.Jit views arrays as what they are.
+/// Dr.Jit views arrays as what they are, in the first two formats.
 #[test]
 fn a_view_reads_texels_in_another_format_of_their_size() {
     let module = module();
