@@ -18,8 +18,7 @@ pub struct Refusal {
     pub help: Option<String>,
 }
 
-/// A refusal that says no more than what is wrong.
-pub fn refuse(message: impl Into<String>) -> Refusal {
+fn refuse(message: impl Into<String>) -> Refusal {
     Refusal { message: message.into(), help: None }
 }
 

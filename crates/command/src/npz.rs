@@ -1,199 +1,79 @@
 //! Reading `.npz` files: ZIP archives with a `.npy` file for each array, as `numpy.savez` and `savez_compressed` write them.
-//!
-//! Only what these write is read (APPNOTE.TXT of PKWARE, 4.3): files that are stored or deflated, with sizes of 32 or 64
-//! bits. What an archive says of itself is not believed: whatever lies outside of it is a refusal.
 
-use std::io::Read;
+use std::io::{Cursor, Read};
 
-use flate2::Crc;
-use flate2::read::DeflateDecoder;
+use zip::ZipArchive;
+use zip::result::ZipError;
 
-use super::npy::{Refusal, refuse, refuse_with};
+use super::npy::{Refusal, refuse_with};
 
-/// The least bytes of an entry of the directory, and of what stands before a file.
-const ENTRY: usize = 46;
-const BEFORE_FILE: usize = 30;
-/// The least bytes of the end of an archive, and the most of the comment behind it.
-const END: usize = 22;
-const COMMENT: usize = 0xffff;
+type Files<'a> = ZipArchive<Cursor<&'a [u8]>>;
 
 /// The `.npy` file of an array.
 ///
 /// # Errors
 /// When it is no archive or damaged, or has no such array.
 pub fn read(archive: &[u8], name: &str) -> Result<Vec<u8>, Refusal> {
-    let entries = entries(archive)?;
-    let entry = entries
-        .iter()
-        .find(|entry| entry.array() == name)
-        .ok_or_else(|| refuse_with(format!("it has no array `{name}`"), listing(&entries)))?;
-    entry.contents(archive)
+    let mut files = open(archive)?;
+    if !arrays(&files).iter().any(|array| array == name) {
+        return Err(refuse_with(format!("it has no array `{name}`"), listing(&files)));
+    }
+    let file = files.by_name(&format!("{name}.npy")).map_err(|error| refusal(name, error))?;
+    let size = file.size();
+    let mut contents = Vec::new();
+    // No more than it says it has, and one byte to see that there is more. The sum is looked at behind the last byte.
+    match file.take(size.saturating_add(1)).read_to_end(&mut contents) {
+        Ok(read) if read as u64 == size => Ok(contents),
+        Ok(_) => Err(damaged()),
+        Err(error) => Err(error.downcast().map_or_else(|_| damaged(), |error| refusal(name, error))),
+    }
 }
 
 /// What to say to somebody who names the archive alone, as `@x.npz`.
 pub fn which(archive: &[u8], spelling: &str) -> Refusal {
-    let entries = match entries(archive) {
-        Ok(entries) => entries,
+    let files = match open(archive) {
+        Ok(files) => files,
         Err(refusal) => return refusal,
     };
-    let first = entries.first().map_or("name", Entry::array);
+    let first = arrays(&files).into_iter().next().unwrap_or_else(|| "name".to_owned());
     refuse_with(
         "it is an archive of arrays, of which one must be named",
-        format!("{}: write {spelling}[{first}]", listing(&entries)),
+        format!("{}: write {spelling}[{first}]", listing(&files)),
     )
 }
 
+fn open(archive: &[u8]) -> Result<Files<'_>, Refusal> {
+    if !archive.starts_with(b"PK") {
+        return Err(refuse_with("it is no .npz file", "write it with numpy.savez"));
+    }
+    ZipArchive::new(Cursor::new(archive)).map_err(|_| damaged())
+}
+
+/// The names of the arrays that there are.
+fn arrays(files: &Files) -> Vec<String> {
+    let names = files.file_names().flatten();
+    names.map(|name| name.strip_suffix(".npy").unwrap_or(&name).to_owned()).collect()
+}
+
 /// The arrays that there are, in words.
-fn listing(entries: &[Entry]) -> String {
-    let names: Vec<_> = entries.iter().map(Entry::array).collect();
+fn listing(files: &Files) -> String {
+    let names = arrays(files);
     if names.is_empty() { "it has no arrays".to_owned() } else { format!("it has {}", names.join(", ")) }
+}
+
+fn refusal(name: &str, error: ZipError) -> Refusal {
+    let message = match error {
+        ZipError::UnsupportedArchive(why) => format!("its array `{name}` cannot be read: {why}"),
+        ZipError::CompressionMethodNotSupported(method) => {
+            format!("its array `{name}` is compressed by method {method}")
+        }
+        _ => return damaged(),
+    };
+    refuse_with(message, "save it with numpy.savez_compressed")
 }
 
 fn damaged() -> Refusal {
     refuse_with("it is damaged or truncated", "save the arrays again")
-}
-
-/// A file of the archive, as the directory at its end has it.
-struct Entry {
-    name: String,
-    method: u16,
-    is_encrypted: bool,
-    crc: u32,
-    packed: u64,
-    size: u64,
-    /// Where it begins.
-    at: u64,
-}
-
-impl Entry {
-    /// The name of the array: that of the file without `.npy`.
-    fn array(&self) -> &str {
-        self.name.strip_suffix(".npy").unwrap_or(&self.name)
-    }
-
-    fn contents(&self, archive: &[u8]) -> Result<Vec<u8>, Refusal> {
-        if self.is_encrypted {
-            return Err(refuse(format!("its array `{}` is encrypted", self.array())));
-        }
-        let before = part(archive, self.at, BEFORE_FILE as u64).filter(|b| b.starts_with(b"PK\x03\x04"));
-        let before = before.ok_or_else(damaged)?;
-        let names = u64::from(u16_at(before, 26)) + u64::from(u16_at(before, 28));
-        let start = self.at.saturating_add(BEFORE_FILE as u64 + names);
-        let packed = part(archive, start, self.packed).ok_or_else(damaged)?;
-        let contents = match self.method {
-            0 => packed.to_vec(),
-            8 => {
-                let mut contents = Vec::new();
-                // No more than it says it has, and one byte to see that there is more.
-                let mut decoder = DeflateDecoder::new(packed).take(self.size.saturating_add(1));
-                decoder.read_to_end(&mut contents).map_err(|_| damaged())?;
-                contents
-            }
-            method => {
-                return Err(refuse_with(
-                    format!("its array `{}` is compressed by method {method}", self.array()),
-                    "save it with numpy.savez_compressed",
-                ));
-            }
-        };
-        let mut crc = Crc::new();
-        crc.update(&contents);
-        if contents.len() as u64 != self.size || crc.sum() != self.crc {
-            return Err(damaged());
-        }
-        Ok(contents)
-    }
-}
-
-/// The files of an archive.
-fn entries(archive: &[u8]) -> Result<Vec<Entry>, Refusal> {
-    if !archive.starts_with(b"PK") {
-        return Err(refuse_with("it is no .npz file", "write it with numpy.savez"));
-    }
-    let (count, mut at) = directory(archive).ok_or_else(damaged)?;
-    let mut entries = Vec::new();
-    for _ in 0..count {
-        let (entry, length) = entry(archive, at).ok_or_else(damaged)?;
-        entries.push(entry);
-        at += length;
-    }
-    Ok(entries)
-}
-
-/// How many files the directory has, and where it begins.
-fn directory(archive: &[u8]) -> Option<(u64, u64)> {
-    let last = archive.len().checked_sub(END)?;
-    let mut ends = (last.saturating_sub(COMMENT)..=last).rev();
-    // The comment behind the end has as many bytes as it says.
-    let is_end = |&at: &usize| {
-        archive[at..].starts_with(b"PK\x05\x06") && usize::from(u16_at(archive, at + 20)) == last - at
-    };
-    let end = ends.find(is_end)?;
-    let (count, at) = (u16_at(archive, end + 10), u32_at(archive, end + 16));
-    if count != u16::MAX && at != u32::MAX {
-        return Some((count.into(), at.into()));
-    }
-    // The end for sizes of 64 bits, and before it the place where that stands.
-    let place = part(archive, (end as u64).checked_sub(20)?, 20)?;
-    let end = part(archive, u64_at(place, 8), 56)?;
-    let is_there = place.starts_with(b"PK\x06\x07") && end.starts_with(b"PK\x06\x06");
-    is_there.then(|| (u64_at(end, 32), u64_at(end, 48)))
-}
-
-/// The entry at a place of the directory, and its length.
-fn entry(archive: &[u8], at: u64) -> Option<(Entry, u64)> {
-    let fixed = part(archive, at, ENTRY as u64)?;
-    let [name, extra, comment] = [28, 30, 32].map(|at| u64::from(u16_at(fixed, at)));
-    let behind = at.checked_add(ENTRY as u64)?;
-    let text = part(archive, behind, name)?;
-    let mut long = long_sizes(part(archive, behind + name, extra)?);
-    let mut size = |at| match u32_at(fixed, at) {
-        u32::MAX => long.next(),
-        size => Some(size.into()),
-    };
-    let entry = Entry {
-        name: String::from_utf8_lossy(text).into_owned(),
-        is_encrypted: u16_at(fixed, 8) & 1 != 0,
-        method: u16_at(fixed, 10),
-        crc: u32_at(fixed, 16),
-        // In this order they stand among the long ones.
-        size: size(24)?,
-        packed: size(20)?,
-        at: size(42)?,
-    };
-    fixed.starts_with(b"PK\x01\x02").then_some((entry, ENTRY as u64 + name + extra + comment))
-}
-
-/// The sizes of 64 bits among the extra fields of an entry.
-fn long_sizes(mut extra: &[u8]) -> impl Iterator<Item = u64> {
-    let mut found: &[u8] = &[];
-    while extra.len() >= 4 {
-        let (kind, length) = (u16_at(extra, 0), usize::from(u16_at(extra, 2)));
-        let Some(field) = extra.get(4..4 + length) else { break };
-        if kind == 1 {
-            found = field;
-        }
-        extra = &extra[4 + length..];
-    }
-    found.chunks_exact(8).map(|bytes| u64_at(bytes, 0))
-}
-
-/// So many bytes from a place on, if they are there.
-fn part(archive: &[u8], at: u64, length: u64) -> Option<&[u8]> {
-    let start = usize::try_from(at).ok()?;
-    archive.get(start..start.checked_add(usize::try_from(length).ok()?)?)
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from(u16_at(bytes, at)) | u32::from(u16_at(bytes, at + 2)) << 16
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
 #[cfg(test)]
@@ -263,13 +143,15 @@ mod tests {
 
     #[test]
     fn what_numpy_does_not_write_is_refused_by_name() {
+        // In the directory, and before the file.
         let changed = |at: usize, to: u8| {
             let mut archive = STORED.to_vec();
+            archive[at - 2] = to;
             let entry = archive.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
             archive[entry + at] = to;
             read(&archive, "x").unwrap_err().message
         };
-        assert_eq!(changed(8, 1), "its array `x` is encrypted");
+        assert_eq!(changed(8, 1), "its array `x` cannot be read: Password required to decrypt file");
         assert_eq!(changed(10, 14), "its array `x` is compressed by method 14");
     }
 }

@@ -189,7 +189,7 @@ fn a_surface_object_is_written() {
 #[test]
 fn a_view_reads_texels_in_another_format_of_their_size() {
     let module = module();
-    let elements = std::array::from_fn(|i| (i as f32).to_bits());
+    let elements = std::array::from_fn(|i| 0x4080_0000 + i as u32);
     let array = plane(CUarray_format::CU_AD_FORMAT_FLOAT, &elements);
     let (resource, out, mut texture) = (of_array(array), out(), 0);
     // SAFETY: zeros are point sampling and wrapping, and a view in no format.
@@ -197,12 +197,13 @@ fn a_view_reads_texels_in_another_format_of_their_size() {
         unsafe { (zeroed::<CUDA_TEXTURE_DESC>(), zeroed::<CUDA_RESOURCE_VIEW_DESC>()) };
     description.flags = 1;
     (view.width, view.height) = (4, 3);
+    let row = [4, 5, 6, 7].map(|low| 0x4080_0000 + low);
     for (format, row) in [
-        (CUresourceViewFormat::CU_RES_VIEW_FORMAT_NONE, [4f32, 5.0, 6.0, 7.0].map(f32::to_bits)),
-        (CUresourceViewFormat::CU_RES_VIEW_FORMAT_FLOAT_1X32, [4f32, 5.0, 6.0, 7.0].map(f32::to_bits)),
+        (CUresourceViewFormat::CU_RES_VIEW_FORMAT_NONE, row),
+        (CUresourceViewFormat::CU_RES_VIEW_FORMAT_FLOAT_1X32, row),
         // The channels of a texel: its halves.
-        (CUresourceViewFormat::CU_RES_VIEW_FORMAT_UINT_2X16, [0; 4]),
-        (CUresourceViewFormat::CU_RES_VIEW_FORMAT_SINT_1X32, [4f32, 5.0, 6.0, 7.0].map(f32::to_bits)),
+        (CUresourceViewFormat::CU_RES_VIEW_FORMAT_UINT_2X16, [4, 5, 6, 7]),
+        (CUresourceViewFormat::CU_RES_VIEW_FORMAT_SINT_1X32, row),
     ] {
         view.format = format;
         ok!(cuTexObjectCreate(

@@ -59,6 +59,8 @@ pub(crate) struct CtaBatches {
     first: u64,
     /// Blocks in a cluster. If there are several, each cluster takes the place of a CTA batch.
     cluster: u64,
+    /// Number of CTA batches.
+    pub count: u64,
 }
 
 /// The blocks of the grid that are split into consecutive CTA batches: a row along one axis, or the whole grid.
@@ -181,15 +183,21 @@ impl CtaBatches {
         let blocks =
             if whole_warps { row.blocks.div_ceil(row.blocks.div_ceil(blocks)) } else { blocks } as usize;
         let lanes = (threads * blocks).next_multiple_of(GROUP_LANES).min(most);
-        CtaBatches {
-            cluster: launch.cluster_blocks().into(),
-            ..CtaBatches::new(blocks, lanes, row, (range.start, range.end))
+        let mut batches = CtaBatches::new(blocks, lanes, row, (range.start, range.end));
+        batches.cluster = launch.cluster_blocks().into();
+        if batches.cluster > 1 {
+            // The whole grid runs.
+            batches.count = range.end / batches.cluster;
         }
+        batches
     }
 
     fn new(blocks: usize, lanes: usize, row: Row, range: (u64, u64)) -> CtaBatches {
-        let mut batches = CtaBatches { blocks, lanes, row, range, first: 0, cluster: 1 };
+        let mut batches = CtaBatches { blocks, lanes, row, range, first: 0, cluster: 1, count: 0 };
         batches.first = batches.of_block(range.0);
+        if range.0 < range.1 {
+            batches.count = batches.of_block(range.1 - 1) + 1 - batches.first;
+        }
         batches
     }
 
@@ -210,17 +218,8 @@ impl CtaBatches {
         (first_of_row + column) * stride + side
     }
 
-    /// Number of CTA batches.
-    pub fn count(&self) -> u64 {
-        match self.range {
-            (start, end) if start >= end => 0,
-            // With clusters, the whole grid runs.
-            (_, end) if self.cluster > 1 => end / self.cluster,
-            (_, end) => self.of_block(end - 1) + 1 - self.first,
-        }
-    }
-
     /// The blocks of a CTA batch. With clusters, blocks are numbered cluster by cluster.
+    #[inline]
     pub fn members(&self, batch: u64) -> CtaBatch {
         if self.cluster > 1 {
             return CtaBatch { first: batch * self.cluster, blocks: self.cluster as usize, stride: 1 };
@@ -262,13 +261,13 @@ mod tests {
             }
             // No CTA batch continues in the next row.
             let within = |batch: CtaBatch| batch.first / width == batch.block(batch.blocks - 1) / width;
-            assert!((0..batches.count()).all(|batch| within(batches.members(batch))));
+            assert!((0..batches.count).all(|batch| within(batches.members(batch))));
         }
     }
 
     /// The blocks of all CTA batches, one CTA batch after the other.
     fn blocks_of(batches: &CtaBatches) -> Vec<u64> {
-        let members = (0..batches.count()).map(|batch| batches.members(batch));
+        let members = (0..batches.count).map(|batch| batches.members(batch));
         members.flat_map(|batch| (0..batch.blocks).map(move |index| batch.block(index))).collect()
     }
 
@@ -282,9 +281,9 @@ mod tests {
                 let mut all = blocks_of(&batches);
                 all.sort_unstable();
                 assert_eq!(all, (0..total).collect::<Vec<_>>(), "{grid:?} along {axis} by {blocks}");
-                let firsts = (0..batches.count()).map(|batch| batches.members(batch).first);
+                let firsts = (0..batches.count).map(|batch| batches.members(batch).first);
                 assert!(firsts.is_sorted(), "{grid:?} along {axis} by {blocks}");
-                for batch in (0..batches.count()).map(|batch| batches.members(batch)) {
+                for batch in (0..batches.count).map(|batch| batches.members(batch)) {
                     assert!((1..=blocks).contains(&batch.blocks));
                     for index in 0..batch.blocks {
                         let mut wanted = place(batch.first, grid);

@@ -174,7 +174,7 @@ impl<'l> Work<'l> {
             rows: LaneRows::of(launch.config().block, batches.lanes, batches.blocks),
             batches,
             next: AtomicU64::new(0),
-            share: (batches.count() / (64 * host_threads as u64)).clamp(1, 16),
+            share: (batches.count / (64 * host_threads as u64)).clamp(1, 16),
             end: AtomicU64::new(u64::MAX),
             deadlock: Deadlock::default(),
             error: Mutex::new(None),
@@ -183,7 +183,7 @@ impl<'l> Work<'l> {
 
     /// The number of host threads, at most `most`, that have work.
     fn host_threads(&self, most: usize) -> usize {
-        (most as u64).min(self.batches.count()).max(1) as usize
+        (most as u64).min(self.batches.count).max(1) as usize
     }
 
     /// Runs all blocks on `host_threads` host threads. Each thread has an observer from `observe`, and passes it to
@@ -223,7 +223,7 @@ impl<'l> Work<'l> {
     /// At the current rate, the rest takes hardly longer than waking other threads.
     fn nearly_done(&self) -> bool {
         let begun = self.next.load(Ordering::Relaxed);
-        self.batches.count().saturating_sub(begun) < 2 * begun
+        self.batches.count.saturating_sub(begun) < 2 * begun
     }
 
     /// Ends the launch with an error. Blocks below one that faulted run for a while longer: if they fault as well, the
@@ -366,7 +366,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
 
     /// Some CTA batches have not started.
     fn are_left(&self) -> bool {
-        !self.taken.is_empty() || self.work.next.load(Ordering::Relaxed) < self.work.batches.count()
+        !self.taken.is_empty() || self.work.next.load(Ordering::Relaxed) < self.work.batches.count
     }
 
     /// Whether another CTA batch may start.
@@ -381,12 +381,11 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     /// Takes the next CTA batch to start.
     fn take(&mut self) -> Option<u64> {
         if self.taken.is_empty() && self.work.end.load(Ordering::Relaxed) == u64::MAX {
-            let Work { next, share, batches, .. } = self.work;
-            let batches = batches.count();
+            let Work { next, share, batches: CtaBatches { count, .. }, .. } = self.work;
             // A host thread with blocks in flight may have no room for many more.
             let share = if self.flight.is_empty() { *share } else { 1 };
-            let first = next.fetch_add(share, Ordering::Relaxed).min(batches);
-            self.taken = first..(first + share).min(batches);
+            let first = next.fetch_add(share, Ordering::Relaxed).min(*count);
+            self.taken = first..(first + share).min(*count);
         }
         let batch = self.taken.next()?;
         Some(if self.shuffles_blocks() { self.shuffle(batch) } else { batch })
@@ -403,7 +402,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     fn shuffle(&mut self, batch: u64) -> u64 {
         let first = batch / WINDOW * WINDOW;
         if self.window.0 != first || self.window.1.is_empty() {
-            let end = (first + WINDOW).min(self.work.batches.count());
+            let end = (first + WINDOW).min(self.work.batches.count);
             let mut all: Vec<u64> = (first..end).collect();
             let mut state = self.work.launch.config().schedule.unwrap_or(0) ^ first;
             for i in (1..all.len()).rev() {

@@ -59,9 +59,9 @@ impl Threads {
     /// leave lanes unused.
     pub fn start(&mut self, launch: &Run, rows: LaneRows, batch: CtaBatch) {
         self.batch = batch;
-        self.ctaids = [launch.ctaid(batch.first); 2];
-        self.along = axis_along(launch.config().grid, self.ctaids[0], batch);
-        self.ctaids[1] = self.ctaid_of(launch, batch.blocks - 1);
+        let first = launch.ctaid(batch.first);
+        self.along = axis_along(launch.config().grid, first, batch);
+        self.ctaids = [first, self.ctaid_from(launch, first, batch.blocks - 1)];
         let threads = batch.blocks * rows.block_lanes();
         if rows.blocks() > 1 && self.everyone.threads != threads {
             self.everyone = Everyone::new(threads, self.lanes);
@@ -71,10 +71,14 @@ impl Threads {
     /// `%ctaid` of CTA number `block`.
     #[inline]
     pub fn ctaid_of(&self, launch: &Run, block: usize) -> [u32; 3] {
+        self.ctaid_from(launch, self.ctaids[0], block)
+    }
+
+    #[inline]
+    fn ctaid_from(&self, launch: &Run, first: [u32; 3], block: usize) -> [u32; 3] {
         // `Launch::ctaid` divides, which is slow.
         let Some(along) = self.along else { return launch.ctaid(self.batch.block(block)) };
-        let mut ctaid = self.ctaids[0];
-        ctaid[along] += block as u32;
-        ctaid
+        // Not `ctaid[along] += block`: a load of the whole array would wait for this store.
+        std::array::from_fn(|axis| first[axis] + if axis == along { block as u32 } else { 0 })
     }
 }
